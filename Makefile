@@ -1,0 +1,30 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both need only Python 3.11 or later
+# and a network to the package index; what they install lives in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint clean
+
+$(VENV)/installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/warploom run examples/saxpy.cu --kernel saxpy --grid 4096 --block 256 \
+	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(VENV)

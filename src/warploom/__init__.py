@@ -1,0 +1,1 @@
+"""Warploom: a SIMT GPU in software."""

@@ -1,0 +1,94 @@
+"""A kernel ready to run: one flat list of instructions, cut into basic blocks, with its storage.
+
+Both machines run this form and number everything by it. `analysis.build` makes it from a module:
+direct calls are inlined (a callee's `ret` becomes a branch to its continuation), so that one
+control-flow graph covers the whole kernel and its post-dominators are where lanes meet again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warploom.ptx.ir import Instruction, Module, Register, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an instruction of a program comes from: function, and its index among the
+    instructions of that function (copies of one inlined function share their sites)."""
+
+    function: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A basic block: instructions `start` up to but not including `stop`.
+
+    Only the last instruction may be a `bra`, `ret`, `exit`, `trap`, or a barrier that can suspend
+    the warp. `successors`: for a guarded branch (target, next); for a plain branch (target,);
+    for a guarded `exit` or `ret` (exit, next); for anything else (next,). Block ids; the virtual
+    exit is `Program.exit`.
+    """
+
+    index: int
+    start: int
+    stop: int
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a variable lives.
+
+    `offset` is in bytes: from the start of the kernel's parameters (space PARAM), of the block's
+    shared memory (SHARED), or of the thread's local memory (LOCAL). For GLOBAL and CONST it is the
+    index into `Program.globals`, whose addresses a launch provides. `frame` is True for a `.param`
+    variable of a call: thread-private storage that only `ld.param` and `st.param` reach, at
+    `offset` bytes from the start of the thread's frame.
+    """
+
+    space: Space
+    offset: int
+    size: int
+    frame: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel, linked and laid out.
+
+    `reconvergence[b]` is the immediate post-dominator of block b (`exit` where there is none but
+    the end). `live_in[b]` are the registers that some path from the start of b reads before it
+    writes them. `targets` maps label names to blocks. `sites[i]` says where instruction i is from.
+    `registers` are all registers, in a fixed order. Sizes are in bytes; `shared_bytes` covers
+    static variables, dynamic shared memory begins at `dynamic_shared_offset`.
+    """
+
+    name: str
+    module: Module
+    instructions: tuple[Instruction, ...]
+    sites: tuple[Site, ...]
+    blocks: tuple[Block, ...]
+    targets: Mapping[str, int]
+    reconvergence: tuple[int, ...]
+    live_in: tuple[frozenset[Register], ...]
+    registers: tuple[Register, ...]
+    places: Mapping[str, Place]
+    globals: tuple[str, ...]
+    parameter_bytes: int
+    frame_bytes: int
+    shared_bytes: int
+    dynamic_shared_offset: int
+    local_bytes: int
+
+    @property
+    def exit(self) -> int:
+        """The id of the virtual block that every path ends in."""
+        return len(self.blocks)
+
+    def line(self, instruction: int) -> str:
+        """Where instruction i comes from, for people: `file:line` of the source, else of the PTX."""
+        made = self.instructions[instruction]
+        return str(made.location) if made.location else f"{self.module.name}:{made.span.line}"

@@ -1,0 +1,126 @@
+"""The errors that users see: one type for each kind of trouble.
+
+Every message says what happened, where in the user's own source, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.core.source import Span
+
+Dim3 = tuple[int, int, int]
+
+
+class WarploomError(Exception):
+    """Base of every error that Warploom raises on purpose."""
+
+
+class CompileError(WarploomError):
+    """A compiler that is not ours refused the source; `log` is what it printed."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class PtxError(WarploomError):
+    """A PTX text cannot be used; says where in it, and shows the line."""
+
+    def __init__(self, message: str, span: Span, source_line: str = "", name: str = "PTX") -> None:
+        self.span, self.reason, self.name = span, message, name
+        shown = ""
+        if source_line:
+            text = source_line.expandtabs(1).rstrip()
+            shown = f"\n    {text}\n    {' ' * (span.column - 1)}{'^' * max(1, span.length)}"
+        super().__init__(f"{name}:{span.line}:{span.column}: {message}{shown}")
+
+
+class PtxSyntaxError(PtxError):
+    """The text is not PTX, or it breaks a rule of the language."""
+
+
+class UnsupportedInstruction(PtxError):
+    """An opcode or a modifier that is not in the instruction tables."""
+
+
+class LaunchError(WarploomError):
+    """A launch was refused; where a resource ran out, says which, what was asked and the limit."""
+
+    def __init__(
+        self,
+        message: str,
+        resource: str | None = None,
+        requested: int | None = None,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.resource, self.requested, self.limit = resource, requested, limit
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A live stretch of device memory: first address, size in bytes, and what it was called."""
+
+    address: int
+    size: int
+    name: str
+
+
+class KernelFault(WarploomError):
+    """Something a kernel did that stopped it. `line` is `file:line` of the user's source."""
+
+    def __init__(self, message: str, *, kernel: str, line: str, block: Dim3, thread: Dim3) -> None:
+        super().__init__(message)
+        self.kernel, self.line, self.block, self.thread = kernel, line, block, thread
+
+
+class MemoryFault(KernelFault):
+    """A kernel reached for memory that is not its own.
+
+    `kind` is "out of bounds", "misaligned" or "read only"; `size` is in bytes; `nearest` is the
+    live allocation closest to `address`, None where there is none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        address: int,
+        size: int,
+        nearest: Allocation | None,
+        kernel: str,
+        line: str,
+        block: Dim3,
+        thread: Dim3,
+    ) -> None:
+        super().__init__(message, kernel=kernel, line=line, block=block, thread=thread)
+        self.kind, self.address, self.size, self.nearest = kind, address, size, nearest
+
+
+class DeviceTrap(KernelFault):
+    """The kernel executed `trap`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """Lanes of one warp that wait together: where, and for what."""
+
+    block: Dim3
+    warp: int
+    lanes: tuple[int, ...]
+    line: str
+    waits_for: str
+
+
+class DeadlockError(WarploomError):
+    """No thread that is left can ever run again."""
+
+    def __init__(self, message: str, groups: tuple[WaitingGroup, ...]) -> None:
+        super().__init__(message)
+        self.groups = groups
+
+
+class InstructionLimit(WarploomError):
+    """A launch used up the warp instructions that `max_instructions` gave it."""

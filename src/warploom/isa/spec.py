@@ -1,0 +1,267 @@
+"""What an instruction is: its syntax, its operands, the unit that runs it, and what it computes.
+
+Each line of syntax in the PTX manual becomes one `OpSpec`, declared with `@op` in `isa/ops/`:
+
+    @op("add{.rnd}{.ftz}{.sat}.type", dst="d:type", src="a:type, b:type", unit=Unit.FLOAT,
+        rnd=ROUNDINGS, type=("f32",))
+    def add_f32(m: Modifiers, a: Term, b: Term) -> Term: ...
+
+In the syntax a name with choices is a slot, any other name stands for itself, and braces make it
+optional. `decode` turns the text of an opcode ("add.rz.f32") into an `Operation`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from warploom.core.types import TYPES, ScalarType, widened
+from warploom.isa.terms import Term, argument
+
+
+class Unit(Enum):
+    """The classes by which instructions are counted."""
+
+    INTEGER = "integer"
+    FLOAT = "float"
+    CONVERT = "convert"
+    LOGIC = "logic"
+    MOVE = "move"
+    MEMORY = "memory"
+    ATOMIC = "atomic"
+    CONTROL = "control"
+    BARRIER = "barrier"
+    WARP = "warp"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One dotted place in an opcode; a flag is a slot with one choice, its own name."""
+
+    name: str
+    choices: tuple[str, ...]
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperandSpec:
+    """One operand: its name, whether it is written, and the type by which it is accessed.
+
+    `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
+    type, or one of `address`, `label`, `function`, `any`.
+    """
+
+    name: str
+    type: str
+    written: bool
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Modifiers:
+    """The modifiers of one opcode: `m["rnd"]` is a choice or None, `"ftz" in m` asks a flag."""
+
+    values: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str | None:
+        return self.values.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def text(self, name: str, default: str) -> str:
+        """The choice of a slot, or `default` where it was left out."""
+        return self.values.get(name, default)
+
+    def scalar(self, name: str = "type") -> ScalarType:
+        """The scalar type that a slot names."""
+        return TYPES[self.values[name]]
+
+
+Semantics = Callable[..., "Term | tuple[Term, ...]"]
+
+
+@dataclass(frozen=True, eq=False)
+class OpSpec:
+    """One syntax line of the manual; `semantics` is None for what only a machine can do."""
+
+    name: str
+    syntax: str
+    slots: tuple[Slot, ...]
+    operands: tuple[OperandSpec, ...]
+    unit: Unit
+    semantics: Semantics | None
+    doc: str
+
+    @property
+    def destinations(self) -> tuple[OperandSpec, ...]:
+        return tuple(o for o in self.operands if o.written)
+
+    @property
+    def sources(self) -> tuple[OperandSpec, ...]:
+        return tuple(o for o in self.operands if not o.written)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An opcode with its modifiers chosen. One object for each distinct opcode text."""
+
+    text: str
+    spec: OpSpec
+    modifiers: Modifiers
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def type_of(self, operand: OperandSpec) -> ScalarType | None:
+        """The scalar type of an operand; None for addresses, labels and the like."""
+        return resolve_type(operand.type, self.modifiers)
+
+    @cached_property
+    def source_types(self) -> tuple[ScalarType | None, ...]:
+        return tuple(self.type_of(o) for o in self.spec.sources)
+
+    @cached_property
+    def destination_types(self) -> tuple[ScalarType | None, ...]:
+        return tuple(self.type_of(o) for o in self.spec.destinations)
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What it computes, one term for each destination; empty for what only a machine can do.
+
+        `argument(i)` in them is source operand i, as the syntax orders them.
+        """
+        return self.terms_for(len(self.spec.sources))
+
+    def terms_for(self, count: int) -> tuple[Term, ...]:
+        """The same where only the first `count` sources are written (the others optional)."""
+        if self.spec.semantics is None:
+            return ()
+        types = self.source_types[:count]
+        args = [argument(i, t) for i, t in enumerate(types) if t is not None]
+        result = self.spec.semantics(self.modifiers, *args)
+        return result if isinstance(result, tuple) else (result,)
+
+
+def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
+    """The scalar type that an operand's declared type means under these modifiers."""
+    if text == "wide":
+        return widened(modifiers.scalar())
+    if text in modifiers:
+        return TYPES.get(modifiers.text(text, ""))
+    return TYPES.get(text)
+
+
+FORMS: dict[str, list[OpSpec]] = {}
+"""Every syntax line by the name of its instruction."""
+
+
+def op(
+    syntax: str, *, dst: str = "", src: str = "", unit: Unit, **choices: tuple[str, ...]
+) -> Callable[[Semantics], Semantics]:
+    """Declare one syntax line; the decorated function gives its terms."""
+
+    def register(semantics: Semantics) -> Semantics:
+        declare(syntax, dst=dst, src=src, unit=unit, semantics=semantics, **choices)
+        return semantics
+
+    return register
+
+
+def declare(
+    syntax: str,
+    *,
+    dst: str = "",
+    src: str = "",
+    unit: Unit,
+    semantics: Semantics | None = None,
+    **choices: tuple[str, ...],
+) -> OpSpec:
+    """Declare one syntax line; without `semantics`, the machines know what to do by its name."""
+    name = re.split(r"[.{]", syntax, maxsplit=1)[0]
+    operands = (*_operands(dst, written=True), *_operands(src, written=False))
+    doc = (semantics.__doc__ or "") if semantics is not None else ""
+    spec = OpSpec(name, syntax, _slots(syntax, choices), operands, unit, semantics, doc)
+    FORMS.setdefault(name, []).append(spec)
+    return spec
+
+
+def _slots(syntax: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[Slot, ...]:
+    found = re.findall(r"(\{)?\.([\w:]+)\}?", syntax)
+    return tuple(Slot(n, choices.get(n, (n,)), optional=bool(brace)) for brace, n in found)
+
+
+def _operands(text: str, *, written: bool) -> list[OperandSpec]:
+    specs: list[OperandSpec] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, type = part.rstrip("?").partition(":")
+        specs.append(OperandSpec(name, type, written, part.endswith("?")))
+    return specs
+
+
+class UnknownOpcode(Exception):
+    """No table has this opcode.
+
+    `part` is the dotted part to blame (0 is the name); `expected` is what could stand there.
+    """
+
+    def __init__(self, text: str, part: int, expected: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.text, self.part, self.expected = text, part, expected
+
+
+_DECODED: dict[str, Operation] = {}
+
+
+def decode(text: str) -> Operation:
+    """The operation that an opcode's text names, such as "mad.lo.s32".
+
+    Raises UnknownOpcode where the name or one of its modifiers is in no table.
+    """
+    found = _DECODED.get(text)
+    if found is None:
+        found = _DECODED[text] = _decode(text)
+    return found
+
+
+def _decode(text: str) -> Operation:
+    name, *parts = text.split(".")
+    best = 0
+    expected: tuple[str, ...] = ()
+    for spec in FORMS.get(name, ()):
+        values, reached, wanted = _match(spec.slots, parts)
+        if values is not None:
+            return Operation(text, spec, Modifiers(values))
+        if reached + 1 > best:
+            best, expected = reached + 1, wanted
+        elif reached + 1 == best:
+            expected += wanted
+    raise UnknownOpcode(text, best, tuple(dict.fromkeys(expected)))
+
+
+def _match(
+    slots: tuple[Slot, ...], parts: list[str]
+) -> tuple[dict[str, str] | None, int, tuple[str, ...]]:
+    """Match parts to slots in order: the values, or how far it got and what it wanted there."""
+    if not slots:
+        return ({}, 0, ()) if not parts else (None, 0, ())
+    slot, rest = slots[0], slots[1:]
+    reached, wanted = 0, slot.choices
+    if parts and parts[0] in slot.choices:
+        values, depth, wanted = _match(rest, parts[1:])
+        if values is not None:
+            return {slot.name: parts[0], **values}, 0, ()
+        reached = depth + 1
+    if slot.optional:
+        values, depth, others = _match(rest, parts)
+        if values is not None:
+            return values, 0, ()
+        if depth > reached:
+            reached, wanted = depth, others
+        elif depth == reached:
+            wanted += others
+    return None, reached, wanted

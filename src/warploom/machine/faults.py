@@ -1,0 +1,99 @@
+"""From the bare record of a fault to the error that its user reads; the same for both machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from warploom.analysis.program import Program
+from warploom.core.errors import Allocation, DeviceTrap, KernelFault, MemoryFault
+from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.ptx.ir import Space
+
+
+class FaultKind(IntEnum):
+    """What went wrong; the numbers are what compiled code reports."""
+
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    READ_ONLY = 3
+    TRAP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first lane (lowest number) of the first warp instruction that failed.
+
+    `block` and `warp` are linear; `address` is in `space` (an offset in shared and local memory),
+    `size` the bytes that the lane wanted.
+    """
+
+    kind: FaultKind
+    instruction: int
+    block: int
+    warp: int
+    lane: int
+    address: int = 0
+    size: int = 0
+    space: Space = Space.GLOBAL
+
+
+def fault_error(
+    fault: Fault, program: Program, launch: Launch, nearest: Allocation | None
+) -> KernelFault:
+    """The error to raise. `nearest` is the live allocation closest to a global address; for shared
+    and local memory it is the block's or thread's own stretch."""
+    block = launch.block_index(fault.block)
+    thread = launch.thread_index(fault.warp * WARP_SIZE + fault.lane)
+    line = program.line(fault.instruction)
+    at = f"at {line} in kernel {program.name}, by thread {thread} in block {block}"
+    if fault.kind is FaultKind.TRAP:
+        return DeviceTrap(
+            f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
+            f" leads to this line.",
+            kernel=program.name,
+            line=line,
+            block=block,
+            thread=thread,
+        )
+    operation = program.instructions[fault.instruction].operation
+    verb = {"ld": "read", "st": "write"}.get(operation.name, "atomic")
+    title = {
+        FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
+        FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
+        FaultKind.READ_ONLY: f"Forbidden __{fault.space.value}__ {verb} (read-only memory)",
+    }[fault.kind]
+    return MemoryFault(
+        f"{title} of size {fault.size} bytes\n    {at}\n"
+        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault)}",
+        kind=fault.kind.name.lower().replace("_", " "),
+        address=fault.address,
+        size=fault.size,
+        nearest=nearest,
+        kernel=program.name,
+        line=line,
+        block=block,
+        thread=thread,
+    )
+
+
+def _where(fault: Fault, nearest: Allocation | None) -> str:
+    if nearest is None:
+        return "in no allocation: none is live."
+    what = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
+    end = nearest.address + nearest.size
+    if fault.address >= end:
+        return f"{fault.address - end} bytes after the nearest allocation, {what}."
+    if fault.address < nearest.address:
+        return f"{nearest.address - fault.address} bytes before the nearest allocation, {what}."
+    if fault.address + fault.size > end:
+        return f"{end - fault.address} bytes before the end of {what}, too few."
+    return f"inside {what}."
+
+
+def _advice(fault: Fault) -> str:
+    if fault.kind is FaultKind.MISALIGNED:
+        return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
+    if fault.kind is FaultKind.READ_ONLY:
+        return "Constant memory cannot be written by a kernel; use __device__ memory."
+    return "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid covers."

@@ -1,0 +1,53 @@
+"""One launch of a kernel, as both machines receive it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.core.errors import Dim3
+
+WARP_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a machine needs to know beside the program and the memory.
+
+    `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
+    the addresses of `Program.globals`, in that order. `dynamic_shared_bytes` come on top of the
+    program's own. `max_instructions` bounds warp instructions; None means no bound.
+    """
+
+    grid: Dim3
+    block: Dim3
+    parameters: bytes
+    globals: tuple[int, ...] = ()
+    dynamic_shared_bytes: int = 0
+    max_instructions: int | None = None
+
+    @property
+    def threads_per_block(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        return -(-self.threads_per_block // WARP_SIZE)
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def block_index(self, linear: int) -> Dim3:
+        """Block number `linear` of the grid as (x, y, z), x fastest."""
+        return unravel(linear, self.grid)
+
+    def thread_index(self, linear: int) -> Dim3:
+        """Thread number `linear` of a block as (x, y, z), x fastest (CUDA guide, "Thread
+        Hierarchy")."""
+        return unravel(linear, self.block)
+
+
+def unravel(linear: int, shape: Dim3) -> Dim3:
+    """The (x, y, z) of a linear index, x fastest."""
+    x, rest = linear % shape[0], linear // shape[0]
+    return x, rest % shape[1], rest // shape[1]
