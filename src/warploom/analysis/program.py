@@ -89,6 +89,6 @@ class Program:
         return len(self.blocks)
 
     def line(self, instruction: int) -> str:
-        """Where instruction i comes from, for people: `file:line` of the source, else of the PTX."""
+        """Where instruction i comes from, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
         return str(made.location) if made.location else f"{self.module.name}:{made.span.line}"

@@ -96,4 +96,7 @@ def _advice(fault: Fault) -> str:
         return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
     if fault.kind is FaultKind.READ_ONLY:
         return "Constant memory cannot be written by a kernel; use __device__ memory."
-    return "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid covers."
+    return (
+        "Guard the access (for a tail: `if (i < n)`), or make the buffer as long as the grid"
+        " covers."
+    )

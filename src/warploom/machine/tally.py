@@ -40,6 +40,19 @@ class Tally:
         """All counts zero."""
         rows = access_rows(program)
         n = len(program.instructions)
-        columns = [np.zeros(n, np.int64) for _ in range(5)]
+
+        def column() -> Counts:
+            return np.zeros(n, np.int64)
+
         accesses = np.zeros((len(rows), len(FIELDS)), np.int64)
-        return cls(program, rows, *columns, accesses, launched_warps)
+        return cls(
+            program,
+            rows,
+            warps=column(),
+            threads=column(),
+            threads_on=column(),
+            divergent=column(),
+            reconvergences=column(),
+            accesses=accesses,
+            launched_warps=launched_warps,
+        )
