@@ -10,23 +10,9 @@ from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.ptx.ir import Instruction, Space
+from warploom.rules.fields import FIELDS
 
-FIELDS = (
-    "requests",
-    "sectors",
-    "lines",
-    "transactions",
-    "bytes_requested",
-    "bytes_moved",
-    "wavefronts",
-    "bank_conflicts",
-    "passes",
-)
-"""What is counted of an access, in this order: columns of a tally's `accesses`.
-
-`bytes_*` in bytes, `sectors` of 32 bytes, `lines` of 128 bytes; `passes` only for atomics and
-constants, `wavefronts` and `bank_conflicts` only for shared memory.
-"""
+__all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
 
 OPS = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
 """What each memory instruction does to memory."""

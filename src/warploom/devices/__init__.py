@@ -1,0 +1,1 @@
+"""What devices are: facts and limits by compute capability and product, each with its source."""

@@ -1,0 +1,1 @@
+"""The Python API: devices, buffers, modules, kernels and runs."""

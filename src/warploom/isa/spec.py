@@ -139,12 +139,25 @@ class Operation:
 
     def terms_for(self, count: int) -> tuple[Term, ...]:
         """The same where only the first `count` sources are written (the others optional)."""
-        if self.spec.semantics is None:
+        if self.spec.semantics is None or self.spec.unit is Unit.ATOMIC:
             return ()
         types = self.source_types[:count]
         args = [argument(i, t) for i, t in enumerate(types) if t is not None]
         result = self.spec.semantics(self.modifiers, *args)
         return result if isinstance(result, tuple) else (result,)
+
+    @cached_property
+    def combine(self) -> Term:
+        """What an atomic leaves in memory: `argument(0)` is the value that was there before (it
+        takes the place of the address), `argument(1)` and on are the operands after the address.
+        """
+        assert self.spec.unit is Unit.ATOMIC
+        assert self.spec.semantics is not None
+        needed = [self.type_of(o) for o in self.spec.sources if not o.optional]
+        args = [argument(i, t or self.modifiers.scalar()) for i, t in enumerate(needed)]
+        result = self.spec.semantics(self.modifiers, *args)
+        assert isinstance(result, Term)
+        return result
 
 
 def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
@@ -166,7 +179,7 @@ def op(
     """Declare one syntax line; the decorated function gives its terms."""
 
     def register(semantics: Semantics) -> Semantics:
-        declare(syntax, dst=dst, src=src, unit=unit, semantics=semantics, **choices)
+        declare(syntax, dst=dst, src=src, unit=unit, semantics=semantics, doc="", **choices)
         return semantics
 
     return register
@@ -179,13 +192,17 @@ def declare(
     src: str = "",
     unit: Unit,
     semantics: Semantics | None = None,
+    doc: str = "",
     **choices: tuple[str, ...],
 ) -> OpSpec:
-    """Declare one syntax line; without `semantics`, the machines know what to do by its name."""
+    """Declare one syntax line; without `semantics`, the machines know what to do by its name.
+
+    `doc` says then what it does, as the docstring of the semantics does otherwise.
+    """
     name = re.split(r"[.{]", syntax, maxsplit=1)[0]
     operands = (*_operands(dst, written=True), *_operands(src, written=False))
-    doc = (semantics.__doc__ or "") if semantics is not None else ""
-    spec = OpSpec(name, syntax, _slots(syntax, choices), operands, unit, semantics, doc)
+    text = (semantics.__doc__ or "") if semantics is not None else doc
+    spec = OpSpec(name, syntax, _slots(syntax, choices), operands, unit, semantics, text)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

@@ -1,0 +1,1 @@
+"""What is made of the events that a machine publishes: counts, and what follows from them."""

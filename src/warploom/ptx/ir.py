@@ -198,7 +198,17 @@ class Variable:
         return self.align or max(1, self.element_bytes)
 
 
-Initializer = tuple["Initializer | Immediate | Symbol", ...] | Immediate | Symbol
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """`mask(symbol)` in an initial value: the bits of the address under the mask, moved down to
+    bit 0 (PTX ISA, "Initializers")."""
+
+    symbol: Symbol
+    mask: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Initializer = tuple["Initializer", ...] | Immediate | Symbol | Masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,11 @@
+"""What one warp-wide memory access costs, as pure functions of 32 addresses and a mask.
+
+Every rule has the signature `rule(addresses, mask, size, row)`: `addresses` is an array of 32
+uint64, bit l of `mask` says whether lane l takes part (at least one does), `size` is bytes a lane,
+and the costs are added to `row`, an array of int64 in the order of `rules.fields.FIELDS`. Lanes'
+addresses are multiples of `size` (the machines fault otherwise), a power of two up to 32.
+
+The bodies stay within what Numba compiles without its runtime (integers and array elements; no
+exceptions, no new arrays), so that compiled kernels and plain Python call the same functions. When
+compiled, `mask` and `size` are int64.
+"""

@@ -1,0 +1,34 @@
+"""The instruction tables: importing this package fills `warploom.isa.spec.FORMS`.
+
+One module for each family of the manual; one declaration for each of its syntax lines.
+"""
+
+from warploom.isa.ops import (
+    approximate,
+    atomics,
+    barrier,
+    bits,
+    compare,
+    control,
+    convert,
+    floating,
+    integer,
+    logic,
+    memory,
+    warp,
+)
+
+__all__ = [
+    "approximate",
+    "atomics",
+    "barrier",
+    "bits",
+    "compare",
+    "control",
+    "convert",
+    "floating",
+    "integer",
+    "logic",
+    "memory",
+    "warp",
+]

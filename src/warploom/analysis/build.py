@@ -1,0 +1,58 @@
+"""From a module and the name of a kernel to the `Program` that the machines run."""
+
+from __future__ import annotations
+
+from warploom.analysis.cfg import cut
+from warploom.analysis.dominance import post_dominators
+from warploom.analysis.inline import flatten
+from warploom.analysis.layout import lay_out
+from warploom.analysis.liveness import live_in
+from warploom.analysis.program import Program
+from warploom.core.errors import LaunchError
+from warploom.ptx.ir import Function, Module
+
+
+def build(module: Module, kernel_name: str) -> Program:
+    """The kernel, its calls inlined, cut into blocks, with its storage laid out.
+
+    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for a call that
+    cannot be inlined.
+    """
+    kernel = _kernel(module, kernel_name)
+    flat = flatten(module, kernel)
+    blocks, targets = cut(flat.instructions, flat.labels)
+    layout = lay_out(module, kernel, flat)
+    return Program(
+        name=kernel_name,
+        module=module,
+        instructions=tuple(flat.instructions),
+        sites=tuple(flat.sites),
+        blocks=blocks,
+        targets=targets,
+        reconvergence=post_dominators([block.successors for block in blocks]),
+        live_in=live_in(flat.instructions, blocks, flat.registers),
+        registers=tuple(flat.registers),
+        places=layout.places,
+        globals=tuple(layout.globals),
+        parameter_bytes=layout.parameter_bytes,
+        frame_bytes=layout.frame_bytes,
+        shared_bytes=layout.shared_bytes,
+        dynamic_shared_offset=layout.dynamic_shared_offset,
+        local_bytes=layout.local_bytes,
+    )
+
+
+def _kernel(module: Module, name: str) -> Function:
+    for kernel in module.entries:
+        if kernel.name == name:
+            return kernel
+    names = ", ".join(kernel.name for kernel in module.entries) or "none at all"
+    if module.function(name) is not None:
+        raise LaunchError(
+            f"{name} in {module.name} is not a kernel but a function that kernels call; declare it"
+            f" __global__ to launch it. Kernels: {names}."
+        )
+    raise LaunchError(
+        f"{module.name} has no kernel named {name}. Kernels: {names}. A C++ kernel keeps its name"
+        f' where it is declared extern "C".'
+    )

@@ -1,0 +1,106 @@
+"""Immediate post-dominators: the first place that every path from a block must come through.
+
+The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001),
+on the reversed graph. It needs no reducible graph. Blocks caught in an endless loop reach no exit;
+each such loop is given an edge to the exit from its last block, so that paths which part inside
+the loop still meet inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Graph = Sequence[Sequence[int]]
+"""The successors of each node."""
+
+
+def post_dominators(successors: Graph) -> tuple[int, ...]:
+    """The immediate post-dominator of each node; the exit is `len(successors)`."""
+    exit = len(successors)
+    forward = _with_ways_out(successors)
+    order = _post_order(_reversed(forward), exit)  # the exit comes last
+    rank = {node: i for i, node in enumerate(order)}
+    found: dict[int, int] = {exit: exit}
+
+    def meet(a: int, b: int) -> int:
+        while a != b:
+            if rank[a] < rank[b]:
+                a = found[a]
+            else:
+                b = found[b]
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(order[:-1]):
+            known = [s for s in forward[node] if s in found]
+            nearest = known[0]
+            for other in known[1:]:
+                nearest = meet(nearest, other)
+            if found.get(node) != nearest:
+                found[node] = nearest
+                changed = True
+    return tuple(found[node] for node in range(exit))
+
+
+def _with_ways_out(successors: Graph) -> list[list[int]]:
+    """The graph, the exit among its nodes, with an edge to the exit from each endless loop."""
+    exit = len(successors)
+    forward = [*(list(s) for s in successors), []]
+    backward = _reversed(forward)
+    escaping = _reachable(backward, exit)
+    for node in range(exit):
+        if node in escaping:
+            continue
+        last = max(_final_loop(forward, backward, node))
+        forward[last].append(exit)
+        backward[exit].append(last)
+        escaping |= _reachable(backward, last)
+    return forward
+
+
+def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
+    """A set of nodes that `node` leads to, each of which leads to all of them and nowhere else."""
+    while True:
+        ahead = _reachable(forward, node)
+        beyond = ahead - _reachable(backward, node)
+        if not beyond:
+            return ahead
+        node = min(beyond)
+
+
+def _reachable(graph: Graph, start: int) -> set[int]:
+    found = {start}
+    pending = [start]
+    while pending:
+        for node in graph[pending.pop()]:
+            if node not in found:
+                found.add(node)
+                pending.append(node)
+    return found
+
+
+def _reversed(graph: Graph) -> list[list[int]]:
+    back: list[list[int]] = [[] for _ in graph]
+    for node, successors in enumerate(graph):
+        for successor in successors:
+            back[successor].append(node)
+    return back
+
+
+def _post_order(graph: Graph, root: int) -> list[int]:
+    """The nodes that `root` leads to, each behind those that it leads to (loops aside)."""
+    order: list[int] = []
+    seen = {root}
+    stack = [(root, iter(graph[root]))]
+    while stack:
+        node, children = stack[-1]
+        child = next((c for c in children if c not in seen), None)
+        if child is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(child)
+            stack.append((child, iter(graph[child])))
+    return order

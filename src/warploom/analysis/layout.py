@@ -1,0 +1,114 @@
+"""Gives every variable that a kernel uses its place in memory.
+
+Source: PTX ISA, "State Spaces"; parameters stand in order, each at its own alignment, as the CUDA
+driver lays out a kernel's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from warploom.analysis.inline import Flat
+from warploom.analysis.program import Place
+from warploom.analysis.uses import symbols
+from warploom.core.errors import UnsupportedInstruction
+from warploom.ptx.ir import Function, Module, Space, Symbol, Variable
+from warploom.ptx.lexer import source_line
+
+DYNAMIC_SHARED_ALIGNMENT = 16
+"""Dynamic shared memory begins at a multiple of this or of what its declaration asks, in bytes.
+
+Nothing documents where it begins; this suits every scalar and vector type.
+"""
+
+NAMES_NO_STORAGE = frozenset({"bra", "call"})
+
+
+@dataclass
+class Layout:
+    """Places by name, the globals that a launch must locate, and sizes in bytes."""
+
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    globals: list[str] = field(default_factory=list[str])
+    parameter_bytes: int = 0
+    frame_bytes: int = 0
+    shared_bytes: int = 0
+    dynamic_shared_offset: int = 0
+    local_bytes: int = 0
+
+
+def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
+    """Place the kernel's parameters and every variable that its instructions name.
+
+    Raises UnsupportedInstruction where an instruction names what has no storage.
+    """
+    layout = Layout()
+    layout.parameter_bytes = _stack(layout, kernel.parameters)
+    used = _used(module, kernel, flat)
+    by_space: dict[Space, list[Variable]] = {}
+    for variable in used:
+        by_space.setdefault(variable.space, []).append(variable)
+    layout.frame_bytes = _stack(layout, by_space.get(Space.PARAM, ()), frame=True)
+    layout.local_bytes = _stack(layout, by_space.get(Space.LOCAL, ()))
+    _share(layout, by_space.get(Space.SHARED, ()))
+    for variable in (*by_space.get(Space.GLOBAL, ()), *by_space.get(Space.CONST, ())):
+        index = len(layout.globals)
+        layout.places[variable.name] = Place(variable.space, index, variable.size)
+        layout.globals.append(variable.name)
+    return layout
+
+
+def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
+    """The variables that instructions name, in the order of their declaration."""
+    known = _definitions(module.variables) | flat.variables
+    parameters = {p.name for p in kernel.parameters}
+    named: set[str] = set()
+    for instruction in flat.instructions:
+        if instruction.operation.name in NAMES_NO_STORAGE:
+            continue
+        for symbol in symbols(instruction):
+            if symbol.name not in parameters and symbol.name not in known:
+                raise _no_storage(module, symbol)
+            named.add(symbol.name)
+    return [variable for name, variable in known.items() if name in named]
+
+
+def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
+    """Variables by name; where one is declared `.extern` too, its definition."""
+    found: dict[str, Variable] = {}
+    for variable in variables:
+        if variable.name not in found or variable.linkage != "extern":
+            found[variable.name] = variable
+    return found
+
+
+def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
+    what = "a function" if module.function(symbol.name) else "a label"
+    message = f"`{symbol.name}` is {what}: its address cannot be taken here"
+    line = source_line(module.text, symbol.span.line)
+    return UnsupportedInstruction(message, symbol.span, line, module.name)
+
+
+def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
+    """Place variables one after another, each aligned; gives the bytes they take together."""
+    end = 0
+    for variable in variables:
+        start = _aligned(end, variable.alignment)
+        layout.places[variable.name] = Place(variable.space, start, variable.size, frame)
+        end = start + variable.size
+    return end
+
+
+def _share(layout: Layout, variables: Iterable[Variable]) -> None:
+    """Static shared variables first; open arrays all begin where dynamic memory does."""
+    opened = [v for v in variables if v.linkage == "extern" and None in v.shape]
+    layout.shared_bytes = _stack(layout, (v for v in variables if v not in opened))
+    alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in opened)))
+    layout.dynamic_shared_offset = _aligned(layout.shared_bytes, alignment)
+    for variable in opened:
+        layout.places[variable.name] = Place(Space.SHARED, layout.dynamic_shared_offset, 0)
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment

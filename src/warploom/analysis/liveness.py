@@ -1,0 +1,60 @@
+"""Which registers still matter at the start of each block.
+
+A register is live where some path reads it before writing it. A guarded write may leave the old
+value, so it ends nothing; a plain write does, lane by lane, whatever the mask. Sets of registers
+are bit masks here, one bit for each register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warploom.analysis.program import Block
+from warploom.analysis.uses import reads, writes
+from warploom.ptx.ir import Instruction, Register
+
+
+def live_in(
+    instructions: Sequence[Instruction], blocks: Sequence[Block], registers: Sequence[Register]
+) -> tuple[frozenset[Register], ...]:
+    """The registers that are live at the start of each block."""
+    bits = {register.name: 1 << i for i, register in enumerate(registers)}
+    effects = [_effect(instructions[b.start : b.stop], bits) for b in blocks]
+    live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
+    predecessors: list[list[int]] = [[] for _ in live]
+    for block in blocks:
+        for successor in block.successors:
+            predecessors[successor].append(block.index)
+    pending = [block.index for block in blocks]
+    while pending:
+        index = pending.pop()
+        read, written = effects[index]
+        after = 0
+        for successor in blocks[index].successors:
+            after |= live[successor]
+        before = read | (after & ~written)
+        if before != live[index]:
+            live[index] = before
+            pending.extend(predecessors[index])
+    return tuple(_registers(mask, registers) for mask in live[:-1])
+
+
+def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
+    """What a block reads before writing it, and what it surely writes."""
+    read = written = 0
+    for instruction in instructions:
+        for register in reads(instruction):
+            read |= bits[register.name] & ~written
+        if instruction.guard is None:
+            for register in writes(instruction):
+                written |= bits[register.name]
+    return read, written
+
+
+def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:
+    found: list[Register] = []
+    while mask:
+        lowest = mask & -mask
+        found.append(registers[lowest.bit_length() - 1])
+        mask ^= lowest
+    return frozenset(found)

@@ -1,0 +1,71 @@
+"""Which registers and symbols an instruction reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.ptx.ir import (
+    Address,
+    Element,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Symbol,
+    Vector,
+)
+
+
+def leaves(operand: Operand) -> Iterator[Operand]:
+    """The operands that an operand is made of: itself, or what its brackets and braces hold."""
+    match operand:
+        case Vector(elements):
+            for element in elements:
+                yield from leaves(element)
+        case Pair(first, second):
+            yield first
+            yield second
+        case Negated(register) | Element(register):
+            yield register
+        case Address(base):
+            if base is not None:
+                yield base
+        case _:
+            yield operand
+
+
+def destinations(instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands that an instruction writes."""
+    return instruction.operands[: len(instruction.operation.spec.destinations)]
+
+
+def sources(instruction: Instruction) -> tuple[Operand, ...]:
+    """The operands that an instruction reads."""
+    return instruction.operands[len(instruction.operation.spec.destinations) :]
+
+
+def reads(instruction: Instruction) -> Iterator[Register]:
+    """The registers that an instruction reads: its guard's, those of sources and addresses."""
+    if instruction.guard is not None:
+        yield instruction.guard.register
+    for operand in sources(instruction):
+        for leaf in leaves(operand):
+            if isinstance(leaf, Register):
+                yield leaf
+
+
+def writes(instruction: Instruction) -> Iterator[Register]:
+    """The registers that an instruction writes, where its guard lets it."""
+    for operand in destinations(instruction):
+        for leaf in leaves(operand):
+            if isinstance(leaf, Register):
+                yield leaf
+
+
+def symbols(instruction: Instruction) -> Iterator[Symbol]:
+    """The symbols that an instruction names."""
+    for operand in instruction.operands:
+        for leaf in leaves(operand):
+            if isinstance(leaf, Symbol):
+                yield leaf

@@ -1,0 +1,254 @@
+"""Loads, stores and atomics of a warp: checked, counted, and as fast as their addresses allow.
+
+The common access — every lane on, consecutive and aligned — is inlined: a few comparisons, one
+count, one vector load or store. Any other goes through a function made once for its kind, which
+checks every lane, counts by the device's rules and gathers or scatters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from warploom.codegen.environment import Slot
+from warploom.codegen.helpers import signature
+from warploom.codegen.lanes import (
+    I32,
+    I64,
+    LANES,
+    PTR,
+    Lanes,
+    Value,
+    lane_numbers,
+    splat_constant,
+    vector,
+)
+from warploom.codegen.lower import Lowering
+from warploom.core.types import ScalarType
+from warploom.isa.spec import Operation
+from warploom.ptx.ir import Space
+
+COUNT_RULES = {
+    Space.GLOBAL: "count_global",
+    Space.SHARED: "count_shared",
+    Space.LOCAL: "count_local",
+    Space.CONST: "count_constant",
+}
+"""The rule that says what an access to a space costs."""
+
+DATA_BYTES = 3 * LANES * 16
+"""Room for the operands or the result of the widest access, lane by lane, part by part."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an access moves in each lane: `parts` elements of `type`."""
+
+    op: str
+    space: Space
+    type: ScalarType
+    parts: int = 1
+
+    @property
+    def size(self) -> int:
+        """Bytes a lane."""
+        return self.type.bytes * self.parts
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of one part in all lanes: where the next begins in the data buffer."""
+        return self.type.bytes * LANES
+
+    @property
+    def element(self) -> ir.IntType:
+        return ir.IntType(self.type.bits)
+
+
+ACCESS_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, vector(I64), I32, PTR, PTR, I64])
+"""`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
+
+`base` and `limit` are where the space's memory begins on the host and how long it is; global memory
+needs neither. `data` holds what is stored, or receives what is loaded.
+"""
+
+
+class AccessFunctions:
+    """The out-of-line functions of a module, made when they are first asked for."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+
+    def plain(self, shape: Shape) -> Value:
+        """The function for a load or a store."""
+        return self._get(
+            f"access.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}", shape, None
+        )
+
+    def atomic(self, shape: Shape, operation: Operation) -> Value:
+        """The function for an atomic: data parts 0 and 1 are its operands, part 2 the old value."""
+        text = f"{operation.modifiers['op']}.{operation.modifiers['type']}"
+        return self._get(f"access.atomic.{text}.{shape.space.value}", shape, operation)
+
+    def _get(self, name: str, shape: Shape, operation: Operation | None) -> Value:
+        if name not in self.module.globals:
+            _AccessBody(self.module, name, shape, operation).emit()
+        return self.module.globals[name]
+
+
+class _AccessBody:
+    """Emits one access function."""
+
+    def __init__(
+        self, module: ir.Module, name: str, shape: Shape, operation: Operation | None
+    ) -> None:
+        self.shape, self.operation = shape, operation
+        self.function = ir.Function(module, ACCESS_SIGNATURE, name)
+        self.function.linkage = "internal"
+        self.function.attributes.add("noinline")
+        block = self.function.append_basic_block("entry")
+        self.lanes = Lanes(module, ir.IRBuilder(block))
+        self.b = self.lanes.b
+        (
+            self.environment,
+            self.row,
+            self.cache,
+            self.addresses,
+            self.bits,
+            self.data,
+            self.base,
+            self.limit,
+        ) = self.function.args
+
+    def emit(self) -> None:
+        scratch = self.lanes.alloca(vector(I64))
+        with self.b.if_then(self.b.icmp_unsigned("==", self.bits, I32(0))):
+            self.b.ret(I64(0))
+        self.b.store(self.addresses, scratch)
+        wide = self.b.zext(self.bits, I64)
+        fault = self._check(scratch, wide)
+        with self.b.if_then(self.b.icmp_unsigned("!=", fault, I64(0))):
+            self.b.ret(fault)
+        offsets = self._physical(self.addresses)
+        self.b.store(offsets, scratch)
+        size = I64(self.shape.size)
+        if self.shape.space in COUNT_RULES:
+            self._call(COUNT_RULES[self.shape.space], scratch, wide, size, self.row)
+        if self.operation is not None:
+            self._call("count_passes", scratch, wide, size, self.row)
+            self._lane_by_lane(offsets)
+        else:
+            self._move()
+        self.b.ret(I64(0))
+
+    def _call(self, name: str, *args: Value) -> Value:
+        made = signature(name)
+        return self.b.call(self.lanes.function(name, made.return_type, made.args), args)
+
+    def _check(self, scratch: Value, bits: Value) -> Value:
+        size = I64(self.shape.size)
+        if self.shape.space not in (Space.GLOBAL, Space.CONST):
+            return self._call("check_span", scratch, bits, size, self.limit, self.environment)
+        write = I64(int(self.shape.op != "load"))
+        tables = [
+            self.b.inttoptr(self.b.load(self.lanes.slot(self.environment, int(s)), typ=I64), PTR)
+            for s in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
+        ]
+        return self._call(
+            "check_global", scratch, bits, size, write, self.environment, *tables, self.cache
+        )
+
+    def _physical(self, addresses: Value, ahead: int = 0) -> Value:
+        """Offsets from the base, `ahead` bytes into the access.
+
+        Local memory is interleaved: word w of lane l is word w * 32 + l.
+        """
+        b = self.b
+        moved = b.add(addresses, splat_constant(ahead, I64)) if ahead else addresses
+        if self.shape.space is not Space.LOCAL:
+            return moved
+        words = b.shl(b.lshr(moved, splat_constant(2, I64)), splat_constant(7, I64))
+        inside = b.and_(moved, splat_constant(3, I64))
+        return b.add(b.add(words, lane_numbers(I64, 4)), inside)
+
+    def _pointers(self, offsets: Value) -> Value:
+        if self.shape.space in (Space.GLOBAL, Space.CONST):
+            return self.b.inttoptr(offsets, vector(PTR))
+        start = self.lanes.splat(self.b.ptrtoint(self.base, I64))
+        return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
+
+    def _move(self) -> None:
+        """Gather into the data buffer or scatter out of it, one piece of an element at a time.
+
+        In local memory an 8-byte element lies in two words.
+        """
+        element, mask = self.shape.element, self.lanes.mask(self.bits)
+        split = self.shape.space is Space.LOCAL and self.shape.type.bytes > 4
+        for part in range(self.shape.parts):
+            at = self.b.gep(
+                self.data, [I64(part * self.shape.part_bytes)], source_etype=ir.IntType(8)
+            )
+            ahead = part * self.shape.type.bytes
+            if split:
+                self._move_halves(at, ahead, mask)
+            elif self.shape.op == "load":
+                pointers = self._pointers(self._physical(self.addresses, ahead))
+                self.b.store(self.lanes.gather(pointers, mask, element), at, align=16)
+            else:
+                pointers = self._pointers(self._physical(self.addresses, ahead))
+                value = self.b.load(at, typ=vector(element), align=16)
+                self.lanes.scatter(value, pointers, mask)
+
+    def _move_halves(self, at: Value, ahead: int, mask: Value) -> None:
+        whole = vector(I64)
+        low, high = (self._pointers(self._physical(self.addresses, ahead + n)) for n in (0, 4))
+        half = splat_constant(32, I64)
+        if self.shape.op == "load":
+            parts = [self.b.zext(self.lanes.gather(p, mask, I32), whole) for p in (low, high)]
+            self.b.store(self.b.or_(parts[0], self.b.shl(parts[1], half)), at, align=16)
+            return
+        value = self.b.load(at, typ=whole, align=16)
+        self.lanes.scatter(self.b.trunc(value, vector(I32)), low, mask)
+        self.lanes.scatter(self.b.trunc(self.b.lshr(value, half), vector(I32)), high, mask)
+
+    def _lane_by_lane(self, offsets: Value) -> None:
+        """Read, combine and write in each active lane in turn, the lowest first."""
+        assert self.operation is not None
+        b, term = self.b, self.operation.combine
+        pointers = self.lanes.alloca(vector(I64))
+        b.store(self._addresses_of(offsets), pointers)
+        entry = b.block
+        loop = self.function.append_basic_block("lane")
+        done = self.function.append_basic_block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        left = b.phi(I32)
+        left.add_incoming(self.bits, entry)
+        lane = b.zext(
+            self.lanes.intrinsic("llvm.cttz.i32", I32, [left, ir.Constant(ir.IntType(1), 1)]), I64
+        )
+        at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
+        single = ir.VectorType(Lowering(self.lanes, 1).type(self.shape.type).element, 1)
+        old = b.load(at, typ=single, align=1)
+        given = [self._operand(part, lane, single) for part in (0, 1)]
+        new = Lowering(self.lanes, 1)(term, [old, *given])
+        b.store(new, at, align=1)
+        b.store(old, self._place(2, lane), align=1)
+        rest = b.and_(left, b.sub(left, I32(1)))
+        left.add_incoming(rest, b.block)
+        b.cbranch(b.icmp_unsigned("!=", rest, I32(0)), loop, done)
+        b.position_at_end(done)
+
+    def _addresses_of(self, offsets: Value) -> Value:
+        return self.b.ptrtoint(self._pointers(offsets), vector(I64))
+
+    def _place(self, part: int, lane: Value) -> Value:
+        offset = self.b.mul(lane, I64(self.shape.type.bytes))
+        return self.b.gep(
+            self.data,
+            [self.b.add(offset, I64(part * self.shape.part_bytes))],
+            source_etype=ir.IntType(8),
+        )
+
+    def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
+        return self.b.load(self._place(part, lane), typ=type, align=1)

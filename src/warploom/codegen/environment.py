@@ -1,0 +1,139 @@
+"""What compiled code and its host share: the environment's slots and the layout of the counts.
+
+The environment of a worker is an array of 64-bit integers, `Slot` its indices. Counts are two more
+arrays, so that LLVM knows that nothing else reaches them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from functools import cached_property
+
+from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
+from warploom.analysis.program import Program
+
+
+class Slot(IntEnum):
+    """Where a value stands in the environment. `*_AT` are host addresses.
+
+    STOP: the host sets it to end the run. FUEL, BUDGET: warp instructions left in this slice and
+    beyond it. TIDS_AT: i32[3][warps * 32], the thread indices of a block. STATES_AT:
+    i64[warps][len(State)]. CONTEXTS_AT: what suspended warps keep, CONTEXT_BYTES apart. CACHE_AT:
+    u64[rows][2], the bounds of the allocation that each access row reached last. FAULT_*: the
+    record of a fault.
+    """
+
+    STOP = 0
+    FUEL = auto()
+    BUDGET = auto()
+    PARAMETERS_AT = auto()
+    GLOBALS_AT = auto()
+    SHARED_AT = auto()
+    SHARED_BYTES = auto()
+    DYNAMIC_SHARED_BYTES = auto()
+    LOCAL_AT = auto()
+    CONTEXTS_AT = auto()
+    CONTEXT_BYTES = auto()
+    STATES_AT = auto()
+    TIDS_AT = auto()
+    CACHE_AT = auto()
+    STARTS_AT = auto()
+    ENDS_AT = auto()
+    FLAGS_AT = auto()
+    ALLOCATIONS = auto()
+    THREADS = auto()
+    WARPS = auto()
+    BLOCK = auto()
+    BLOCKS_DONE = auto()
+    CTAID_X = auto()
+    CTAID_Y = auto()
+    CTAID_Z = auto()
+    NTID_X = auto()
+    NTID_Y = auto()
+    NTID_Z = auto()
+    NCTAID_X = auto()
+    NCTAID_Y = auto()
+    NCTAID_Z = auto()
+    FAULT_KIND = auto()
+    FAULT_INSTRUCTION = auto()
+    FAULT_WARP = auto()
+    FAULT_LANE = auto()
+    FAULT_ADDRESS = auto()
+    FAULT_SIZE = auto()
+    FAULT_SPACE = auto()
+
+
+class State(IntEnum):
+    """One warp between two calls: where it goes on, what it is (`Status`), and at what barrier.
+
+    BARRIER_THREADS is how many threads the barrier awaits, 0 for all of the block.
+    """
+
+    RESUME = 0
+    STATUS = auto()
+    BARRIER = auto()
+    BARRIER_THREADS = auto()
+    INSTRUCTION = auto()
+
+
+class Status(IntEnum):
+    """Why a warp, or the whole run, came back."""
+
+    RUNNABLE = 0
+    ENDED = auto()
+    BARRIER = auto()
+    FAULT = auto()
+    STOPPED = auto()
+    LIMIT = auto()
+    DEADLOCK = auto()
+
+
+FUEL_SLICE = 1 << 22
+"""Warp instructions that a worker runs before it looks whether it should stop."""
+
+ROW_WIDTH = len(FIELDS) + 1
+"""An access row in compiled code: the fields, then how often the access was the common one (every
+lane on, consecutive, aligned), whose fields follow by arithmetic."""
+
+FULL = len(FIELDS)
+"""The index of that last column."""
+
+
+@dataclass(frozen=True)
+class CountLayout:
+    """Where each count of a program stands in the counts array (of i64).
+
+    For each basic block its executions and the lanes active then; for each guarded instruction the
+    lanes whose guard held; for each branch how often it diverged and how often its lanes met again.
+    """
+
+    program: Program
+
+    @cached_property
+    def guarded(self) -> dict[int, int]:
+        """Index in the array by guarded instruction."""
+        first = 2 * len(self.program.blocks)
+        found = (i for i, made in enumerate(self.program.instructions) if made.guard)
+        return {instruction: first + n for n, instruction in enumerate(found)}
+
+    @cached_property
+    def branches(self) -> dict[int, int]:
+        """Index of the first of its two counts, by branch instruction."""
+        first = 2 * len(self.program.blocks) + len(self.guarded)
+        names = ("bra", "call")
+        found = (
+            i
+            for i, made in enumerate(self.program.instructions)
+            if made.guard and made.operation.name in names
+        )
+        return {instruction: first + 2 * n for n, instruction in enumerate(found)}
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the array."""
+        return 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
+
+    @cached_property
+    def rows(self) -> tuple[AccessRow, ...]:
+        return access_rows(self.program)

@@ -1,0 +1,225 @@
+"""The frame of a warp's function: its registers, its mask, its way back to the environment.
+
+Every register is an alloca of 32 lanes that LLVM turns into vector registers. What a suspended warp
+must keep has a fixed place in its context, which `save` and `restore` know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from llvmlite import ir
+
+from warploom.analysis.program import Program
+from warploom.codegen.environment import CountLayout, Slot, State
+from warploom.codegen.lanes import (
+    I32,
+    I64,
+    LANES,
+    MASK,
+    PTR,
+    Lanes,
+    Value,
+    splat_constant,
+    storage_type,
+    vector,
+)
+from warploom.codegen.nans import open_nan_registers
+from warploom.codegen.pieces import frame_pieces
+from warploom.core.types import PRED
+from warploom.ptx.ir import Register
+
+STACK_DEPTH = LANES + 1
+"""Entries of a reconvergence stack: every push leaves fewer lanes on, so 31 are enough."""
+
+ENTRY_WORDS = 8
+"""i32 words of a stack entry: reconvergence block, join mask, other block, other mask, branch."""
+
+STACK_BYTES = STACK_DEPTH * ENTRY_WORDS * 4
+SAVED_AT = (STACK_BYTES + 127) // 128 * 128
+"""Where in a context the active mask and the stack depth stand, before the registers."""
+
+WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64])
+"""`status = warp(environment, counts, rows, warp in block)`."""
+
+
+class Frame:
+    """All that the code of one warp refers to, while it is being emitted.
+
+    `lanes` emits at the place where code goes now; `prologue` at the function's entry, whose values
+    reach everywhere.
+    """
+
+    def __init__(self, module: ir.Module, program: Program, layout: CountLayout) -> None:
+        self.module, self.program, self.layout = module, program, layout
+        self.function = ir.Function(module, WARP_SIGNATURE, "warp")
+        self.function.linkage = "internal"
+        for argument in self.function.args[:3]:
+            argument.add_attribute("noalias")
+        self.environment, self.counts, self.rows, self.warp = self.function.args
+        self.entry = self.function.append_basic_block("entry")
+        self.prologue = Lanes(module, ir.IRBuilder(self.entry))
+        self.lanes = Lanes(module, ir.IRBuilder())
+        self.open_nans = open_nan_registers(program)
+        self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
+        self._loaded: dict[Slot, Value] = {}
+        self._offsets: dict[Register, int] = {}
+        self.context_bytes = SAVED_AT + 128
+        self.registers: dict[Register, Value] = {}
+        self.pieces = frame_pieces(program)
+        for register in (*program.registers, *self.pieces.values()):
+            self._add_register(register)
+        self.active = self.variable(MASK)
+        self.depth = self.variable(I32)
+        self.top = self.variable(I32)
+        self.fuel = self.variable(I64)
+
+    def _add_register(self, register: Register) -> None:
+        """Give a register its place in the function and in the context."""
+        self.registers[register] = self.variable(storage_type(register.type))
+        self._offsets[register] = self.context_bytes
+        bits = LANES * register.type.bits
+        self.context_bytes += (bits // 8 + 63) // 64 * 64
+
+    def variable(self, type: ir.Type) -> Value:
+        """A place for a value, zero at the entry; LLVM turns it into a register."""
+        place = self.prologue.alloca(type)
+        self.prologue.b.store(ir.Constant(type, None), place)
+        return place
+
+    # ---- the environment ------------------------------------------------------------------------
+
+    def slot(self, slot: Slot) -> Value:
+        """A value of the environment, loaded once at the entry (it does not change in a call)."""
+        if slot not in self._loaded:
+            at = self.prologue.slot(self.environment, int(slot))
+            self._loaded[slot] = self.prologue.b.load(at, typ=I64)
+        return self._loaded[slot]
+
+    def pointer(self, slot: Slot) -> Value:
+        """A host address of the environment, as a pointer."""
+        return self.prologue.b.inttoptr(self.slot(slot), PTR)
+
+    def word(self, slot: Slot) -> Value:
+        """A value of the environment as an i32."""
+        return self.prologue.b.trunc(self.slot(slot), I32)
+
+    def record(self, slot: Slot, value: Value) -> None:
+        """Write a value into the environment."""
+        self.lanes.b.store(value, self.lanes.slot(self.environment, int(slot)))
+
+    def state(self, field: State) -> Value:
+        """The address of a field of this warp's state."""
+        index = self.lanes.b.add(self.lanes.b.mul(self.warp, I64(len(State))), I64(int(field)))
+        return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
+
+    def set_state(self, field: State, value: Value) -> None:
+        self.lanes.b.store(value, self.state(field))
+
+    # ---- lanes and counts -----------------------------------------------------------------------
+
+    def mask(self) -> Value:
+        """The active mask, here and now."""
+        return self.lanes.b.load(self.active, typ=MASK)
+
+    def count(self, index: int, amount: Value) -> None:
+        """Add to one of the counts."""
+        self.lanes.add_to(self.lanes.slot(self.counts, index), amount)
+
+    def load(self, register: Register) -> Value:
+        return self.lanes.b.load(self.registers[register], typ=storage_type(register.type))
+
+    def store(self, register: Register, value: Value) -> None:
+        self.lanes.b.store(value, self.registers[register])
+
+    def leave(self, status: int) -> None:
+        """Return from the function, handing back what is left of the fuel."""
+        self.record(Slot.FUEL, self.lanes.b.load(self.fuel, typ=I64))
+        self.lanes.b.ret(I64(int(status)))
+
+    # ---- suspension -----------------------------------------------------------------------------
+
+    def context(self, offset: int) -> Value:
+        """An address in this warp's context."""
+        return self.lanes.b.gep(self._context(), [I64(offset)], source_etype=ir.IntType(8))
+
+    def _context(self) -> Value:
+        if not hasattr(self, "_context_base"):
+            b = self.prologue.b
+            stride = self.prologue.slot(self.environment, int(Slot.CONTEXT_BYTES))
+            offset = b.mul(self.warp, b.load(stride, typ=I64))
+            base = self.pointer(Slot.CONTEXTS_AT)
+            self._context_base = b.gep(base, [offset], source_etype=ir.IntType(8))
+        return self._context_base
+
+    def save(self, live: Iterable[Register]) -> None:
+        """Put the registers, the mask and the stack's depth into the context."""
+        b = self.lanes.b
+        b.store(self.lanes.bits(self.mask()), self.context(SAVED_AT))
+        b.store(b.load(self.depth, typ=I32), self.context(SAVED_AT + 4))
+        b.store(b.load(self.top, typ=I32), self.context(SAVED_AT + 8))
+        for register in self._kept(live):
+            value = self.load(register)
+            if register.type == PRED:
+                value = self.lanes.bits(value)
+            b.store(value, self.context(self._offsets[register]), align=64)
+
+    def restore(self, live: Iterable[Register]) -> None:
+        """The opposite of `save`."""
+        b = self.lanes.b
+        b.store(self.lanes.mask(b.load(self.context(SAVED_AT), typ=I32)), self.active)
+        b.store(b.load(self.context(SAVED_AT + 4), typ=I32), self.depth)
+        b.store(b.load(self.context(SAVED_AT + 8), typ=I32), self.top)
+        for register in self._kept(live):
+            at = self.context(self._offsets[register])
+            if register.type == PRED:
+                self.store(register, self.lanes.mask(b.load(at, typ=I32)))
+            else:
+                self.store(register, b.load(at, typ=storage_type(register.type), align=64))
+
+    def _kept(self, live: Iterable[Register]) -> list[Register]:
+        return [*sorted(live, key=lambda r: r.name), *self.pieces.values()]
+
+    # ---- special registers ----------------------------------------------------------------------
+
+    def special(self, name: str) -> Value:
+        """The value of a special register, in 32 lanes."""
+        base, _, part = name.partition(".")
+        if base == "%tid":
+            return self._thread_index("xyz".index(part))
+        if base in ("%ntid", "%ctaid", "%nctaid"):
+            return self.prologue.splat(self.word(Slot[f"{base[1:]}_{part}".upper()]))
+        if base == "%laneid":
+            return ir.Constant(vector(I32), [I32(i) for i in range(LANES)])
+        if base.startswith("%lanemask_"):
+            masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
+            return ir.Constant(vector(I32), [I32(m) for m in masks])
+        if base == "%warpid":
+            return self.prologue.splat(self.prologue.b.trunc(self.warp, I32))
+        if base == "%gridid":
+            return splat_constant(0, I64)
+        return self.prologue.splat(self.word(SCALARS[base]))
+
+    def _thread_index(self, dimension: int) -> Value:
+        b = self.prologue.b
+        row = b.mul(self.slot(Slot.WARPS), I64(dimension))
+        index = b.mul(b.add(row, self.warp), I64(LANES))
+        at = b.gep(self.pointer(Slot.TIDS_AT), [index], source_etype=I32)
+        return b.load(at, typ=vector(I32), align=64)
+
+
+SCALARS = {
+    "%nwarpid": Slot.WARPS,
+    "%dynamic_smem_size": Slot.DYNAMIC_SHARED_BYTES,
+    "%total_smem_size": Slot.SHARED_BYTES,
+}
+"""Special registers that are a word of the environment."""
+
+LANE_MASKS: dict[str, Callable[[int], int]] = {
+    "eq": lambda i: 1 << i,
+    "lt": lambda i: (1 << i) - 1,
+    "le": lambda i: (2 << i) - 1,
+    "gt": lambda i: 0xFFFFFFFF & ~((2 << i) - 1),
+    "ge": lambda i: 0xFFFFFFFF & ~((1 << i) - 1),
+}
+"""`%lanemask_*` by lane (PTX ISA, "Special Registers")."""

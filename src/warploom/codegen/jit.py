@@ -1,0 +1,84 @@
+"""From a program to machine code in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from warploom.analysis.program import Program
+from warploom.codegen.environment import CountLayout
+from warploom.codegen.grid import GridFunction
+from warploom.codegen.helpers import helpers_ir
+from warploom.codegen.rounding import PREFIX, definition
+from warploom.codegen.warp import WarpFunction
+
+_LOCK = threading.Lock()
+
+Run = Callable[..., int]
+"""The compiled `run` (see `codegen.grid`): environment, counts, rows, first and last block."""
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel's machine code and what its host must provide."""
+
+    program: Program
+    layout: CountLayout
+    run: Run
+    suspends: bool
+    context_bytes: int
+    engine: llvm.ExecutionEngine
+
+
+def compile_kernel(program: Program) -> CompiledKernel:
+    """Compile a kernel for this computer's processor."""
+    layout = CountLayout(program)
+    module = ir.Module(program.name)
+    warp = WarpFunction(module, program, layout)
+    warp.emit()
+    GridFunction(module, suspends=warp.suspends, local_bytes=program.local_bytes).emit()
+    with _LOCK:
+        engine = _engine(str(module))
+    address = engine.get_function_address("run")
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)
+    return CompiledKernel(program, layout, run, warp.suspends, warp.frame.context_bytes, engine)
+
+
+def _engine(text: str) -> llvm.ExecutionEngine:
+    """Optimise and load a module."""
+    module = optimised(text)
+    engine = llvm.create_mcjit_compiler(module, _machine())
+    engine.finalize_object()
+    return engine
+
+
+def optimised(text: str) -> llvm.ModuleRef:
+    """A module linked with what it calls, and optimised."""
+    module = llvm.parse_assembly(text)
+    for function in list(module.functions):
+        if function.is_declaration and function.name.startswith(PREFIX):
+            module.link_in(llvm.parse_assembly(definition(function.name)))
+    module.link_in(llvm.parse_assembly(helpers_ir()))
+    for function in module.functions:
+        if not function.is_declaration and function.name != "run":
+            function.linkage = "internal"
+    module.verify()
+    builder = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(3))
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+@lru_cache
+def _machine() -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )

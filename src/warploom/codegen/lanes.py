@@ -1,0 +1,157 @@
+"""Lane vectors and masks: the vocabulary in which the code of one warp is written.
+
+A value of 32 lanes is `<32 x T>`; a mask or a predicate is `<32 x i1>`; the bits of a mask, when
+scalar code needs them, are an i32 with lane l in bit l. This module knows LLVM and nothing of PTX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from warploom.core.types import Kind, ScalarType
+
+LANES = 32
+
+Value = Any
+"""An llvmlite value; the library is untyped."""
+
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+PTR = ir.PointerType()
+MASK = ir.VectorType(I1, LANES)
+
+
+def vector(element: ir.Type) -> ir.VectorType:
+    """`<32 x element>`."""
+    return ir.VectorType(element, LANES)
+
+
+def element_type(type: ScalarType) -> ir.Type:
+    """The LLVM type in which one lane of a PTX type is computed."""
+    if type.kind is Kind.FLOAT and type.bits in (32, 64):
+        return ir.FloatType() if type.bits == 32 else ir.DoubleType()
+    return ir.IntType(type.bits)
+
+
+def lane_type(type: ScalarType) -> ir.VectorType:
+    """The LLVM type in which 32 lanes of a PTX type are computed."""
+    return vector(element_type(type))
+
+
+def storage_type(type: ScalarType) -> ir.VectorType:
+    """The LLVM type in which a register is kept: always integers, so that any reading of its bits
+    is free."""
+    return vector(ir.IntType(type.bits))
+
+
+def splat_constant(value: int, element: ir.Type) -> ir.Constant:
+    """The same integer in every lane."""
+    return ir.Constant(vector(element), [ir.Constant(element, value)] * LANES)
+
+
+def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
+    """0, stride, 2 * stride, ..."""
+    return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
+
+
+class Lanes:
+    """A builder for lane vectors on top of an LLVM builder (`b`), which callers also use as is."""
+
+    def __init__(self, module: ir.Module, builder: ir.IRBuilder) -> None:
+        self.module = module
+        self.b: Any = builder
+
+    def alloca(self, type: ir.Type, align: int | None = None) -> Value:
+        """Room for a value on the stack, as an opaque pointer."""
+        place = self.b.alloca(type)
+        place.align, place.type = align, PTR
+        return place
+
+    def intrinsic(self, name: str, result: ir.Type, args: Sequence[Value]) -> Value:
+        """Call the LLVM intrinsic of that full name."""
+        return self.b.call(self.function(name, result, [a.type for a in args]), list(args))
+
+    def function(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Value:
+        """The function of that name, declared when it is first asked for."""
+        known: Any = self.module.globals
+        if name not in known:
+            return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
+        return known[name]
+
+    def splat(self, scalar: Value) -> Value:
+        """The scalar in every lane."""
+        whole = vector(scalar.type)
+        first = self.b.insert_element(ir.Constant(whole, ir.Undefined), scalar, I32(0))
+        zeros = ir.Constant(vector(I32), None)
+        return self.b.shuffle_vector(first, ir.Constant(whole, ir.Undefined), zeros)
+
+    def lane(self, value: Value, index: Value | int) -> Value:
+        """One lane of a vector."""
+        return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)
+
+    def bits(self, mask: Value) -> Value:
+        """A mask as an i32."""
+        return self.b.bitcast(mask, I32)
+
+    def mask(self, bits: Value) -> Value:
+        """An i32 as a mask."""
+        return self.b.bitcast(bits, MASK)
+
+    def any(self, mask: Value) -> Value:
+        """Whether some lane is set, as an i1."""
+        return self.b.icmp_unsigned("!=", self.bits(mask), I32(0))
+
+    def all(self, mask: Value) -> Value:
+        """Whether every lane is set, as an i1."""
+        return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
+
+    def popcount(self, bits: Value) -> Value:
+        """How many lanes an i32 of mask bits has, as an i64."""
+        return self.b.zext(self.intrinsic("llvm.ctpop.i32", I32, [bits]), I64)
+
+    def blend(self, mask: Value, new: Value, old: Value) -> Value:
+        """`new` where the mask is set, else `old`."""
+        return self.b.select(mask, new, old)
+
+    def gather(self, pointers: Value, mask: Value, element: ir.Type) -> Value:
+        """Load one element a lane through a vector of pointers; lanes off give 0."""
+        whole = vector(element)
+        name = f"llvm.masked.gather.v{LANES}{mangled(element)}.v{LANES}p0"
+        return self.intrinsic(name, whole, [pointers, mask, ir.Constant(whole, None)])
+
+    def scatter(self, value: Value, pointers: Value, mask: Value) -> None:
+        """Store one element a lane; of lanes on one address the highest lasts."""
+        name = f"llvm.masked.scatter.v{LANES}{mangled(value.type.element)}.v{LANES}p0"
+        self.intrinsic(name, ir.VoidType(), [value, pointers, mask])
+
+    def masked_load(self, pointer: Value, mask: Value, element: ir.Type) -> Value:
+        """Load consecutive elements from one pointer; lanes off give 0."""
+        whole = vector(element)
+        name = f"llvm.masked.load.v{LANES}{mangled(element)}.p0"
+        return self.intrinsic(name, whole, [pointer, mask, ir.Constant(whole, None)])
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store consecutive elements to one pointer, lanes off left out."""
+        name = f"llvm.masked.store.v{LANES}{mangled(value.type.element)}.p0"
+        self.intrinsic(name, ir.VoidType(), [value, pointer, mask])
+
+    def add_to(self, pointer: Value, amount: Value) -> None:
+        """`*pointer += amount` on an i64 counter."""
+        self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
+
+    def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:
+        """The address of an element of an array."""
+        at = I64(index) if isinstance(index, int) else index
+        return self.b.gep(pointer, [at], source_etype=element)
+
+    def when(self, condition: Value, then: Callable[[], None], *, likely: bool = False) -> None:
+        """Emit `then` under a condition, and go on after it."""
+        with self.b.if_then(condition, likely=likely):
+            then()
+
+
+def mangled(type: ir.Type) -> str:
+    """How an intrinsic's name spells a scalar type."""
+    return {"float": "f32", "double": "f64"}.get(str(type), str(type))

@@ -1,0 +1,70 @@
+"""Which registers may hold any NaN for the canonical one.
+
+PTX arithmetic gives one canonical NaN; a processor gives one of many. Making each result canonical
+would cost every floating-point instruction two vector operations, though a NaN's bits show only
+where somebody looks at bits: a store, a move to an integer, a shuffle. So a register that only
+arithmetic writes keeps whatever NaN came, and readers of bits make it canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.analysis.program import Program
+from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vector
+
+
+def open_nan_registers(program: Program) -> frozenset[Register]:
+    """Registers all of whose writers are arithmetic, or moves from such registers."""
+    written = {r: list[Instruction]() for r in program.registers}
+    for instruction in program.instructions:
+        for register in destinations(instruction):
+            written.setdefault(register, []).append(instruction)
+    found = {r for r in written if r.type.bits in (32, 64)}
+    while True:
+        closed = {r for r in found if not all(_is_open(i, r, found) for i in written[r])}
+        if not closed:
+            return frozenset(found)
+        found -= closed
+
+
+def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
+    if is_copy(instruction):
+        source = instruction.operands[1]
+        return isinstance(source, Register) and source in candidates and _same(source, register)
+    terms = instruction.operation.terms
+    return len(terms) == 1 and terms[0].op == "canonical" and _same(terms[0], register)
+
+
+def _same(a: object, register: Register) -> bool:
+    return getattr(a, "type").bits == register.type.bits  # noqa: B009
+
+
+def is_copy(instruction: Instruction) -> bool:
+    """Whether it is a `mov` of one whole register or immediate to another register."""
+    return (
+        instruction.operation.name == "mov"
+        and isinstance(instruction.operands[0], Register)
+        and isinstance(instruction.operands[1], Register | Immediate)
+    )
+
+
+def destinations(instruction: Instruction) -> Iterator[Register]:
+    """The registers that an instruction writes."""
+    count = len(instruction.operation.spec.destinations)
+    operands = instruction.operands[:count]
+    if instruction.operation.name == "call":
+        operands = instruction.operands[:1]
+    for operand in operands:
+        yield from _registers(operand)
+
+
+def _registers(operand: Operand) -> Iterator[Register]:
+    if isinstance(operand, Register):
+        yield operand
+    elif isinstance(operand, Pair):
+        yield from _registers(operand.first)
+        yield from _registers(operand.second)
+    elif isinstance(operand, Vector):
+        for element in operand.elements:
+            yield from _registers(element)

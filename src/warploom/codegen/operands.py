@@ -1,0 +1,153 @@
+"""Operands to lane vectors and back: registers, immediates, special registers, addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+
+from warploom.codegen.environment import Slot
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I64, LANES, PTR, Value, lane_type, splat_constant, vector
+from warploom.codegen.lower import Lowering
+from warploom.core.types import B64, PRED, TYPES, ScalarType, unsigned
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.isa.terms import argument, canonical
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+)
+from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
+
+
+class Operands:
+    """Reads and writes the operands of instructions at the place where code goes now."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.lower = Lowering(frame.lanes, LANES)
+
+    def read(self, operand: Operand, type: ScalarType, *, blind: bool = False) -> Value:
+        """An operand in 32 lanes of the computing type of `type`.
+
+        `blind` says that the reader's result does not depend on the bits of a NaN.
+        """
+        if isinstance(operand, Immediate):
+            return self.lower.constant(immediate_bits(operand, type), type)
+        if isinstance(operand, Negated):
+            return self.b.not_(self.frame.load(operand.operand))
+        if isinstance(operand, Register):
+            return self._register(operand, type, blind)
+        if isinstance(operand, Special):
+            return self._fit(self.frame.special(operand.name), special_type(operand), type)
+        if isinstance(operand, Symbol):
+            return self._fit(self.address_of(operand), B64, type)
+        raise TypeError(f"no value in {operand}")
+
+    def _register(self, register: Register, type: ScalarType, blind: bool) -> Value:
+        value = self.frame.load(register)
+        if register in self.frame.open_nans and not blind:
+            value = self.closed(value, register)
+        return self._fit(value, register.type, type)
+
+    def closed(self, bits: Value, register: Register) -> Value:
+        """The bits of a register with an open NaN made the canonical one."""
+        width = register.type.bits
+        as_float = TYPES[f"f{width}"]
+        value = self.b.bitcast(bits, lane_type(as_float))
+        fixed = self.lower(canonical(argument(0, as_float)), [value])
+        return self.b.bitcast(fixed, bits.type)
+
+    def _fit(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
+        """Bits of one type read as another: truncated or extended with zeros."""
+        if want == PRED or have.bits == want.bits:
+            return self.b.bitcast(value, lane_type(want))
+        resized = self.b.trunc if have.bits > want.bits else self.b.zext
+        narrowed = resized(value, vector(ir.IntType(want.bits)))
+        return self.b.bitcast(narrowed, lane_type(want))
+
+    def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
+        """Write 32 lanes of `type` to a register, in the lanes of `mask` (None: in all).
+
+        A wider register takes the value extended by its type's signedness (PTX ISA, "Operand Size
+        Exceeding Instruction-Type Size").
+        """
+        if isinstance(operand, Sink):
+            return
+        assert isinstance(operand, Register), operand
+        bits = value if type == PRED else self.b.bitcast(value, vector(ir.IntType(type.bits)))
+        width = operand.type.bits
+        if width > type.bits:
+            wider = self.b.sext if type.is_signed else self.b.zext
+            bits = wider(bits, vector(ir.IntType(width)))
+        elif width < type.bits:
+            bits = self.b.trunc(bits, vector(ir.IntType(width)))
+        if mask is not None:
+            bits = self.lanes.blend(mask, bits, self.frame.load(operand))
+        self.frame.store(operand, bits)
+
+    # ---- addresses ------------------------------------------------------------------------------
+
+    def address_of(self, symbol: Symbol) -> Value:
+        """The address of a variable in its own space, as 64-bit lanes."""
+        place = self.frame.program.places[symbol.name]
+        if place.space in (Space.GLOBAL, Space.CONST):
+            return self.lanes.splat(self._global(place.offset, symbol.offset))
+        return splat_constant(place.offset + symbol.offset, I64)
+
+    def _global(self, index: int, offset: int) -> Value:
+        frame = self.frame
+        at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
+        return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
+
+    def generic_address_of(self, symbol: Symbol) -> Value:
+        """The address of a variable as a generic one."""
+        address = self.address_of(symbol)
+        window = WINDOWS.get(self.frame.program.places[symbol.name].space, 0)
+        return self.b.add(address, splat_constant(window, I64)) if window else address
+
+    def address(self, operand: Operand) -> Value:
+        """What `[base + offset]` means, as 64-bit lanes in the space of the instruction."""
+        assert isinstance(operand, Address), operand
+        offset = splat_constant(operand.offset, I64)
+        if operand.base is None:
+            return offset
+        if isinstance(operand.base, Symbol):
+            base = self.address_of(operand.base)
+        else:
+            base = self.read(operand.base, unsigned(64))
+        return self.b.add(base, offset) if operand.offset else base
+
+    def host_pointers(self, base: Value | None, offsets: Value) -> Value:
+        """Host pointers from 64-bit lanes, added to a base pointer where there is one."""
+        if base is None:
+            return self.b.inttoptr(offsets, vector(PTR))
+        start = self.lanes.splat(self.b.ptrtoint(base, I64))
+        return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
+
+
+WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+"""Where a space's addresses begin among the generic ones; others begin at 0."""
+
+
+_NUMPY_FLOATS = {32: np.float32, 64: np.float64}
+
+
+def special_type(operand: Special) -> ScalarType:
+    return SPECIAL_REGISTERS[operand.name].type
+
+
+def immediate_bits(operand: Immediate, type: ScalarType) -> int:
+    """The bits of a literal read as `type`; a float literal is rounded to the width wanted."""
+    if operand.float_bits and operand.float_bits != type.bits and type.is_float:
+        have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
+        value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return int(value.astype(want).view(f"u{type.bits // 8}"))
+    return operand.value & ((1 << type.bits) - 1)

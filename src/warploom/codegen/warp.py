@@ -1,0 +1,300 @@
+"""The function that runs one warp: every block of a program in both copies.
+
+Instructions that compute become the vector code of their terms; the rest is for the modules that
+know memory, lanes and control.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.analysis.program import Block, Program
+from warploom.codegen.control import Control, Copy, meeting_table
+from warploom.codegen.environment import CountLayout, Slot, State, Status
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I32, I64, LANES, Value
+from warploom.codegen.lower import ignores_nan_bits
+from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.nans import is_copy
+from warploom.codegen.operands import WINDOWS, Operands
+from warploom.codegen.warpwide import WarpwideCode
+from warploom.core.types import B32, PRED, U32, ScalarType, unsigned
+from warploom.isa.terms import Term
+from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector
+
+SILENT = frozenset({"call", "membar", "fence", "nanosleep"})
+"""Instructions that are issued and counted and change nothing here. Memory operations take effect
+in program order, so fences have nothing to order; a call's callee is inlined after it."""
+
+
+class WarpFunction:
+    """Emits `warp` into a module."""
+
+    def __init__(self, module: ir.Module, program: Program, layout: CountLayout) -> None:
+        self.program, self.layout = program, layout
+        self.frame = Frame(module, program, layout)
+        self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
+        self.operands = Operands(self.frame)
+        self.memory = MemoryCode(self.operands)
+        self.warpwide = WarpwideCode(self.operands)
+        meeting_table(self.frame)
+        self.control = Control(self.frame)
+
+    def emit(self) -> None:
+        """The whole function."""
+        for copy in Copy:
+            for block in self.program.blocks:
+                self._block(copy, block)
+        self.control.emit_arrivals()
+        self._entry(self.control.emit_resumes())
+
+    @property
+    def suspends(self) -> bool:
+        """Whether a warp may come back before it ends; known once emitted."""
+        return bool(self.control.resumes)
+
+    def _entry(self, resumes: dict[int, ir.Block]) -> None:
+        """Begin at the first block with the lanes that exist, or where the warp left off."""
+        p = self.frame.prologue
+        b, frame = p.b, self.frame
+        left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
+        some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
+        whole = b.icmp_signed(">=", left, I64(LANES))
+        b.store(p.mask(b.select(whole, I32(-1), some)), frame.active)
+        b.store(I32(-1), frame.top)
+        b.store(frame.slot(Slot.FUEL), frame.fuel)
+        start = self.control.blocks[Copy.CONVERGENT, 0]
+        if not resumes:
+            b.branch(start)
+            return
+        at = b.add(b.mul(frame.warp, I64(len(State))), I64(int(State.RESUME)))
+        number = b.load(p.slot(frame.pointer(Slot.STATES_AT), at), typ=I64)
+        switch = b.switch(number, start)
+        for value, block in resumes.items():
+            switch.add_case(I64(value), block)
+
+    # ---- blocks ---------------------------------------------------------------------------------
+
+    def _block(self, copy: Copy, block: Block) -> None:
+        self.b.position_at_end(self.control.blocks[copy, block.index])
+        self._count_block(block)
+        for index in range(block.start, block.stop):
+            made = self.program.instructions[index]
+            if not self._control(copy, block, index, made):
+                self._instruction(copy, index, made)
+        if not self.b.block.is_terminated:
+            self.control.go(copy, block.successors[0], block.index)
+
+    def _count_block(self, block: Block) -> None:
+        frame = self.frame
+        frame.count(2 * block.index, I64(1))
+        frame.count(2 * block.index + 1, self.lanes.popcount(self.lanes.bits(frame.mask())))
+        fuel = self.b.load(frame.fuel, typ=I64)
+        self.b.store(self.b.sub(fuel, I64(block.stop - block.start)), frame.fuel)
+
+    def _guard(self, index: int, made: Instruction) -> Value | None:
+        """The guard's value, counted; None where there is none."""
+        if made.guard is None:
+            return None
+        held = self.frame.load(made.guard.register)
+        if made.guard.negated:
+            held = self.b.not_(held)
+        on = self.lanes.bits(self.b.and_(held, self.frame.mask()))
+        self.frame.count(self.layout.guarded[index], self.lanes.popcount(on))
+        return held
+
+    def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
+        """Emit what ends a block; False where the instruction does not."""
+        name = made.operation.name
+        branches = name == "bra" or (name == "call" and made.guard is not None)
+        if not branches and name not in ("ret", "exit", "trap", "bar", "barrier"):
+            return False
+        if name == "bar" and "warp" in made.operation.modifiers:
+            return False
+        guard = self._guard(index, made)
+        if branches and guard is None:
+            self.control.go(copy, block.successors[0], block.index)
+        elif branches:
+            taken = self.b.and_(guard, self.frame.mask())
+            if name == "call":
+                taken = self.b.and_(self.b.not_(guard), self.frame.mask())
+            self.control.branch(copy, block.index, taken, index)
+        elif name in ("ret", "exit"):
+            self.control.leave_lanes(copy, block.index, guard)
+        elif name == "trap":
+            self._trap(index, guard)
+        else:
+            self._barrier(copy, block, index, made)
+        return True
+
+    def _trap(self, index: int, guard: Value | None) -> None:
+        """Stop the launch if some lane gets here."""
+        b, frame = self.b, self.frame
+        mask = frame.mask()
+        bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
+        with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):
+            lowest = [bits, ir.Constant(ir.IntType(1), 0)]
+            lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, lowest), I64)
+            record = {Slot.FAULT_KIND: I64(4), Slot.FAULT_INSTRUCTION: I64(index)}
+            for slot, value in {**record, Slot.FAULT_LANE: lane}.items():
+                frame.record(slot, value)
+            frame.record(Slot.FAULT_WARP, frame.warp)
+            frame.leave(Status.FAULT)
+
+    def _barrier(self, copy: Copy, block: Block, index: int, made: Instruction) -> None:
+        """Wait at a barrier; its operands are the same in all lanes (PTX ISA, bar)."""
+        number, *count = (self._uniform(o) for o in made.operands)
+        state = {
+            State.BARRIER: number,
+            State.BARRIER_THREADS: count[0] if count else I64(0),
+            State.INSTRUCTION: I64(index),
+        }
+        self.control.suspend(copy, block.index, state)
+
+    def _uniform(self, operand: Operand) -> Value:
+        """An operand of the lowest active lane, as an i64."""
+        value = self.operands.read(operand, U32)
+        lowest = [self.lanes.bits(self.frame.mask()), ir.Constant(ir.IntType(1), 0)]
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
+        return self.b.zext(self.lanes.lane(value, lane), I64)
+
+    # ---- instructions ---------------------------------------------------------------------------
+
+    def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
+        guard = self._guard(index, made)
+        mask = self.frame.mask()
+        on = mask if guard is None else self.b.and_(mask, guard)
+        name = made.operation.name
+        if name in SILENT or (name == "bar" and "warp" in made.operation.modifiers):
+            return
+        if name in ("st", "red"):
+            store = self.memory.store if name == "st" else self.memory.atomic
+            store(index, made, on)
+            return
+        write = _Writer(self, copy, guard)
+        if name in ("ld", "ldu"):
+            type = made.operation.modifiers.scalar()
+            values = self.memory.load(index, made, on)
+            for operand, value in zip(elements(made.operands[0]), values, strict=True):
+                write(operand, value, type)
+        elif name == "atom":
+            type = made.operation.modifiers.scalar()
+            write(made.operands[0], self.memory.atomic(index, made, on), type)
+        elif name == "shfl":
+            value, inside = self.warpwide.shuffle(made, on)
+            first, second = pair(made.operands[0])
+            write(first, value, B32)
+            if second is not None:
+                write(second, inside, PRED)
+        elif name == "vote":
+            ballot = made.operation.modifiers["mode"] == "ballot"
+            write(made.operands[0], self.warpwide.vote(made, on), B32 if ballot else PRED)
+        elif name == "activemask":
+            write(made.operands[0], self.warpwide.active_lanes(mask), B32)
+        elif name == "cvta":
+            self._convert_address(made, write)
+        elif name == "mov" and not is_copy(made):
+            self._move(made, write)
+        else:
+            self._compute(made, write)
+
+    def _convert_address(self, made: Instruction, write: _Writer) -> None:
+        """Between a space's own addresses and generic ones: add or take the window's start."""
+        modifiers = made.operation.modifiers
+        type = modifiers.scalar("size")
+        space = Space(modifiers.text("space", "").partition("::")[0])
+        value = self.operands.read(made.operands[1], type)
+        window = self.operands.lower.constant(WINDOWS.get(space, 0), type)
+        change = self.b.sub if "to" in modifiers else self.b.add
+        write(made.operands[0], change(value, window), type)
+
+    def _move(self, made: Instruction, write: _Writer) -> None:
+        """`mov` between a vector and its parts, or of an address or a special register."""
+        target, source = made.operands
+        type = made.operation.modifiers.scalar()
+        if isinstance(source, Vector):
+            write(target, self._packed(source, type), type)
+        elif isinstance(target, Vector):
+            part = unsigned(type.bits // len(target.elements))
+            whole = self.operands.read(source, unsigned(type.bits))
+            for number, element in enumerate(target.elements):
+                shift = self.operands.lower.constant(number * part.bits, unsigned(type.bits))
+                moved = self.b.lshr(whole, shift)
+                narrow = self.b.trunc(moved, self.operands.lower.type(part))
+                write(element, narrow, part)
+        elif isinstance(source, Symbol):
+            value = self.operands.read(source, unsigned(type.bits))
+            write(target, value, unsigned(type.bits))
+        else:
+            write(target, self.operands.read(source, type), type)
+
+    def _packed(self, source: Vector, type: ScalarType) -> Value:
+        """The elements side by side, the first lowest."""
+        part = unsigned(type.bits // len(source.elements))
+        whole = self.operands.lower.type(unsigned(type.bits))
+        value = self.operands.lower.constant(0, unsigned(type.bits))
+        for number, element in enumerate(source.elements):
+            wide = self.b.zext(self.operands.read(element, part), whole)
+            shift = self.operands.lower.constant(number * part.bits, unsigned(type.bits))
+            value = self.b.or_(value, self.b.shl(wide, shift))
+        return value
+
+    def _compute(self, made: Instruction, write: _Writer) -> None:
+        """An instruction whose meaning is terms."""
+        operation = made.operation
+        first = len(operation.spec.destinations)
+        sources = made.operands[first:]
+        terms = operation.terms_for(len(sources))
+        targets = [o for o in pair(made.operands[0]) if o is not None]
+        types = operation.source_types
+        for target, term in zip(targets, terms, strict=False):
+            root = self._root(target, term, made)
+            blind = ignores_nan_bits(term)
+            if root is not term or is_copy(made):
+                blind = blind | self._copied(target, made)
+            values = [
+                self.operands.read(source, type, blind=number in blind)
+                for number, (source, type) in enumerate(zip(sources, types, strict=False))
+                if type is not None
+            ]
+            write(target, self.operands.lower(root, values), term.type)
+
+    def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
+        """The term without its last `canonical`, where the register may hold any NaN."""
+        if term.op == "canonical" and target in self.frame.open_nans:
+            return term.args[0]
+        return term
+
+    def _copied(self, target: Operand, made: Instruction) -> frozenset[int]:
+        """A move from one register that may hold any NaN to another keeps it as it is."""
+        copies = is_copy(made) and target in self.frame.open_nans
+        return frozenset({0}) if copies else frozenset()
+
+
+class _Writer:
+    """Writes results under the masks that one instruction needs.
+
+    In the convergent copy only the guard matters: lanes that are off have exited or never existed.
+    In the divergent copy lanes that are elsewhere must keep what they will read again; a register
+    that no block reads before writing it has nothing to keep.
+    """
+
+    def __init__(self, code: WarpFunction, copy: Copy, guard: Value | None) -> None:
+        self.code, self.copy, self.guard = code, copy, guard
+
+    def __call__(self, operand: Operand, value: Value, type: ScalarType) -> None:
+        self.code.operands.write(operand, value, type, self._mask(operand))
+
+    def _mask(self, operand: Operand) -> Value | None:
+        frame = self.code.frame
+        kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
+        if self.copy is Copy.CONVERGENT or not kept:
+            return self.guard
+        return frame.mask() if self.guard is None else self.code.b.and_(frame.mask(), self.guard)
+
+
+def pair(operand: Operand) -> tuple[Operand, Operand | None]:
+    """Both destinations of `d|p`, or one and None."""
+    if isinstance(operand, Pair):
+        return operand.first, operand.second
+    return operand, None

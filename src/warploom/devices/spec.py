@@ -1,0 +1,72 @@
+"""What is known of one device: its limits and sizes, and where each figure comes from.
+
+Facts only. What follows from them is for others: `devices.occupancy` says which launches a device
+refuses, `rules` what a memory access costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warploom.core.errors import Dim3
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a fact comes from; one that is not `verified` was remembered and waits for a source."""
+
+    text: str
+    verified: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSpec:
+    """One device. Sizes are in bytes, registers have 32 bits, "sm" is a streaming multiprocessor.
+
+    `sources` has an entry for every field that states a fact.
+    """
+
+    name: str
+    """What users call it, such as "rtx-2080-ti"."""
+    title: str
+    """What the product is called."""
+    compute_capability: tuple[int, int]
+    sms: int
+    l2_bytes: int
+
+    warp_size: int
+    max_threads_per_block: int
+    max_block_dims: Dim3
+    """Threads of a block along x, y and z."""
+    max_grid_dims: Dim3
+    """Blocks of a grid along x, y and z."""
+
+    max_warps_per_sm: int
+    max_blocks_per_sm: int
+    sub_partitions: int
+    """Parts of an SM, each with its own scheduler and registers."""
+
+    registers_per_sm: int
+    registers_per_block: int
+    max_registers_per_thread: int
+    register_allocation_unit: int
+    """A warp's registers come in multiples of so many."""
+
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    """What a block may have without asking for more."""
+    shared_bytes_per_block_optin: int
+    """What a block may have at most."""
+    shared_allocation_unit: int
+    shared_reserved_per_block: int
+    """Shared memory of each block that the system keeps for itself."""
+    shared_banks: int
+    constant_bytes: int
+
+    sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)
+
+    @property
+    def cc(self) -> str:
+        """The compute capability as text, such as "7.5"."""
+        return f"{self.compute_capability[0]}.{self.compute_capability[1]}"

@@ -1,0 +1,104 @@
+"""CUDA C++ to PTX, by NVIDIA's run-time compiler (NVRTC), which needs no driver and no GPU.
+
+Always with `-lineinfo`, so that the PTX says which source line made it. What the PTX means is for
+`warploom.ptx`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warploom.core.errors import CompileError
+
+ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
+
+
+def compile_cuda(
+    text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str] = ()
+) -> str:
+    """The PTX of a CUDA C++ text, for a device of that compute capability.
+
+    `name` is the path that the text came from: errors and source lines carry it, and `#include`
+    looks in its directory. `options` are NVRTC's own, such as "--std=c++20" or "-DN=4". Raises
+    CompileError with NVRTC's log where the text does not compile.
+    """
+    nvrtc = _nvrtc()
+    chosen = [f"-I{path}" for path in (Path(name).parent, *_headers())]
+    if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
+        chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
+    encoded = [option.encode() for option in ("-lineinfo", *chosen, *options)]
+    program = _value(nvrtc, nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise _refusal(name, _log(nvrtc, program))
+        size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
+        return _filled(nvrtc, nvrtc.nvrtcGetPTX, program, size)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _nvrtc() -> Any:
+    """NVRTC's Python module, imported only when there is something to compile."""
+    try:
+        return importlib.import_module("cuda.bindings.nvrtc")
+    except (ImportError, RuntimeError) as error:
+        raise CompileError(
+            f"CUDA C++ needs NVIDIA's compiler NVRTC, which is not installed here ({error}). On"
+            f" Linux and Windows: `pip install cuda-bindings nvidia-cuda-nvrtc"
+            f" nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl`. NVIDIA has no wheels for"
+            f" macOS: compile to PTX elsewhere (`nvcc -ptx -lineinfo`) and load the .ptx file."
+        ) from error
+
+
+def _headers() -> list[Path]:
+    """Where the wheels keep CUDA's headers; none if there are no such wheels."""
+    try:
+        roots = list(importlib.import_module("nvidia.cu13").__path__)
+    except ImportError:
+        return []
+    return [Path(root) / "include" / part for root in roots for part in ("", "cccl")]
+
+
+def _architecture(nvrtc: Any, compute_capability: tuple[int, int]) -> int:
+    """The newest architecture that NVRTC compiles for and the device can run.
+
+    An older device gets the oldest there is: the machines run any PTX that they know.
+    """
+    known: list[int] = _value(nvrtc, nvrtc.nvrtcGetSupportedArchs())
+    wanted = 10 * compute_capability[0] + compute_capability[1]
+    return max((arch for arch in known if arch <= wanted), default=min(known))
+
+
+def _value(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
+    """The value of a call that NVRTC does not refuse in normal use."""
+    status, value = answer
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC failed: {status.name}")
+    return value
+
+
+def _filled(nvrtc: Any, fill: Any, program: Any, size: int) -> str:
+    """The text that an NVRTC call writes into a buffer, without its closing NUL."""
+    buffer = b" " * size
+    fill(program, buffer)
+    return buffer.rstrip(b"\0").decode(errors="replace")
+
+
+def _log(nvrtc: Any, program: Any) -> str:
+    size = _value(nvrtc, nvrtc.nvrtcGetProgramLogSize(program))
+    return _filled(nvrtc, nvrtc.nvrtcGetProgramLog, program, size).strip()
+
+
+def _refusal(name: str, log: str) -> CompileError:
+    advice = "Fix the lines that the log names."
+    if "cannot open source file" in log or "<<<" in log or "__host__" in log:
+        advice += (
+            " NVRTC compiles device code alone: keep host code (and its #includes) in another file"
+            " or inside `#ifndef __CUDACC_RTC__`; further include directories go in as the option"
+            " -I."
+        )
+    return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

@@ -1,0 +1,170 @@
+"""A launch's arguments: from Python values to the bytes of a kernel's parameters.
+
+Each value is converted by the parameter's declared PTX type, and refused where it does not fit.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from warploom.analysis.program import Program
+from warploom.core.errors import LaunchError
+from warploom.core.types import Kind
+from warploom.host.buffer import Array, Buffer, upload
+from warploom.machine.memory import DeviceMemory
+from warploom.ptx.ir import Variable
+
+
+@dataclass
+class Arguments:
+    """The bytes of a parameter block, and what the launch has to keep alive or copy back."""
+
+    data: bytearray
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
+
+    def copy_back(self) -> None:
+        """Bring what the kernel did to host arrays back to them; read-only ones stay."""
+        for host, buffer in self.borrowed:
+            if host.flags.writeable and buffer.nbytes:
+                host[...] = buffer.view
+
+    def release(self) -> None:
+        """Free the device copies of host arrays."""
+        for _, buffer in self.borrowed:
+            buffer.free()
+
+
+def pack(
+    program: Program, parameters: Sequence[Variable], values: Sequence[Any], memory: DeviceMemory
+) -> Arguments:
+    """The parameter block of a launch of `program` with these values.
+
+    Host arrays are copied to the device. Raises LaunchError where the number of values is wrong or
+    one does not fit its parameter.
+    """
+    if len(values) != len(parameters):
+        wanted = ", ".join(_declared(p) for p in parameters) or "none"
+        raise LaunchError(
+            f"{program.name} takes {len(parameters)} arguments ({wanted}), and got {len(values)}."
+        )
+    packed = Arguments(bytearray(program.parameter_bytes))
+    try:
+        for index, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
+            what = f"argument {index} of {program.name}"
+            data = _Packing(parameter, what, memory, packed).bytes_of(value)
+            offset = program.places[parameter.name].offset
+            packed.data[offset : offset + len(data)] = data
+    except BaseException:
+        packed.release()
+        raise
+    return packed
+
+
+@dataclass
+class _Packing:
+    """One parameter being filled: `what` names it in errors."""
+
+    parameter: Variable
+    what: str
+    memory: DeviceMemory
+    packed: Arguments
+
+    def bytes_of(self, value: Any) -> bytes:
+        """The bytes that the parameter takes for this value."""
+        if self.parameter.shape or self.parameter.vector > 1:
+            return self._aggregate(value)
+        if isinstance(value, Buffer):
+            return self._pointer(value)
+        if isinstance(value, np.ndarray):
+            return self._borrow(cast(Array, value))
+        if self.parameter.type.kind is Kind.FLOAT:
+            return self._float(value)
+        return self._integer(value)
+
+    def _aggregate(self, value: Any) -> bytes:
+        """A structure by value: bytes, or a NumPy scalar or array of just its size."""
+        size = self.parameter.size
+        if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
+            raise self._refuse(
+                value,
+                f"is a structure of {size} bytes, passed by value: give it bytes or a NumPy"
+                f" structured scalar",
+            )
+        data = bytes(value) if isinstance(value, (bytes, bytearray)) else value.tobytes()
+        if len(data) != size:
+            raise self._refuse(value, f"is a structure of {size} bytes, and this has {len(data)}")
+        return data
+
+    def _pointer(self, buffer: Buffer) -> bytes:
+        if not self._takes_pointers:
+            raise self._refuse(buffer, "takes a number, not a pointer")
+        if buffer.memory is not self.memory:
+            raise LaunchError(
+                f"{self.what}: {buffer} is in the memory of another device; make it with this one"
+            )
+        self.packed.buffers.append(buffer)
+        return buffer.address.to_bytes(8, "little")
+
+    def _borrow(self, host: Array) -> bytes:
+        """A host array: copied to the device now, and back after the launch."""
+        if not self._takes_pointers:
+            raise self._refuse(host, "takes a number: take one element, such as x[0]")
+        buffer = upload(self.memory, host, self.what)
+        self.packed.borrowed.append((host, buffer))
+        return buffer.address.to_bytes(8, "little")
+
+    @property
+    def _takes_pointers(self) -> bool:
+        return self.parameter.type.is_integer and self.parameter.type.bits == 64
+
+    def _float(self, value: Any) -> bytes:
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            raise self._refuse(value, "takes a number")
+        type = {16: np.float16, 32: np.float32, 64: np.float64}[self.parameter.type.bits]
+        try:
+            number = float(cast(float, value))
+        except OverflowError:
+            number = float("inf")
+        with np.errstate(over="ignore"):
+            made = type(number)
+        if np.isinf(made) and value not in (float("inf"), float("-inf")):
+            raise self._refuse(value, f"takes at most {np.finfo(type).max:.6g}")
+        return made.tobytes()
+
+    def _integer(self, value: Any) -> bytes:
+        """Integers by value. A signed C++ parameter may be declared .u32, so both ranges of that
+        width count as fitting; .b32 also takes the bits of a float of its width."""
+        type = self.parameter.type
+        if isinstance(value, np.floating) and type.kind is Kind.BITS and value.nbytes == type.bytes:
+            return value.tobytes()
+        if isinstance(value, (float, np.floating)):
+            raise self._refuse(value, "takes an integer: convert it, such as int(x)")
+        try:
+            number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+        except TypeError:
+            hint = "a Buffer, a NumPy array or an integer" if self._takes_pointers else "an integer"
+            raise self._refuse(value, f"takes {hint}") from None
+        lowest = -(1 << (type.bits - 1))
+        highest = (1 << (type.bits - type.is_signed)) - 1
+        if not lowest <= number <= highest:
+            raise self._refuse(value, f"takes integers from {lowest} to {highest}")
+        return (number & ((1 << type.bits) - 1)).to_bytes(type.bytes, "little")
+
+    def _refuse(self, value: Any, reason: str) -> LaunchError:
+        shown = repr(value)
+        shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+        return LaunchError(
+            f"{self.what} is {shown} ({type(value).__name__}), but the parameter"
+            f" {_declared(self.parameter)} {reason}."
+        )
+
+
+def _declared(parameter: Variable) -> str:
+    dims = "".join(f"[{n}]" for n in parameter.shape)
+    return f"{parameter.type} {parameter.name}{dims}"

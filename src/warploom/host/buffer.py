@@ -1,0 +1,75 @@
+"""Arrays in device memory, as the host sees them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.errors import LaunchError, WarploomError
+from warploom.machine.memory import DeviceMemory
+
+Array = npt.NDArray[Any]
+
+
+class Buffer:
+    """An array in the memory of a device; exactly as long as its shape and type say.
+
+    It lives until `free()` is called or nobody holds it any more.
+    """
+
+    def __init__(
+        self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.nbytes = dtype.itemsize
+        for n in shape:
+            self.nbytes *= n
+        self.name = name
+        self.memory = memory
+        self._address = memory.allocate(self.nbytes, name).address
+        self._release = weakref.finalize(self, memory.free, self._address)
+        self._release.atexit = False
+
+    @property
+    def address(self) -> int:
+        """Where it begins; WarploomError after `free()`."""
+        if not self._release.alive:
+            raise WarploomError(f"{self.name} was freed and is gone; make a new buffer")
+        return self._address
+
+    @property
+    def view(self) -> Array:
+        """The device memory itself as an array, without a copy; use it before `free()`."""
+        return self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
+
+    def copy_to_host(self) -> Array:
+        """Its content as a new array."""
+        return self.view.copy()
+
+    def free(self) -> None:
+        """Give its memory back now. Doing so twice is harmless."""
+        self._release()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}, shape={self.shape}, dtype={self.dtype})"
+
+
+def upload(memory: DeviceMemory, host: Any, name: str) -> Buffer:
+    """A new buffer with the content of an array, or of anything that NumPy makes one of."""
+    array = np.asarray(host)
+    if array.dtype.hasobject:
+        raise LaunchError(
+            f"{name}: an array of {array.dtype} holds Python objects, which a device cannot read;"
+            f" give its elements a number type"
+        )
+    buffer = Buffer(memory, array.shape, array.dtype, name)
+    if buffer.nbytes:
+        buffer.view[...] = array
+    return buffer

@@ -1,0 +1,119 @@
+"""Atomic read-modify-writes: PTX ISA, "Parallel Synchronization and Communication: atom, red".
+
+Their term is the value that they leave in memory, over the old value and the operands after the
+address (`Operation.combine`); `atom` gives the old value to its destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.core.types import PRED
+from warploom.isa.spec import Modifiers, Semantics, Unit, op
+from warploom.isa.terms import (
+    Term,
+    canonical,
+    eq,
+    float_op,
+    flush_subnormal,
+    maximum,
+    minimum,
+    select,
+)
+
+ADDED = ("u32", "u64", "s32", "s64")
+COMPARED = ("u32", "u64", "s32", "s64")
+BITS = ("b32", "b64")
+PREFIX = "{.sem}{.scope}{.space}"
+CHOICES = {
+    "sem": ("relaxed", "acquire", "release", "acq_rel"),
+    "scope": ("cta", "cluster", "gpu", "sys"),
+    "space": ("global", "shared", "shared::cta", "shared::cluster"),
+}
+
+
+def atomic(
+    names: tuple[str, ...], types: tuple[str, ...], *, reduction: bool = True, src: str = "b:type"
+) -> Callable[[Semantics], Semantics]:
+    """Declare the operations `names` as `atom` and, unless told otherwise, as `red`."""
+
+    def register(semantics: Semantics) -> Semantics:
+        tail = f"{PREFIX}.op{{.L2::cache_hint}}.type"
+        sources = f"a:address, {src}, policy:b64?"
+        choices = CHOICES | {"op": names, "type": types}
+        op(f"atom{tail}", dst="d:type", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
+        if reduction:
+            op(f"red{tail}", dst="", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
+        return semantics
+
+    return register
+
+
+@atomic(("add",), ADDED)
+def add(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] + b                               PTX ISA, Parallel Synchronization: atom, red"""
+    return old + b
+
+
+@atomic(("add",), ("f32", "f64"))
+def add_float(m: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] + b; an .f32 flushes subnormals except in .shared
+    PTX ISA, Parallel Synchronization: atom, red"""
+    if old.type.bits == 64 or m.text("space", "").startswith("shared"):
+        return canonical(float_op("fadd", "rn", old, b))
+    total = float_op("fadd", "rn", flush_subnormal(old), flush_subnormal(b))
+    return flush_subnormal(canonical(total))
+
+
+@atomic(("min",), COMPARED)
+def smaller(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = min([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
+    return minimum(old, b)
+
+
+@atomic(("max",), COMPARED)
+def larger(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = max([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
+    return maximum(old, b)
+
+
+@atomic(("inc",), ("u32",))
+def increment(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = ([a] >= b) ? 0 : [a] + 1              PTX ISA, Parallel Synchronization: atom, red"""
+    return select(old >= b, 0, old + 1)
+
+
+@atomic(("dec",), ("u32",))
+def decrement(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = ([a] == 0 or [a] > b) ? b : [a] - 1   PTX ISA, Parallel Synchronization: atom, red"""
+    return select(Term("or", PRED, (eq(old, 0), old > b)), b, old - 1)
+
+
+@atomic(("and",), BITS)
+def bitwise_and(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] & b                               PTX ISA, Parallel Synchronization: atom, red"""
+    return old & b
+
+
+@atomic(("or",), BITS)
+def bitwise_or(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] | b                               PTX ISA, Parallel Synchronization: atom, red"""
+    return old | b
+
+
+@atomic(("xor",), BITS)
+def bitwise_xor(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] ^ b                               PTX ISA, Parallel Synchronization: atom, red"""
+    return old ^ b
+
+
+@atomic(("exch",), BITS, reduction=False)
+def exchange(_: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = b                                     PTX ISA, Parallel Synchronization: atom"""
+    return b
+
+
+@atomic(("cas",), ("b16", *BITS), reduction=False, src="b:type, c:type")
+def compare_and_swap(_: Modifiers, old: Term, b: Term, c: Term) -> Term:
+    """[a] = ([a] == b) ? c : [a]                  PTX ISA, Parallel Synchronization: atom"""
+    return select(eq(old, b), c, old)

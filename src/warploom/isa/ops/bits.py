@@ -1,0 +1,143 @@
+"""Counting, finding and moving bits: PTX ISA, "Integer Arithmetic Instructions" and, for `prmt`,
+"Data Movement and Conversion Instructions"."""
+
+from __future__ import annotations
+
+from warploom.core.types import B32, B64, U32, ScalarType
+from warploom.isa.spec import Modifiers, Unit, op
+from warploom.isa.terms import (
+    Term,
+    constant,
+    count_leading_zeros,
+    count_ones,
+    eq,
+    extend,
+    maximum,
+    minimum,
+    ne,
+    reverse_bits,
+    select,
+    shift_left,
+    shift_right,
+    truncate,
+)
+
+WIDTHS = ("b32", "b64")
+WORDS = ("u32", "u64", "s32", "s64")
+
+
+@op("popc.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
+def popc(_: Modifiers, a: Term) -> Term:
+    """d = how many bits of a are 1                 PTX ISA, Integer Arithmetic: popc"""
+    return count_ones(a, U32)
+
+
+@op("clz.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
+def clz(_: Modifiers, a: Term) -> Term:
+    """d = how many zeros lead a                    PTX ISA, Integer Arithmetic: clz"""
+    return count_leading_zeros(a, U32)
+
+
+@op("bfind{.shiftamt}.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WORDS)
+def bfind(m: Modifiers, a: Term) -> Term:
+    """d = place of the highest bit that is no sign bit, ~0 if none; with .shiftamt, the shift
+    that brings it to the top                       PTX ISA, Integer Arithmetic: bfind"""
+    searched = select(a < 0, ~a, a) if a.type.is_signed else a
+    zeros = count_leading_zeros(searched, U32)
+    if "shiftamt" in m:
+        return select(eq(searched, 0), constant(-1, U32), zeros)
+    return constant(a.type.bits - 1, U32) - zeros
+
+
+@op("brev.type", dst="d:type", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
+def brev(_: Modifiers, a: Term) -> Term:
+    """d = a with its bits in reverse order         PTX ISA, Integer Arithmetic: brev"""
+    return reverse_bits(a)
+
+
+def low_mask(length: Term, type: ScalarType) -> Term:
+    """A value whose low `length` bits are 1; all of them where `length` reaches the width."""
+    return shift_left(constant(1, type), length) - 1
+
+
+@op("bfe.type", dst="d:type", src="a:type, b:u32, c:u32", unit=Unit.INTEGER, type=WORDS)
+def bfe(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
+    """d = c bits of a from bit b on, sign-extended for signed types
+    PTX ISA, Integer Arithmetic: bfe"""
+    position, length = b & 0xFF, c & 0xFF
+    shifted = shift_right(a, position)
+    if not a.type.is_signed:
+        return shifted & low_mask(length, a.type)
+    unused = constant(a.type.bits, U32) - minimum(length, a.type.bits)
+    field = shift_right(shift_left(shifted, unused), unused)
+    return select(eq(length, 0), 0, field)
+
+
+@op("bfi.type", dst="f:type", src="a:type, b:type, c:u32, d:u32", unit=Unit.INTEGER, type=WIDTHS)
+def bfi(_: Modifiers, a: Term, b: Term, c: Term, d: Term) -> Term:
+    """f = b with d bits of a placed at bit c       PTX ISA, Integer Arithmetic: bfi"""
+    position, length = c & 0xFF, d & 0xFF
+    mask = shift_left(low_mask(length, a.type), position)
+    return (b & ~mask) | (shift_left(a, position) & mask)
+
+
+def byte_of(pair: Term, index: Term) -> Term:
+    """Byte `index` (below 8) of a 64-bit value, as 32 bits."""
+    return truncate(shift_right(pair, shift_left(index, constant(3, U32))), B32) & 0xFF
+
+
+def joined(words: tuple[Term, Term]) -> Term:
+    """{b, a} as 64 bits, a in the low half."""
+    a, b = words
+    return shift_left(extend(b, B64), constant(32, U32)) | extend(a, B64)
+
+
+def assembled(parts: list[Term]) -> Term:
+    """Four bytes, lowest first, as one word."""
+    word = parts[0]
+    for place, part in enumerate(parts[1:], start=1):
+        word = word | shift_left(part, constant(8 * place, U32))
+    return word
+
+
+@op("prmt.b32", dst="d:b32", src="a:b32, b:b32, c:b32", unit=Unit.INTEGER)
+def prmt(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
+    """d = four bytes of {b, a}, each chosen by a nibble of c; its top bit asks for the byte's sign
+    PTX ISA, Data Movement and Conversion: prmt"""
+    pair = joined((a, b))
+    parts: list[Term] = []
+    for place in range(4):
+        selector = shift_right(c, constant(4 * place, U32)) & 0xF
+        byte = byte_of(pair, selector & 7)
+        sign = select(ne(byte & 0x80, 0), constant(0xFF, B32), 0)
+        parts.append(select(ne(selector & 8, 0), sign, byte))
+    return assembled(parts)
+
+
+@op(
+    "prmt.b32.mode",
+    dst="d:b32",
+    src="a:b32, b:b32, c:b32",
+    unit=Unit.INTEGER,
+    mode=("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"),
+)
+def prmt_mode(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
+    """d = four bytes of {b, a} in a pattern that starts at c[1..0]
+    PTX ISA, Data Movement and Conversion: prmt"""
+    pair, start = joined((a, b)), c & 3
+    return assembled([byte_of(pair, chosen(m.text("mode", ""), start, i)) for i in range(4)])
+
+
+def chosen(mode: str, start: Term, place: int) -> Term:
+    """Which of the eight bytes `prmt` puts at `place`."""
+    if mode == "f4e":
+        return start + place
+    if mode == "b4e":
+        return (start - place) & 7
+    if mode == "ecl":
+        return maximum(start, place)
+    if mode == "ecr":
+        return minimum(start, place)
+    if mode == "rc16":
+        return shift_left(start & 1, constant(1, U32)) + (place & 1)
+    return start

@@ -1,0 +1,24 @@
+"""Control flow, and stopping or waiting: PTX ISA, "Control Flow Instructions", "trap", "nanosleep".
+
+They have no terms. A `call` has its returns as a vector before the callee and its arguments as a
+vector after it; an indirect one names a prototype or a list of targets last.
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Unit, declare
+
+declare("bra{.uni}", src="target:label", unit=Unit.CONTROL, doc="goes to the target   PTX ISA: bra")
+declare(
+    "call{.uni}",
+    dst="returns:any",
+    src="callee:function, arguments:any, targets:any?",
+    unit=Unit.CONTROL,
+    doc="calls the function   PTX ISA: call",
+)
+declare("ret{.uni}", unit=Unit.CONTROL, doc="returns to the caller   PTX ISA: ret")
+declare("exit", unit=Unit.CONTROL, doc="ends the thread   PTX ISA: exit")
+declare("trap", unit=Unit.CONTROL, doc="stops the kernel with an error   PTX ISA: trap")
+declare(
+    "nanosleep.u32", src="t:u32", unit=Unit.CONTROL, doc="waits about t ns   PTX ISA: nanosleep"
+)

@@ -1,0 +1,212 @@
+"""Floating-point arithmetic on .f32 and .f64: PTX ISA, "Floating Point Instructions".
+
+Functions that the hardware approximates by tables are in `approximate.py`.
+"""
+
+from __future__ import annotations
+
+from warploom.core.types import PRED, unsigned
+from warploom.isa.ops.common import FLOATS, any_of, nan_like, operands, result, rounding
+from warploom.isa.spec import Modifiers, Unit, op
+from warploom.isa.terms import (
+    ROUNDINGS,
+    Term,
+    canonical,
+    float_abs,
+    float_constant,
+    float_max,
+    float_min,
+    float_neg,
+    float_op,
+    is_nan,
+    reinterpret,
+    select,
+)
+
+SMALLEST_NORMAL = {32: 2.0**-126, 64: 2.0**-1022}
+SINGLE, DOUBLE = ("f32",), ("f64",)
+ONE, TWO, THREE = "a:type", "a:type, b:type", "a:type, b:type, c:type"
+
+
+@op(
+    "add{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
+)
+@op("add{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def add(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = a + b                                    PTX ISA, Floating Point: add"""
+    return result(m, float_op("fadd", rounding(m), *operands(m, a, b)))
+
+
+@op(
+    "sub{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
+)
+@op("sub{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def sub(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = a - b                                    PTX ISA, Floating Point: sub"""
+    return result(m, float_op("fsub", rounding(m), *operands(m, a, b)))
+
+
+@op(
+    "mul{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
+)
+@op("mul{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def mul(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = a * b                                    PTX ISA, Floating Point: mul"""
+    return result(m, float_op("fmul", rounding(m), *operands(m, a, b)))
+
+
+@op(
+    "fma.rnd{.ftz}{.sat}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
+)
+@op(
+    "mad.rnd{.ftz}{.sat}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
+)
+@op("fma.rnd.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@op("mad.rnd.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def fma(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
+    """d = a * b + c, rounded once                  PTX ISA, Floating Point: fma, mad"""
+    return result(m, float_op("fma", rounding(m), *operands(m, a, b, c)))
+
+
+@op("div.full{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+@op("div.rnd{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE)
+@op("div.rnd.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def div(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = a / b (.full may be 2 ulp off; here it is exact)  PTX ISA, Floating Point: div"""
+    return result(m, float_op("fdiv", rounding(m), *operands(m, a, b)))
+
+
+@op("div.approx{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+def div_approx(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = a * (1 / b), where 1 / b is 0 for |b| > 2^126  PTX ISA, Floating Point: div"""
+    a, b = operands(m, a, b)
+    inverse = float_op("fdiv", "rn", float_constant(1.0, b.type), b)
+    vanishes = float_abs(b) > float_constant(2.0**126, b.type)
+    flushed = select(vanishes, signed_zero(b), inverse)
+    return result(m, float_op("fmul", "rn", a, flushed))
+
+
+def sign_bit(a: Term) -> Term:
+    """The sign bit of a float in its place, as an integer of its width."""
+    return reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
+
+
+def signed_zero(a: Term) -> Term:
+    """The zero with the sign of `a`."""
+    return reinterpret(sign_bit(a), a.type)
+
+
+@op("rcp.approx{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
+@op("rcp.rnd{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE)
+@op("rcp.rnd.type", dst="d:type", src=ONE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def rcp(m: Modifiers, a: Term) -> Term:
+    """d = 1 / a                                    PTX ISA, Floating Point: rcp"""
+    (a,) = operands(m, a)
+    return result(m, float_op("fdiv", rounding(m), float_constant(1.0, a.type), a))
+
+
+@op("sqrt.approx{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
+@op("sqrt.rnd{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE)
+@op("sqrt.rnd.type", dst="d:type", src=ONE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+def sqrt(m: Modifiers, a: Term) -> Term:
+    """d = square root of a                         PTX ISA, Floating Point: sqrt"""
+    return result(m, float_op("fsqrt", rounding(m), *operands(m, a)))
+
+
+@op("rsqrt.approx{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
+@op("rsqrt.approx.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
+def rsqrt(m: Modifiers, a: Term) -> Term:
+    """d = 1 / square root of a                     PTX ISA, Floating Point: rsqrt"""
+    return result(m, inverse_root(*operands(m, a)))
+
+
+def inverse_root(a: Term) -> Term:
+    """1 / square root of `a`, each step rounded to nearest."""
+    return float_op("fdiv", "rn", float_constant(1.0, a.type), float_op("fsqrt", "rn", a))
+
+
+def upper_word(a: Term) -> Term:
+    """A double with its low 32 bits cleared."""
+    return reinterpret(reinterpret(a, unsigned(64)) & ~0xFFFF_FFFF, a.type)
+
+
+@op("rcp.approx.ftz.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
+def rcp_coarse(m: Modifiers, a: Term) -> Term:
+    """d = upper word of 1 / (upper word of a)      PTX ISA, Floating Point: rcp.approx.ftz.f64"""
+    (a,) = operands(m, upper_word(a))
+    return upper_word(result(m, float_op("fdiv", "rn", float_constant(1.0, a.type), a)))
+
+
+@op("rsqrt.approx.ftz.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
+def rsqrt_coarse(m: Modifiers, a: Term) -> Term:
+    """d = upper word of 1 / square root of (upper word of a)
+    PTX ISA, Floating Point: rsqrt.approx.ftz.f64"""
+    (a,) = operands(m, upper_word(a))
+    return upper_word(result(m, inverse_root(a)))
+
+
+@op("abs{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
+@op("abs.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
+def absolute(m: Modifiers, a: Term) -> Term:
+    """d = |a|                                      PTX ISA, Floating Point: abs"""
+    return float_abs(*operands(m, a))
+
+
+@op("neg{.ftz}.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=SINGLE)
+@op("neg.type", dst="d:type", src=ONE, unit=Unit.FLOAT, type=DOUBLE)
+def negate(m: Modifiers, a: Term) -> Term:
+    """d = -a                                       PTX ISA, Floating Point: neg"""
+    return float_neg(*operands(m, a))
+
+
+@op("min{.ftz}{.NaN}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+@op("min.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
+def smaller(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = min(a, b); a NaN loses, with .NaN it wins  PTX ISA, Floating Point: min"""
+    a, b = operands(m, a, b)
+    return _or_nan(m, a, b, canonical(float_min(a, b)))
+
+
+@op("max{.ftz}{.NaN}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+@op("max.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
+def larger(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = max(a, b); a NaN loses, with .NaN it wins  PTX ISA, Floating Point: max"""
+    a, b = operands(m, a, b)
+    return _or_nan(m, a, b, canonical(float_max(a, b)))
+
+
+def _or_nan(m: Modifiers, a: Term, b: Term, value: Term) -> Term:
+    return select(any_of(is_nan(a), is_nan(b)), nan_like(a), value) if "NaN" in m else value
+
+
+@op(
+    "testp.test.type",
+    dst="p:pred",
+    src=ONE,
+    unit=Unit.FLOAT,
+    test=("finite", "infinite", "number", "notanumber", "normal", "subnormal"),
+    type=FLOATS,
+)
+def testp(m: Modifiers, a: Term) -> Term:
+    """p = a has the property                       PTX ISA, Floating Point: testp"""
+    size, test = float_abs(a), m.text("test", "")
+    infinity = float_constant(float("inf"), a.type)
+    smallest = float_constant(SMALLEST_NORMAL[a.type.bits], a.type)
+    if test == "infinite":
+        return size >= infinity
+    if test == "notanumber":
+        return is_nan(a)
+    if test == "number":
+        return ~is_nan(a)
+    if test == "finite":
+        return size < infinity
+    if test == "normal":
+        return Term("and", PRED, (size >= smallest, size < infinity))
+    return Term("and", PRED, (size > 0, size < smallest))
+
+
+@op("copysign.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=FLOATS)
+def copysign(_: Modifiers, a: Term, b: Term) -> Term:
+    """d = b with the sign of a                     PTX ISA, Floating Point: copysign"""
+    magnitude = reinterpret(float_abs(b), unsigned(b.type.bits))
+    return reinterpret(sign_bit(a) | magnitude, b.type)

@@ -1,0 +1,60 @@
+"""Where in a range of addresses an allocation goes: first fit, with room between neighbours.
+
+Knows addresses only; `machine.memory` holds what stands there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+ALIGNMENT = 256
+"""Allocations start on multiples of this many bytes (CUDA C++ Programming Guide, "Device Memory
+Accesses": memory from the runtime is aligned to at least 256 bytes)."""
+
+GUARD = 256
+"""At least so many bytes between two allocations belong to nobody."""
+
+
+class Allocator:
+    """Hands out stretches of the range from `start` up to `end`."""
+
+    def __init__(self, start: int, end: int) -> None:
+        first = _up(start, ALIGNMENT)
+        self._gaps: list[tuple[int, int]] = [(first, end)]
+
+    @property
+    def largest(self) -> int:
+        """The largest allocation that would fit now, in bytes."""
+        return max((end - start - GUARD for start, end in self._gaps), default=0)
+
+    def take(self, size: int) -> int | None:
+        """The address of a new allocation of `size` bytes; None where none fits."""
+        extent = _extent(size)
+        for index, (start, end) in enumerate(self._gaps):
+            if end - start >= extent:
+                if end - start == extent:
+                    del self._gaps[index]
+                else:
+                    self._gaps[index] = (start + extent, end)
+                return start
+        return None
+
+    def give_back(self, address: int, size: int) -> None:
+        """Return an allocation that `take(size)` made at `address`."""
+        start, end = address, address + _extent(size)
+        index = bisect_left(self._gaps, (start, end))
+        if index < len(self._gaps) and self._gaps[index][0] == end:
+            end = self._gaps.pop(index)[1]
+        if index > 0 and self._gaps[index - 1][1] == start:
+            index -= 1
+            start = self._gaps.pop(index)[0]
+        self._gaps.insert(index, (start, end))
+
+
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _extent(size: int) -> int:
+    """Bytes that an allocation takes up with its padding and the guard behind it."""
+    return _up(size, ALIGNMENT) + GUARD

@@ -1,0 +1,255 @@
+"""The compiled engine: gives a kernel's machine code its memory, lets it run, reads the counts.
+
+The code runs in a thread of its own while this one waits, so that an interrupt from the keyboard
+reaches it: it looks at its environment's STOP every few million instructions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.accesses import FIELDS
+from warploom.analysis.program import Program
+from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, State, Status
+from warploom.codegen.jit import CompiledKernel, compile_kernel
+from warploom.codegen.memory import SPACE_CODES, local_stride
+from warploom.core.errors import Allocation, DeadlockError, InstructionLimit, WaitingGroup
+from warploom.machine.common import common_cost
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.ptx.ir import Space
+
+Words = npt.NDArray[np.int64]
+
+Progress = Callable[[int, int], None]
+"""Called now and then while a kernel runs: blocks done, blocks in all."""
+
+NO_LIMIT = 1 << 62
+POLL_SECONDS = 0.1
+
+
+class CompiledEngine:
+    """Runs programs as machine code; keeps what it compiled."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[int, CompiledKernel] = {}
+
+    def kernel(self, program: Program) -> CompiledKernel:
+        """The machine code of a program, compiled when it is first asked for."""
+        found = self._kernels.get(id(program))
+        if found is None:
+            found = self._kernels[id(program)] = compile_kernel(program)
+        return found
+
+    def launch(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        progress: Progress | None = None,
+    ) -> Tally:
+        """Run a launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
+        work = _Work.prepare(self.kernel(program), launch, memory)
+        status = _run(work, progress)
+        if status is Status.ENDED:
+            return work.tally()
+        raise work.error(status)
+
+
+def _run(work: _Work, progress: Progress | None) -> Status:
+    """Run in a thread, waiting for it so that an interrupt can stop it."""
+    result: list[int] = []
+    thread = threading.Thread(target=lambda: result.append(work.call()), daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+            if progress is not None:
+                progress(int(work.environment[Slot.BLOCKS_DONE]), work.launch.blocks)
+    except BaseException:
+        work.environment[Slot.STOP] = 1
+        thread.join()
+        raise
+    return Status(result[0])
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One launch's arrays; `kept` holds what only the environment points to."""
+
+    kernel: CompiledKernel
+    launch: Launch
+    memory: DeviceMemory
+    environment: Words
+    counts: Words
+    rows: Words
+    states: Words
+    kept: tuple[object, ...]
+
+    @classmethod
+    def prepare(cls, kernel: CompiledKernel, launch: Launch, memory: DeviceMemory) -> _Work:
+        program, warps = kernel.program, launch.warps_per_block
+        shared = program.shared_bytes + launch.dynamic_shared_bytes
+        table = memory.table()
+        states = _aligned(8 * warps * len(State)).view(np.int64)
+        arrays = {
+            Slot.PARAMETERS_AT: _copied(launch.parameters),
+            Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
+            Slot.SHARED_AT: _aligned(shared),
+            Slot.LOCAL_AT: _aligned(local_stride(program.local_bytes) * warps),
+            Slot.CONTEXTS_AT: _aligned(kernel.context_bytes * warps),
+            Slot.STATES_AT: states,
+            Slot.TIDS_AT: thread_indices(launch),
+            Slot.CACHE_AT: np.zeros(2 * max(1, len(kernel.layout.rows)), np.uint64),
+            Slot.STARTS_AT: table.starts,
+            Slot.ENDS_AT: table.ends,
+            Slot.FLAGS_AT: table.flags,
+        }
+        limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
+        values = {
+            Slot.BUDGET: limit,
+            Slot.FUEL: -1,
+            Slot.SHARED_BYTES: shared,
+            Slot.DYNAMIC_SHARED_BYTES: launch.dynamic_shared_bytes,
+            Slot.CONTEXT_BYTES: kernel.context_bytes,
+            Slot.ALLOCATIONS: table.count,
+            Slot.THREADS: launch.threads_per_block,
+            Slot.WARPS: warps,
+            **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
+            **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
+            **{slot: int(array.ctypes.data) for slot, array in arrays.items()},
+        }
+        environment = np.zeros(len(Slot), np.int64)
+        for slot, value in values.items():
+            environment[slot] = value
+        return cls(
+            kernel,
+            launch,
+            memory,
+            environment,
+            counts=np.zeros(max(1, kernel.layout.size), np.int64),
+            rows=np.zeros((max(1, len(kernel.layout.rows)), ROW_WIDTH), np.int64),
+            states=states.reshape(warps, len(State)),
+            kept=(*arrays.values(), table),
+        )
+
+    def call(self) -> int:
+        """Run all blocks in this thread; gives a Status."""
+        arrays = (self.environment, self.counts, self.rows)
+        return self.kernel.run(*(int(a.ctypes.data) for a in arrays), 0, self.launch.blocks)
+
+    def tally(self) -> Tally:
+        """The counts, instruction by instruction.
+
+        Raises InstructionLimit where the last instructions passed it.
+        """
+        program, layout = self.kernel.program, self.kernel.layout
+        launched = self.launch.blocks * self.launch.warps_per_block
+        tally = Tally.empty(program, launched)
+        for block in program.blocks:
+            inside = slice(block.start, block.stop)
+            tally.warps[inside], tally.threads[inside] = self.counts[
+                2 * block.index : 2 * block.index + 2
+            ]
+        tally.threads_on[:] = tally.threads
+        for instruction, at in layout.guarded.items():
+            tally.threads_on[instruction] = self.counts[at]
+        for instruction, at in layout.branches.items():
+            tally.divergent[instruction], tally.reconvergences[instruction] = self.counts[
+                at : at + 2
+            ]
+        for number, row in enumerate(layout.rows):
+            full = int(self.rows[number, FULL])
+            tally.accesses[number] = self.rows[number, : len(FIELDS)]
+            if full:
+                tally.accesses[number] += full * common_cost(program, row)
+        limit = self.launch.max_instructions
+        if limit is not None and tally.warps.sum() > limit:
+            raise self.error(Status.LIMIT)
+        return tally
+
+    def error(self, status: Status) -> Exception:
+        """What to raise for a run that did not end."""
+        if status is Status.FAULT:
+            return self._fault()
+        if status is Status.DEADLOCK:
+            return self._deadlock()
+        return limit_error(self.kernel.program, self.launch)
+
+    def _fault(self) -> Exception:
+        at = {slot: int(self.environment[slot]) for slot in Slot}
+        space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
+        fault = Fault(
+            FaultKind(at[Slot.FAULT_KIND]),
+            at[Slot.FAULT_INSTRUCTION],
+            at[Slot.BLOCK],
+            at[Slot.FAULT_WARP],
+            at[Slot.FAULT_LANE],
+            at[Slot.FAULT_ADDRESS],
+            at[Slot.FAULT_SIZE],
+            space,
+        )
+        nearest = self._own(space) or self.memory.nearest(fault.address)
+        return fault_error(fault, self.kernel.program, self.launch, nearest)
+
+    def _own(self, space: Space) -> Allocation | None:
+        """The stretch that a space is, where it is the block's or the thread's own."""
+        program = self.kernel.program
+        shared = program.shared_bytes + self.launch.dynamic_shared_bytes
+        return {
+            Space.SHARED: Allocation(0, shared, "the block's shared memory"),
+            Space.LOCAL: Allocation(0, program.local_bytes, "the thread's local memory"),
+            Space.PARAM: Allocation(0, program.parameter_bytes, "the kernel's parameters"),
+        }.get(space)
+
+    def _deadlock(self) -> Exception:
+        block = self.launch.block_index(int(self.environment[Slot.BLOCK]))
+        groups = [
+            WaitingGroup(
+                block,
+                warp,
+                tuple(range(WARP_SIZE)),
+                self.kernel.program.line(int(state[State.INSTRUCTION])),
+                f"barrier {int(state[State.BARRIER])}",
+            )
+            for warp, state in enumerate(self.states)
+            if state[State.STATUS] == Status.BARRIER
+        ]
+        return DeadlockError("no warp of the block can go on", tuple(groups))
+
+
+def limit_error(program: Program, launch: Launch) -> InstructionLimit:
+    """The launch used up its instructions."""
+    return InstructionLimit(
+        f"kernel {program.name} did not end within max_instructions="
+        f"{launch.max_instructions} warp instructions; if it merely runs long, raise the limit"
+    )
+
+
+def thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:
+    """x, y and z of every thread of a block, shape (3, warps * 32), x fastest."""
+    x, y, z = launch.block
+    table = _aligned(3 * launch.warps_per_block * WARP_SIZE * 4).view(np.uint32).reshape(3, -1)
+    linear = np.arange(table.shape[1], dtype=np.uint32)
+    table[0], table[1], table[2] = linear % x, linear // x % y, linear // (x * y) % max(1, z)
+    return table
+
+
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros at an address that 128 divides."""
+    raw = np.zeros(size + 128, np.uint8)
+    start = -int(raw.ctypes.data) % 128
+    return raw[start : start + size]
+
+
+def _copied(data: bytes) -> npt.NDArray[np.uint8]:
+    array = _aligned(len(data))
+    array[:] = np.frombuffer(data, np.uint8)
+    return array

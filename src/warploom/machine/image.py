@@ -1,0 +1,126 @@
+"""A module's variables in device memory: places them, writes their initial values, knows where.
+
+Only `.global` and `.const` variables live for as long as the module; shared and local ones belong
+to a launch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from warploom.core.errors import LaunchError
+from warploom.core.types import ScalarType
+from warploom.machine.memory import DeviceMemory
+from warploom.ptx.ir import Immediate, Initializer, Masked, Module, Space, Symbol, Variable
+
+Scalar = Immediate | Symbol | Masked
+
+
+class Image:
+    """The variables of `module`, placed in `memory`; kernels cannot write its constants.
+
+    Raises LaunchError where an initial value names something that has no address.
+    """
+
+    def __init__(self, module: Module, memory: DeviceMemory) -> None:
+        variables = {v.name: v for v in _variables(module)}
+        self._addresses = {
+            v.name: memory.allocate(_size(v), v.name, constant=v.space is Space.CONST).address
+            for v in variables.values()
+        }
+        for variable in variables.values():
+            if variable.initial is not None:
+                memory.write(self._addresses[variable.name], self._encode(variable))
+
+    def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        """Where the variables of these names are."""
+        return tuple(self._address(name) for name in names)
+
+    def _address(self, name: str) -> int:
+        found = self._addresses.get(name)
+        if found is None:
+            raise LaunchError(
+                f"{name} has no address: the module declares it, but does not define it. Define it"
+                f" in the same source (one module is one whole program here)."
+            )
+        return found
+
+    def _encode(self, variable: Variable) -> bytes:
+        """The bytes of a variable that begin it as its initializer says; the rest is zero."""
+        data = bytearray(_size(variable))
+        step = variable.type.bytes
+        dims = _dims(variable)
+        for index, item in _elements(variable.initial, dims):
+            at = index * step
+            data[at : at + step] = self._scalar(item, variable.type)
+        return bytes(data)
+
+    def _scalar(self, item: Scalar, type: ScalarType) -> bytes:
+        if isinstance(item, Symbol):
+            value = self._address(item.name) + item.offset
+        elif isinstance(item, Masked):
+            whole = self._address(item.symbol.name) + item.symbol.offset
+            value = (whole & item.mask) // (item.mask & -item.mask)
+        elif type.is_float:
+            value = _float_bits(item, type)
+        else:
+            value = item.value
+        return (value & ((1 << type.bits) - 1)).to_bytes(type.bytes, "little")
+
+
+def _variables(module: Module) -> Iterator[Variable]:
+    """Every variable that the module defines, those inside of functions too."""
+    bodies = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
+    for variable in (*module.variables, *bodies):
+        if variable.space in (Space.GLOBAL, Space.CONST) and variable.linkage != "extern":
+            yield variable
+
+
+def _dims(variable: Variable) -> tuple[int, ...]:
+    """Lengths of the array and the vector; an open first one is as long as the initializer."""
+    initial = variable.initial
+    given = len(initial) if isinstance(initial, tuple) else 0
+    dims = tuple(given if n is None else n for n in variable.shape)
+    return dims if variable.vector == 1 else (*dims, variable.vector)
+
+
+def _size(variable: Variable) -> int:
+    size = variable.type.bytes
+    for n in _dims(variable):
+        size *= n
+    return size
+
+
+def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tuple[int, Scalar]]:
+    """Each given scalar with its index among the scalars of the variable.
+
+    Inner braces stand for a whole row each; without them values follow one another.
+    """
+    if initial is None:
+        return
+    if not isinstance(initial, tuple):
+        yield 0, initial
+        return
+    row = 1
+    for n in dims[1:]:
+        row *= n
+    nested = any(isinstance(item, tuple) for item in initial)
+    for position, item in enumerate(initial):
+        start = position * row if nested else position
+        for index, scalar in _elements(item, dims[1:]):
+            yield start + index, scalar
+
+
+def _float_bits(item: Immediate, type: ScalarType) -> int:
+    """The bits of a literal in a variable of float type, rounded to it where it is wider."""
+    if item.float_bits == type.bits:
+        return item.value
+    value = float(item.value)
+    if item.float_bits:
+        code = {32: ("<I", "<f"), 64: ("<Q", "<d")}[item.float_bits]
+        value = float(struct.unpack(code[1], struct.pack(code[0], item.value))[0])
+    made = {16: np.float16, 32: np.float32, 64: np.float64}[type.bits](value)
+    return int.from_bytes(made.tobytes(), "little")

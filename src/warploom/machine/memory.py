@@ -1,0 +1,232 @@
+"""The memory of a device: one reserved range of addresses, and what is live in it.
+
+Device addresses are host addresses inside that range, so compiled code uses them as they are. The
+range is reserved, not filled: pages come into being when they are first touched, as zeros. Which
+address an allocation gets is for `machine.allocator`; what goes in it for `machine.image` and the
+host API.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from bisect import bisect_right
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.errors import Allocation, LaunchError, WarploomError
+from warploom.machine.allocator import Allocator
+
+Bytes = npt.NDArray[np.uint8]
+
+CAPACITY = 64 << 30
+"""Bytes reserved for a device, unless said otherwise."""
+
+SMALLEST = 256 << 20
+"""Where a system refuses to reserve even this many bytes, there is no device."""
+
+GIVEN_BACK = 1 << 20
+"""Freed memory of at least so many bytes goes back to the system; less is set to zero in place."""
+
+
+@dataclass(frozen=True)
+class AllocationTable:
+    """Live allocations for compiled code, in order of address; `flags` is 1 for constant memory.
+
+    The first `count` entries of each array count. A table never changes: the next allocation or
+    release makes another, so a running kernel keeps the one that it began with.
+    """
+
+    starts: npt.NDArray[np.uint64]
+    ends: npt.NDArray[np.uint64]
+    flags: npt.NDArray[np.int64]
+    count: int
+
+
+class DeviceMemory:
+    """Memory of `capacity` bytes, or as much of it as the system will reserve."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._map = _reserve(capacity)
+        self._bytes: Bytes = np.frombuffer(self._map, np.uint8)
+        self._base = int(self._bytes.ctypes.data)
+        self.capacity = len(self._bytes)
+        self._allocator = Allocator(self._base, self._base + self.capacity)
+        self._addresses: list[int] = []
+        self._live: dict[int, Allocation] = {}
+        self._constants: set[int] = set()
+        self._table: AllocationTable | None = None
+        self._lock = Lock()
+
+    def allocate(self, size: int, name: str = "allocation", constant: bool = False) -> Allocation:
+        """A new allocation of exactly `size` bytes, all zero; kernels cannot write a constant one.
+
+        Raises LaunchError where no free stretch is long enough.
+        """
+        if size < 0:
+            raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
+        with self._lock:
+            address = self._allocator.take(size)
+            if address is None:
+                raise self._out_of_memory(size, name)
+            made = Allocation(address, size, name)
+            self._addresses.insert(bisect_right(self._addresses, address), address)
+            self._live[address] = made
+            if constant:
+                self._constants.add(address)
+            self._table = None
+        return made
+
+    def free(self, address: int) -> None:
+        """End the allocation that starts at `address`; its memory is zero when it is next used."""
+        with self._lock:
+            gone = self._live.pop(address, None)
+            if gone is None:
+                raise WarploomError(f"{address:#x} is not the start of a live allocation")
+            del self._addresses[bisect_right(self._addresses, address) - 1]
+            self._constants.discard(address)
+            self._table = None
+            self._clear(gone)
+            self._allocator.give_back(address, gone.size)
+
+    def find(self, address: int) -> Allocation | None:
+        """The live allocation that the byte at `address` belongs to."""
+        found = self._at_or_below(address)
+        return found if found and address < found.address + found.size else None
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The live allocation closest to `address`; None where none is live."""
+        with self._lock:
+            index = bisect_right(self._addresses, address)
+            around = [self._live[a] for a in self._addresses[max(0, index - 1) : index + 1]]
+        return min(around, key=lambda a: _distance(a, address), default=None)
+
+    def is_constant(self, address: int) -> bool:
+        """Whether the byte at `address` is memory that kernels cannot write."""
+        found = self.find(address)
+        return found is not None and found.address in self._constants
+
+    def view(self, address: int, size: int) -> Bytes:
+        """The bytes from `address` on, themselves and not a copy.
+
+        Raises WarploomError unless they all lie in one live allocation.
+        """
+        found = self._at_or_below(address)
+        if found is None or size < 0 or address + size > found.address + found.size:
+            raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
+        start = address - self._base
+        return self._bytes[start : start + size]
+
+    def read(self, address: int, size: int) -> bytes:
+        """A copy of the bytes from `address` on."""
+        return self.view(address, size).tobytes()
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Copy `data` to `address`, constant memory included."""
+        self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
+
+    def table(self) -> AllocationTable:
+        """The live allocations as compiled code reads them."""
+        with self._lock:
+            if self._table is None:
+                live = [self._live[a] for a in self._addresses]
+                self._table = AllocationTable(
+                    starts=np.array([a.address for a in live], np.uint64),
+                    ends=np.array([a.address + a.size for a in live], np.uint64),
+                    flags=np.array([a.address in self._constants for a in live], np.int64),
+                    count=len(live),
+                )
+            return self._table
+
+    def close(self) -> None:
+        """Give everything back; the range itself goes with the last view of it."""
+        if _DONT_NEED is not None:
+            self._map.madvise(_DONT_NEED)
+        self._addresses.clear()
+        self._live.clear()
+        self._constants.clear()
+        self._table = None
+        self._bytes = np.empty(0, np.uint8)
+        try:
+            self._map.close()
+        except BufferError:
+            return
+
+    def _at_or_below(self, address: int) -> Allocation | None:
+        with self._lock:
+            index = bisect_right(self._addresses, address)
+            return self._live[self._addresses[index - 1]] if index else None
+
+    def _out_of_memory(self, size: int, name: str) -> LaunchError:
+        used = sum(a.size for a in self._live.values())
+        largest = self._allocator.largest
+        return LaunchError(
+            f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"
+            f" {largest:,} ({used:,} of {self.capacity:,} bytes are in use by"
+            f" {len(self._live)} allocations). Free buffers that are no longer needed.",
+            resource="device memory",
+            requested=size,
+            limit=largest,
+        )
+
+    def _clear(self, gone: Allocation) -> None:
+        """Make the bytes of a released allocation zero, by giving whole pages back if they are
+        many."""
+        start, end = gone.address - self._base, gone.address + gone.size - self._base
+        if _DONT_NEED is None or gone.size < GIVEN_BACK:
+            self._bytes[start:end] = 0
+            return
+        first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
+        self._bytes[start : first * mmap.PAGESIZE] = 0
+        self._map.madvise(_DONT_NEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
+        self._bytes[last * mmap.PAGESIZE : end] = 0
+
+
+_DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
+"""The advice that turns pages back to zeros; only Linux promises that it does."""
+
+_NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
+"""MAP_NORESERVE, which Python names from 3.13 on."""
+
+
+def _reserve(size: int) -> mmap.mmap:
+    """Reserve `size` bytes, or half as often as needed where the system does not allow it."""
+    try:
+        reserved = _map(size)
+    except OSError as refusal:
+        if size // 2 >= SMALLEST:
+            return _reserve(size // 2)
+        raise LaunchError(
+            f"the system does not let this process reserve {size:,} bytes of addresses for a"
+            f" device ({refusal}); raise its limit on virtual memory (`ulimit -v`)",
+            resource="host memory",
+            requested=size,
+        ) from None
+    huge = getattr(mmap, "MADV_HUGEPAGE", None)
+    if huge is not None:
+        _try_advice(reserved, huge)
+    return reserved
+
+
+def _map(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def _try_advice(reserved: mmap.mmap, advice: int) -> None:
+    """Large pages are a wish: a kernel built without them says no."""
+    try:
+        reserved.madvise(advice)
+    except OSError:
+        return
+
+
+def _distance(allocation: Allocation, address: int) -> int:
+    if address < allocation.address:
+        return allocation.address - address
+    return max(0, address - (allocation.address + allocation.size) + 1)

@@ -1,0 +1,292 @@
+"""The meaning of terms: each node of `warploom.isa.terms`, over the lanes of a warp.
+
+Operations that IEEE 754 and NumPy define alike are NumPy's; correct rounding in the other modes,
+and in fused operations, is `exact`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from warploom.core.types import ScalarType
+from warploom.isa.terms import CANONICAL_NAN, Term
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference import exact
+from warploom.machine.reference.lanes import (
+    Values,
+    as_numbers,
+    collect,
+    from_floats,
+    lane_by_lane,
+    resized,
+    splat,
+)
+
+Node = Callable[[Term, Sequence[Values]], Values]
+
+
+def evaluate(term: Term, arguments: Sequence[Values], width: int = WARP_SIZE) -> Values:
+    """The value of a term in `width` lanes; operand i is `arguments[i]`."""
+    with np.errstate(all="ignore"):
+        return _evaluate(term, arguments, width, {})
+
+
+def _evaluate(
+    term: Term, arguments: Sequence[Values], width: int, known: dict[Term, Values]
+) -> Values:
+    """The same; `known` holds the nodes that have been computed."""
+    found = known.get(term)
+    if found is None:
+        if term.op == "arg":
+            found = arguments[int(str(term.attr))]
+        elif term.op == "const":
+            found = splat(int(str(term.attr)), term.type, width)
+        else:
+            found = NODES[term.op](term, [_evaluate(a, arguments, width, known) for a in term.args])
+        known[term] = found
+    return found
+
+
+# ---- integers -----------------------------------------------------------------------------------
+
+
+def _modular(operation: Callable[..., Values]) -> Node:
+    """Arithmetic modulo 2^width."""
+
+    def node(term: Term, args: Sequence[Values]) -> Values:
+        value = operation(*args)
+        return value & ((1 << 128) - 1) if term.type.bits == 128 else value
+
+    return node
+
+
+def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
+    def node(term: Term, args: Sequence[Values]) -> Values:
+        first, second = (as_numbers(a, term.args[0].type) for a in args)
+        return operation(first, second)
+
+    return node
+
+
+def _differ(a: Values, b: Values) -> Values:
+    """Whether one is below the other, which of a NaN is false."""
+    return (a < b) | (a > b)
+
+
+def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
+    def node(term: Term, args: Sequence[Values]) -> Values:
+        first, second = (as_numbers(a, term.type) for a in args)
+        return operation(first, second).view(args[0].dtype)
+
+    return node
+
+
+def _quotient(a: int, b: int) -> int:
+    """a / b towards zero; all ones where b is 0."""
+    if b == 0:
+        return -1
+    size = abs(a) // abs(b)
+    return size if (a < 0) == (b < 0) else -size
+
+
+def _divide(term: Term, args: Sequence[Values]) -> Values:
+    return lane_by_lane(_quotient, [as_numbers(a, term.type) for a in args], term.type)
+
+
+def _remainder(term: Term, args: Sequence[Values]) -> Values:
+    def remainder(a: int, b: int) -> int:
+        return a - _quotient(a, b) * b
+
+    return lane_by_lane(remainder, [as_numbers(a, term.type) for a in args], term.type)
+
+
+def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
+    value, amount = args
+    shifted = as_numbers(value, term.type) >> amount.astype(as_numbers(value, term.type).dtype)
+    return shifted.view(value.dtype)
+
+
+def _count_ones(term: Term, args: Sequence[Values]) -> Values:
+    return lane_by_lane(int.bit_count, args, term.type)
+
+
+def _leading_zeros(term: Term, args: Sequence[Values]) -> Values:
+    width = term.args[0].type.bits
+    return collect((width - int(value).bit_length() for value in args[0]), term.type)
+
+
+def _reverse(term: Term, args: Sequence[Values]) -> Values:
+    def reverse(value: int) -> int:
+        return int(f"{value:0{term.type.bits}b}"[::-1], 2)
+
+    return lane_by_lane(reverse, args, term.type)
+
+
+# ---- choosing and changing types ----------------------------------------------------------------
+
+
+def _select(_: Term, args: Sequence[Values]) -> Values:
+    return np.where(*args)
+
+
+def _extend(term: Term, args: Sequence[Values]) -> Values:
+    return resized(args[0], term.type.bits, sign=term.args[0].type.is_signed)
+
+
+def _truncate(term: Term, args: Sequence[Values]) -> Values:
+    return resized(args[0], term.type.bits)
+
+
+def _same_bits(_: Term, args: Sequence[Values]) -> Values:
+    return args[0]
+
+
+# ---- floats -------------------------------------------------------------------------------------
+
+
+def _rounded(
+    name: str, nearest: Callable[..., Values] | None, precise: Callable[..., int]
+) -> tuple[str, Node]:
+    """A correctly rounded operation: NumPy's where that is exact, else an exact one by lanes."""
+
+    def node(term: Term, args: Sequence[Values]) -> Values:
+        mode, type = str(term.attr), term.type
+        if mode == "rn" and nearest is not None:
+            return from_floats(nearest(*(as_numbers(a, type) for a in args)), type)
+        format = exact.FORMATS[type.bits]
+        return lane_by_lane(lambda *lane: precise(*lane, format, mode), args, type)
+
+    return name, node
+
+
+def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
+    mode, format = str(term.attr), exact.FORMATS[term.type.bits]
+
+    def convert(a: int) -> int:
+        return exact.from_integer(a, format, mode)
+
+    return lane_by_lane(convert, [as_numbers(args[0], term.args[0].type)], term.type)
+
+
+def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
+    mode, source = str(term.attr), term.args[0].type
+    if mode == "rn":
+        return from_floats(as_numbers(args[0], source), term.type)
+    have, want = exact.FORMATS[source.bits], exact.FORMATS[term.type.bits]
+
+    def convert(a: int) -> int:
+        return exact.to_format(a, have, want, mode)
+
+    return lane_by_lane(convert, args, term.type)
+
+
+_INTEGRAL: Mapping[str, Callable[[Values], Values]] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+
+
+def _round_integral(term: Term, args: Sequence[Values]) -> Values:
+    return from_floats(_INTEGRAL[str(term.attr)](as_numbers(args[0], term.type)), term.type)
+
+
+def _float_to_integer(term: Term, args: Sequence[Values]) -> Values:
+    least, greatest = _range(term.type)
+
+    def convert(number: float) -> int:
+        if number != number:
+            return 0
+        return int(max(least, min(greatest, number)))
+
+    return lane_by_lane(convert, [as_numbers(args[0], term.args[0].type)], term.type)
+
+
+def _range(type: ScalarType) -> tuple[int, int]:
+    top = (1 << (type.bits - 1 if type.is_signed else type.bits)) - 1
+    return (-top - 1 if type.is_signed else 0), top
+
+
+def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
+    """minimumNumber or maximumNumber; -0 and +0, equal as numbers, differ by their sign bit."""
+    first, second = args
+    a, b = (as_numbers(x, term.type) for x in args)
+    below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))
+    taken = below if term.op == "fmin" else ~below
+    return np.where(np.isnan(b) | (taken & ~np.isnan(a)), first, second)
+
+
+def _is_nan(term: Term, args: Sequence[Values]) -> Values:
+    return np.isnan(as_numbers(args[0], term.args[0].type))
+
+
+def _canonical(term: Term, args: Sequence[Values]) -> Values:
+    nan = splat(CANONICAL_NAN[term.type.bits], term.type, len(args[0]))
+    return np.where(np.isnan(as_numbers(args[0], term.type)), nan, args[0])
+
+
+def _without_sign(term: Term, args: Sequence[Values]) -> Values:
+    return args[0] & ~_sign(term, args[0])
+
+
+def _turned_sign(term: Term, args: Sequence[Values]) -> Values:
+    return args[0] ^ _sign(term, args[0])
+
+
+def _sign(term: Term, value: Values) -> Values:
+    return splat(1 << (term.type.bits - 1), term.type, len(value))
+
+
+NODES: Mapping[str, Node] = {
+    "add": _modular(np.add),
+    "sub": _modular(np.subtract),
+    "mul": _modular(np.multiply),
+    "and": _modular(np.bitwise_and),
+    "or": _modular(np.bitwise_or),
+    "xor": _modular(np.bitwise_xor),
+    "not": _modular(np.invert),
+    "neg": _modular(np.negative),
+    "shl": _modular(np.left_shift),
+    "lshr": _modular(np.right_shift),
+    "ashr": _shift_right_signed,
+    "min": _extreme(np.minimum),
+    "max": _extreme(np.maximum),
+    "div": _divide,
+    "rem": _remainder,
+    "popc": _count_ones,
+    "clz": _leading_zeros,
+    "brev": _reverse,
+    "eq": _comparison(np.equal),
+    "ne": _comparison(_differ),
+    "lt": _comparison(np.less),
+    "le": _comparison(np.less_equal),
+    "gt": _comparison(np.greater),
+    "ge": _comparison(np.greater_equal),
+    "select": _select,
+    "extend": _extend,
+    "truncate": _truncate,
+    "reinterpret": _same_bits,
+    "int_to_float": _integer_to_float,
+    "float_to_float": _float_to_float,
+    "float_to_int": _float_to_integer,
+    "round_integral": _round_integral,
+    "fmin": _float_extreme,
+    "fmax": _float_extreme,
+    "fabs": _without_sign,
+    "fneg": _turned_sign,
+    "is_nan": _is_nan,
+    "canonical": _canonical,
+    **dict(
+        (
+            _rounded("fadd", np.add, exact.add),
+            _rounded("fsub", np.subtract, exact.subtract),
+            _rounded("fmul", np.multiply, exact.multiply),
+            _rounded("fdiv", np.divide, exact.divide),
+            _rounded("fsqrt", np.sqrt, exact.square_root),
+            _rounded("fma", None, exact.multiply_add),
+        )
+    ),
+}

@@ -1,0 +1,212 @@
+"""Correct rounding, by exact integer arithmetic on one number at a time.
+
+A finite float is a sign and an integer times a power of two. Sums, products, quotients and roots of
+such numbers are exact ratios (or known on which side of one they lie), and `rounded` finds the
+float next to a ratio in any mode (IEEE 754-2019, "Rounding-direction attributes").
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary floating-point format: its width, and the bits of its significand."""
+
+    bits: int
+    precision: int
+    code: str
+    integer_code: str
+
+    @property
+    def lowest(self) -> int:
+        """The exponent of the last place of a subnormal."""
+        return 3 - (1 << (self.bits - self.precision - 1)) - self.precision
+
+    @property
+    def infinity(self) -> int:
+        """The bits of positive infinity."""
+        return ((1 << (self.bits - self.precision)) - 1) << (self.precision - 1)
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
+
+    def value(self, bits: int) -> float:
+        """The number that the bits stand for; exact, as a Python float has 64 bits."""
+        found: float = struct.unpack(self.code, struct.pack(self.integer_code, bits))[0]
+        return found
+
+
+SINGLE = Format(32, 24, "<f", "<I")
+DOUBLE = Format(64, 53, "<d", "<Q")
+FORMATS = {32: SINGLE, 64: DOUBLE}
+NAN = {32: 0x7FC00000, 64: 0x7FF8_0000_0000_0000}
+"""A NaN where arithmetic has no number to give; which one is open."""
+
+Ratio = tuple[int, int]
+"""A numerator and a positive denominator."""
+
+
+def rounded(negative: bool, size: Ratio, format: Format, mode: str) -> int:
+    """The bits of the float next to a number, given by its sign and its absolute value."""
+    sign = format.sign if negative else 0
+    numerator, denominator = size
+    if numerator == 0:
+        return sign
+    exponent = numerator.bit_length() - denominator.bit_length() - format.precision
+    exponent = max(exponent, format.lowest)
+    quotient, rest, divisor = _divided(numerator, denominator, exponent)
+    if quotient >> format.precision:
+        exponent += 1
+        quotient, rest, divisor = _divided(numerator, denominator, exponent)
+    if _rounds_up(mode, negative, quotient, rest, divisor):
+        quotient += 1
+    # The hidden bit and a carry out of the significand both add one to the exponent field.
+    bits = quotient + ((exponent - format.lowest) << (format.precision - 1))
+    if bits >= format.infinity:
+        away = {"rn": True, "rz": False, "rm": negative, "rp": not negative}[mode]
+        bits = format.infinity if away else format.infinity - 1
+    return sign | bits
+
+
+def _divided(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
+    """Quotient and rest of numerator / (denominator * 2^exponent), and what it was divided by."""
+    if exponent < 0:
+        numerator <<= -exponent
+    else:
+        denominator <<= exponent
+    quotient, rest = divmod(numerator, denominator)
+    return quotient, rest, denominator
+
+
+def _rounds_up(mode: str, negative: bool, quotient: int, rest: int, divisor: int) -> bool:
+    """Whether the absolute value is rounded away from zero."""
+    if mode == "rn":
+        return 2 * rest > divisor or (2 * rest == divisor and quotient & 1 == 1)
+    return rest != 0 and mode == ("rm" if negative else "rp")
+
+
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """A finite number: its sign, which a zero has too, and its size, integer * 2^exponent."""
+
+    negative: bool
+    integer: int
+    exponent: int
+
+    @property
+    def signed(self) -> int:
+        return -self.integer if self.negative else self.integer
+
+    @property
+    def ratio(self) -> Ratio:
+        if self.exponent < 0:
+            return self.integer, 1 << -self.exponent
+        return self.integer << self.exponent, 1
+
+
+def finite(bits: int, format: Format) -> Finite | None:
+    """The number that the bits stand for; None for an infinity or a NaN."""
+    size = bits & (format.sign - 1)
+    if size >= format.infinity:
+        return None
+    field, fraction = divmod(size, 1 << (format.precision - 1))
+    hidden = (1 << (format.precision - 1)) if field else 0
+    exponent = format.lowest + max(field - 1, 0)
+    return Finite(bits >= format.sign, fraction | hidden, exponent)
+
+
+def add(a: int, b: int, format: Format, mode: str) -> int:
+    x, y = finite(a, format), finite(b, format)
+    if x is None or y is None:
+        return _special(format.value(a) + format.value(b), format)
+    return _sum(x, y, format, mode)
+
+
+def subtract(a: int, b: int, format: Format, mode: str) -> int:
+    return add(a, b ^ format.sign, format, mode)
+
+
+def multiply(a: int, b: int, format: Format, mode: str) -> int:
+    x, y = finite(a, format), finite(b, format)
+    if x is None or y is None:
+        return _special(format.value(a) * format.value(b), format)
+    product = _product(x, y)
+    return rounded(product.negative, product.ratio, format, mode)
+
+
+def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
+    """a * b + c, rounded once."""
+    x, y, z = finite(a, format), finite(b, format), finite(c, format)
+    if x is None or y is None:
+        return _special(format.value(a) * format.value(b) + format.value(c), format)
+    if z is None:
+        return c
+    return _sum(_product(x, y), z, format, mode)
+
+
+def divide(a: int, b: int, format: Format, mode: str) -> int:
+    x, y = finite(a, format), finite(b, format)
+    negative = bool((a ^ b) & format.sign)
+    if x is None or y is None:
+        if x is None and y is not None and not math.isnan(format.value(a)):
+            return format.infinity | (format.sign if negative else 0)
+        infinite = x is not None and not math.isnan(format.value(b))
+        return (format.sign if negative else 0) if infinite else NAN[format.bits]
+    if y.integer == 0:
+        sign = format.sign if negative else 0
+        return format.infinity | sign if x.integer else NAN[format.bits]
+    (n, d), (m, e) = x.ratio, y.ratio
+    return rounded(negative, (n * e, d * m), format, mode)
+
+
+def square_root(a: int, format: Format, mode: str) -> int:
+    x = finite(a, format)
+    if x is None or (x.negative and x.integer):
+        return a if a == format.infinity else NAN[format.bits]
+    if x.integer == 0:
+        return a
+    # Twice as many bits as the result has places, and an even exponent.
+    shift = 2 * format.precision + 4 + (x.exponent & 1)
+    root = math.isqrt(x.integer << shift)
+    exponent = (x.exponent - shift) // 2
+    inexact = root * root != x.integer << shift
+    # One more place, which says that the root lies between two numbers, rounds as the root does.
+    return rounded(False, Finite(False, 2 * root + inexact, exponent - 1).ratio, format, mode)
+
+
+def from_integer(value: int, format: Format, mode: str) -> int:
+    return rounded(value < 0, (abs(value), 1), format, mode)
+
+
+def to_format(a: int, source: Format, target: Format, mode: str) -> int:
+    """The float `a` in another format."""
+    x = finite(a, source)
+    if x is None:
+        return _special(source.value(a), target)
+    return rounded(x.negative, x.ratio, target, mode)
+
+
+def _product(x: Finite, y: Finite) -> Finite:
+    return Finite(x.negative != y.negative, x.integer * y.integer, x.exponent + y.exponent)
+
+
+def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
+    """x + y; a sum of zero is negative if both are, or if they differ and `mode` rounds down."""
+    exponent = min(x.exponent, y.exponent)
+    total = (x.signed << (x.exponent - exponent)) + (y.signed << (y.exponent - exponent))
+    negative = total < 0
+    if total == 0:
+        negative = x.negative if x.negative == y.negative else mode == "rm"
+    return rounded(negative, Finite(negative, abs(total), exponent).ratio, format, mode)
+
+
+def _special(value: float, format: Format) -> int:
+    """The bits of an infinity or a NaN."""
+    if math.isnan(value):
+        return NAN[format.bits]
+    return format.infinity | (format.sign if value < 0 else 0)

@@ -1,0 +1,97 @@
+"""Values in the lanes of a warp: arrays of bits, an unsigned integer to a lane.
+
+What the bits mean is for the reader's type to say. Predicates are arrays of booleans; 128-bit
+values, which NumPy does not have, are Python integers in arrays of objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.types import ScalarType
+
+Values = npt.NDArray[Any]
+
+_UNSIGNED: dict[int, npt.DTypeLike] = {
+    1: np.bool_,
+    8: np.uint8,
+    16: np.uint16,
+    32: np.uint32,
+    64: np.uint64,
+    128: np.object_,
+}
+_SIGNED: dict[int, npt.DTypeLike] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+_FLOAT: dict[int, npt.DTypeLike] = {32: np.float32, 64: np.float64}
+
+
+def dtype(bits: int) -> npt.DTypeLike:
+    """How lanes of so many bits are kept."""
+    return _UNSIGNED[bits]
+
+
+def splat(bits: int, type: ScalarType, width: int) -> Values:
+    """The same bits in every lane."""
+    return np.full(width, bits, _UNSIGNED[type.bits])
+
+
+def collect(values: Iterable[int], type: ScalarType) -> Values:
+    """Lanes from Python integers, each taken modulo 2^width."""
+    mask = (1 << type.bits) - 1
+    return np.array([value & mask for value in values], _UNSIGNED[type.bits])
+
+
+def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
+    """The lanes truncated, or extended with zeros or, if `sign`, with the sign."""
+    if value.dtype == _UNSIGNED[bits]:
+        return value
+    width = 128 if value.dtype == np.object_ else 8 * value.dtype.itemsize
+    if bits == 128:
+        wide = value.view(_SIGNED[width]) if sign else value
+        return wide.astype(np.object_) & ((1 << 128) - 1)
+    if width == 128:
+        return (value & ((1 << bits) - 1)).astype(_UNSIGNED[bits])
+    if sign and bits > width:
+        return value.view(_SIGNED[width]).astype(_SIGNED[bits]).view(_UNSIGNED[bits])
+    return value.astype(_UNSIGNED[bits])
+
+
+def as_numbers(value: Values, type: ScalarType) -> Values:
+    """The lanes as numbers that NumPy calculates with, by the meaning of their bits."""
+    if type.is_float:
+        return value.view(_FLOAT[type.bits])
+    return value.view(_SIGNED[type.bits]) if type.is_signed else value
+
+
+def from_floats(numbers: Values, type: ScalarType) -> Values:
+    """The bits of floats, rounded to the nearest in `type`."""
+    return numbers.astype(_FLOAT[type.bits], copy=False).view(_UNSIGNED[type.bits])
+
+
+def lane_by_lane(
+    function: Callable[..., int], values: Iterable[Values], type: ScalarType
+) -> Values:
+    """A function of Python integers, applied to each lane."""
+    return collect(
+        (function(*lane) for lane in zip(*(v.tolist() for v in values), strict=True)), type
+    )
+
+
+def to_mask(predicate: Values) -> int:
+    """A predicate as a mask: bit l is lane l."""
+    return int.from_bytes(np.packbits(predicate, bitorder="little").tobytes(), "little")
+
+
+def from_mask(mask: int) -> Values:
+    """The lanes of a mask, as a predicate."""
+    return np.unpackbits(
+        np.frombuffer(mask.to_bytes(4, "little"), np.uint8), bitorder="little"
+    ).view(np.bool_)
+
+
+def lanes_of(mask: int) -> list[int]:
+    """The lanes of a mask, in rising order."""
+    return [lane for lane in range(mask.bit_length()) if mask >> lane & 1]

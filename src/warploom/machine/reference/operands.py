@@ -1,0 +1,78 @@
+"""Operands of instructions: what they are worth in each lane, and how results are put there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.core.types import B64, PRED, U64, ScalarType
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference import exact
+from warploom.machine.reference.lanes import Values, resized, splat
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+)
+from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
+
+WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+"""Where a space begins among the generic addresses; the others begin at 0."""
+
+
+def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
+    """The operand's bits as an instruction of that type reads them."""
+    if isinstance(operand, Register):
+        return resized(warp.registers[operand.name], type.bits)
+    if isinstance(operand, Immediate):
+        return splat(immediate_bits(operand, type), type, WARP_SIZE)
+    if isinstance(operand, Special):
+        return resized(warp.specials[operand.name], type.bits)
+    if isinstance(operand, Negated):
+        return ~warp.registers[operand.operand.name]
+    if isinstance(operand, Symbol):
+        return resized(splat(symbol_address(warp, operand), B64, WARP_SIZE), type.bits)
+    raise TypeError(f"{operand} has no value")
+
+
+def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:
+    """Put a result of that type into a register, in the lanes that are on.
+
+    A wider register takes it extended by the signedness of the type (PTX ISA, "Operand Size
+    Exceeding Instruction-Type Size").
+    """
+    if isinstance(operand, Sink):
+        return
+    if not isinstance(operand, Register):
+        raise TypeError(f"{operand} cannot be written")
+    old = warp.registers[operand.name]
+    new = value if type == PRED else resized(value, operand.type.bits, sign=type.is_signed)
+    warp.registers[operand.name] = np.where(on, new, old)
+
+
+def immediate_bits(operand: Immediate, type: ScalarType) -> int:
+    """The bits of a literal as an instruction of that type reads them: a float is rounded to it."""
+    if operand.float_bits and type.is_float and operand.float_bits != type.bits:
+        formats = exact.FORMATS[operand.float_bits], exact.FORMATS[type.bits]
+        return exact.to_format(operand.value, *formats, "rn")
+    return operand.value & ((1 << type.bits) - 1)
+
+
+def symbol_address(warp: Warp, symbol: Symbol) -> int:
+    """The address of a variable, in its own space."""
+    place = warp.run.program.places[symbol.name]
+    if place.space in (Space.GLOBAL, Space.CONST):
+        return warp.run.launch.globals[place.offset] + symbol.offset
+    return place.offset + symbol.offset
+
+
+def addresses(warp: Warp, address: Address) -> list[int]:
+    """What `[base + offset]` means in each lane, in the space of the instruction."""
+    base = [0] * WARP_SIZE if address.base is None else read(warp, address.base, U64).tolist()
+    return [(start + address.offset) % (1 << 64) for start in base]

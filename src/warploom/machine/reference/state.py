@@ -1,0 +1,153 @@
+"""What a launch on the reference machine is made of, while it runs: the run, a block, a warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Program
+from warploom.core.errors import InstructionLimit
+from warploom.core.types import U32, U64
+from warploom.machine.launch import WARP_SIZE, Launch, unravel
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.lanes import Values, collect, splat
+from warploom.machine.reference.simt_stack import SimtStack
+from warploom.machine.tally import Tally
+from warploom.ptx.ir import Space
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass
+class Run:
+    """One launch: what runs, on what memory, and what has been counted."""
+
+    program: Program
+    launch: Launch
+    memory: DeviceMemory
+    tally: Tally
+    rows: dict[tuple[int, Space], int]
+    issued: int = 0
+
+    def issue(self, instruction: int, active: int, on: int) -> None:
+        """Count a warp instruction; raises InstructionLimit where the launch may have no more."""
+        limit = self.launch.max_instructions
+        if limit is not None and self.issued >= limit:
+            raise InstructionLimit(
+                f"kernel {self.program.name} used up its {limit:,} warp instructions, at"
+                f" {self.program.line(instruction)}; give it more (max_instructions), or look for"
+                f" a loop that does not end"
+            )
+        self.issued += 1
+        self.tally.warps[instruction] += 1
+        self.tally.threads[instruction] += active.bit_count()
+        self.tally.threads_on[instruction] += on.bit_count()
+
+
+@dataclass
+class Block:
+    """One block: its number in the grid and its shared memory."""
+
+    run: Run
+    number: int
+    shared: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A warp waits at a barrier until so many threads are there (0: all of the block)."""
+
+    barrier: int
+    threads: int
+    instruction: int
+
+
+@dataclass
+class Warp:
+    """One warp: its place in the block, its control state, its registers and private memory.
+
+    `next` is the instruction that it executes next; `local` and `frame` have a row for each lane.
+    """
+
+    block: Block
+    number: int
+    stack: SimtStack
+    registers: dict[str, Values]
+    specials: dict[str, Values]
+    local: Bytes
+    frame: Bytes
+    next: int = 0
+    waiting: Wait | None = field(default=None)
+
+    @property
+    def run(self) -> Run:
+        return self.block.run
+
+    @property
+    def ended(self) -> bool:
+        return self.stack.ended
+
+    @property
+    def can_run(self) -> bool:
+        return self.waiting is None and not self.ended
+
+
+def new_block(run: Run, number: int) -> Block:
+    """A block at its start: shared memory is zero."""
+    return Block(run, number, np.zeros(shared_bytes(run.program, run.launch), np.uint8))
+
+
+def new_warp(block: Block, number: int) -> Warp:
+    """A warp at its start: registers and private memory are zero, every thread that is there
+    active."""
+    run = block.run
+    threads = min(WARP_SIZE, run.launch.threads_per_block - number * WARP_SIZE)
+    return Warp(
+        block,
+        number,
+        SimtStack(run.program.exit, (1 << threads) - 1),
+        {r.name: splat(0, r.type, WARP_SIZE) for r in run.program.registers},
+        special_values(block, number),
+        np.zeros((WARP_SIZE, run.program.local_bytes), np.uint8),
+        np.zeros((WARP_SIZE, run.program.frame_bytes), np.uint8),
+    )
+
+
+def shared_bytes(program: Program, launch: Launch) -> int:
+    """Bytes of shared memory that a block has; dynamic memory may begin after a gap."""
+    if launch.dynamic_shared_bytes == 0:
+        return program.shared_bytes
+    return program.dynamic_shared_offset + launch.dynamic_shared_bytes
+
+
+def special_values(block: Block, warp: int) -> dict[str, Values]:
+    """The special registers of a warp (PTX ISA, "Special Registers")."""
+    launch = block.run.launch
+    lanes = range(WARP_SIZE)
+    threads = [launch.thread_index(warp * WARP_SIZE + lane) for lane in lanes]
+    values = {f"%tid.{p}": collect((t[i] for t in threads), U32) for i, p in enumerate("xyz")}
+    for name, shape in (
+        ("%ntid", launch.block),
+        ("%ctaid", unravel(block.number, launch.grid)),
+        ("%nctaid", launch.grid),
+    ):
+        values |= {f"{name}.{part}": _same(n) for part, n in zip("xyz", shape, strict=True)}
+    return values | {
+        "%laneid": collect(lanes, U32),
+        "%warpid": _same(warp),
+        "%nwarpid": _same(launch.warps_per_block),
+        "%lanemask_eq": collect((1 << i for i in lanes), U32),
+        "%lanemask_lt": collect(((1 << i) - 1 for i in lanes), U32),
+        "%lanemask_le": collect(((2 << i) - 1 for i in lanes), U32),
+        "%lanemask_gt": collect((-(2 << i) for i in lanes), U32),
+        "%lanemask_ge": collect((-(1 << i) for i in lanes), U32),
+        "%dynamic_smem_size": _same(launch.dynamic_shared_bytes),
+        "%total_smem_size": _same(len(block.shared)),
+        "%gridid": splat(0, U64, WARP_SIZE),
+    }
+
+
+def _same(value: int) -> Values:
+    return splat(value, U32, WARP_SIZE)

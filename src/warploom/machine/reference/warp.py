@@ -1,0 +1,218 @@
+"""One warp, one instruction at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from warploom.core.types import B32, PRED, TYPES
+from warploom.isa.spec import Unit
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference import access, collective
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import Values, collect, from_mask, resized, splat, to_mask
+from warploom.machine.reference.operands import WINDOWS, read, write
+from warploom.machine.reference.simt_stack import Side
+from warploom.machine.reference.state import Wait, Warp
+from warploom.ptx.ir import Instruction, Operand, Pair, Space, Symbol, Vector
+
+NOTHING = frozenset({"call", "membar", "fence", "nanosleep"})
+"""Instructions without effect here: a call's body follows it, and memory is always in order."""
+
+
+def step(warp: Warp) -> None:
+    """Execute the next instruction of a warp that can run."""
+    index, run = warp.next, warp.run
+    instruction = run.program.instructions[index]
+    active = warp.stack.active
+    mask = active & _guard(warp, instruction)
+    run.issue(index, active, mask)
+    control = CONTROL.get(instruction.operation.name)
+    if control is not None:
+        control(warp, index, instruction, mask)
+        return
+    if mask:
+        _execute(warp, index, instruction, mask)
+    advance(warp)
+
+
+def _guard(warp: Warp, instruction: Instruction) -> int:
+    """The lanes whose guard lets them execute the instruction."""
+    if instruction.guard is None:
+        return (1 << WARP_SIZE) - 1
+    holds = to_mask(warp.registers[instruction.guard.register.name])
+    return ~holds if instruction.guard.negated else holds
+
+
+def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """What happens in the lanes of `mask`, which are some, other than control flow."""
+    name, on = instruction.operation.name, from_mask(mask)
+    if name in ACCESSES:
+        ACCESSES[name](warp, index, instruction, mask, on)
+    elif instruction.operation.spec.unit is Unit.WARP:
+        _collective(warp, instruction, mask, on)
+    elif name == "cvta":
+        _convert_address(warp, instruction, on)
+    elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
+        _move_vector(warp, instruction, on)
+    elif name not in NOTHING:
+        _compute(warp, instruction, on)
+
+
+ACCESSES = {
+    "ld": access.load,
+    "ldu": access.load,
+    "st": access.store,
+    "atom": access.atomic,
+    "red": access.atomic,
+}
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+
+def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """An instruction that is the same function in each lane: its terms."""
+    operation = instruction.operation
+    destination, *sources = instruction.operands
+    arguments = [
+        read(warp, source, type)
+        for source, type in zip(sources, operation.source_types, strict=False)
+        if type is not None
+    ]
+    targets = _targets(destination)
+    terms = operation.terms_for(len(sources))[: len(targets)]
+    results = [evaluate(term, arguments) for term in terms]
+    for target, term, result in zip(targets, terms, results, strict=True):
+        write(warp, target, result, term.type, on)
+
+
+def _targets(destination: Operand) -> tuple[Operand, ...]:
+    if isinstance(destination, Pair):
+        return destination.first, destination.second
+    return (destination,)
+
+
+def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """`mov` that packs parts into a value or takes a value apart, lowest part first."""
+    destination, source = instruction.operands
+    type = instruction.operation.modifiers.scalar()
+    if isinstance(source, Vector):
+        part = TYPES[f"b{type.bits // len(source.elements)}"]
+        whole = splat(0, type, WARP_SIZE)
+        for place, element in enumerate(source.elements):
+            bits = resized(read(warp, element, part), type.bits)
+            whole = whole | (bits << resized(splat(place * part.bits, B32, WARP_SIZE), type.bits))
+        write(warp, destination, whole, type, on)
+        return
+    assert isinstance(destination, Vector)
+    part = TYPES[f"b{type.bits // len(destination.elements)}"]
+    value = read(warp, source, type)
+    for place, element in enumerate(destination.elements):
+        bits = value >> resized(splat(place * part.bits, B32, WARP_SIZE), type.bits)
+        write(warp, element, resized(bits, part.bits), part, on)
+
+
+def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """`cvta`: between an address in a space and a generic one."""
+    modifiers = instruction.operation.modifiers
+    type = modifiers.scalar("size")
+    space = Space(modifiers.text("space", "").partition("::")[0])
+    start = WINDOWS.get(space, 0) * (-1 if "to" in modifiers else 1)
+    moved = (a + start for a in read(warp, instruction.operands[1], type).tolist())
+    write(warp, instruction.operands[0], collect(moved, type), type, on)
+
+
+def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
+    """Shuffles, votes and the like."""
+    operation, operands = instruction.operation, instruction.operands
+    mode = operation.modifiers.text("mode", "")
+    if operation.name == "shfl":
+        a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
+        received, in_range = collective.shuffle(mode, a, b, c, mask)
+        targets = _targets(operands[0])
+        write(warp, targets[0], received, B32, on)
+        if len(targets) == 2:
+            write(warp, targets[1], in_range, PRED, on)
+    elif operation.name == "vote":
+        answer = collective.vote(mode, read(warp, operands[1], PRED), mask)
+        write(warp, operands[0], answer, B32 if mode == "ballot" else PRED, on)
+    elif operation.name == "activemask":
+        write(warp, operands[0], splat(mask, B32, WARP_SIZE), B32, on)
+
+
+# ---- control ------------------------------------------------------------------------------------
+
+
+def advance(warp: Warp) -> None:
+    """Go on behind the instruction; at the end of a block, to the next one."""
+    block = warp.run.program.blocks[warp.stack.block]
+    if warp.next + 1 < block.stop:
+        warp.next += 1
+    else:
+        _arrived(warp, warp.stack.arrive(block.successors[-1]))
+
+
+def _arrived(warp: Warp, met: list[int]) -> None:
+    """Count the branches whose lanes have met, and go on where the stack says."""
+    for branch in met:
+        warp.run.tally.reconvergences[branch] += 1
+    if not warp.ended:
+        warp.next = warp.run.program.blocks[warp.stack.block].start
+
+
+def _branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    program, stack = warp.run.program, warp.stack
+    target = instruction.operands[0]
+    assert isinstance(target, Symbol)
+    block = program.blocks[stack.block]
+    taken = Side(program.targets[target.name], mask)
+    through = Side(block.successors[-1], stack.active & ~mask)
+    if taken.mask and through.mask:
+        warp.run.tally.divergent[index] += 1
+        _arrived(warp, stack.diverge(index, program.reconvergence[block.index], taken, through))
+    else:
+        _arrived(warp, stack.arrive(taken.block if taken.mask else through.block))
+
+
+def _lowest(mask: int) -> int:
+    """The lowest lane of a mask that has some."""
+    return (mask & -mask).bit_length() - 1
+
+
+def _leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """`exit` and `ret`: the lanes of `mask` are gone for good."""
+    if warp.stack.active == mask:
+        _arrived(warp, warp.stack.arrive(warp.stack.exit))
+    else:
+        warp.stack.active &= ~mask
+        advance(warp)
+
+
+def _trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    if mask:
+        fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, _lowest(mask))
+        raise fault_error(fault, warp.run.program, warp.run.launch, None)
+    advance(warp)
+
+
+def _barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """The whole warp waits, whichever of its lanes execute the barrier (PTX ISA, bar, on targets
+    before sm_70); the number and the count are those of the lowest such lane. The warp goes on
+    behind the barrier when the block releases it."""
+    if mask and instruction.operation.spec.unit is Unit.BARRIER:
+        lane = _lowest(mask)
+        number, *count = (int(read(warp, operand, B32)[lane]) for operand in instruction.operands)
+        warp.waiting = Wait(number, count[0] if count else 0, index)
+    else:
+        advance(warp)
+
+
+CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], None]] = {
+    "bra": _branch,
+    "ret": _leave,
+    "exit": _leave,
+    "trap": _trap,
+    "bar": _barrier,
+    "barrier": _barrier,
+}

@@ -1,0 +1,174 @@
+"""The counters of a launch: of the whole kernel, of each source line, of each PTX instruction.
+
+Everything here was counted in the execution and adds up: the counts of all lines, or of all
+instructions, sum to those of the kernel. Nsight Compute's names are in `observe.metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.accesses import FIELDS
+from warploom.machine.tally import Tally
+from warploom.observe.metrics import counter_of
+from warploom.ptx.ir import Instruction, Space
+
+_THROUGH_CACHE: tuple[str, ...] = (
+    *("requests", "sectors", "lines", "transactions"),
+    *("bytes_requested", "bytes_moved"),
+)
+_SHARED: tuple[str, ...] = (
+    *("requests", "transactions", "bytes_requested", "bytes_moved"),
+    *("wavefronts", "bank_conflicts"),
+)
+
+_ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
+    (Space.GLOBAL, "load"): _THROUGH_CACHE,
+    (Space.GLOBAL, "store"): _THROUGH_CACHE,
+    (Space.GLOBAL, "atomic"): _THROUGH_CACHE,
+    (Space.LOCAL, "load"): _THROUGH_CACHE,
+    (Space.LOCAL, "store"): _THROUGH_CACHE,
+    (Space.SHARED, "load"): _SHARED,
+    (Space.SHARED, "store"): _SHARED,
+    (Space.SHARED, "atomic"): _SHARED,
+    (Space.CONST, "load"): ("requests", "transactions", "bytes_requested", "bytes_moved"),
+}
+"""What is counted of each kind of access."""
+
+BRANCHES = frozenset({"bra", "brx"})
+BARRIERS = frozenset({"bar", "barrier"})
+
+
+class Counts(Mapping[str, int]):
+    """Counters by name, as a mapping and as attributes.
+
+    Counts of instructions are of PTX instructions. `instructions_by_unit` are warp instructions by
+    class, those that occur.
+    """
+
+    def __init__(self, values: Mapping[str, int], instructions_by_unit: Mapping[str, int]) -> None:
+        self._values = dict(values)
+        self.instructions_by_unit = dict(instructions_by_unit)
+
+    @property
+    def average_active_lanes(self) -> float:
+        """Lanes active in a warp instruction, on average; 0 where none was executed."""
+        warps = self["warp_instructions"]
+        return self["thread_instructions"] / warps if warps else 0.0
+
+    def __getitem__(self, name: str) -> int:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"there is no counter {name!r}; there are {', '.join(self)}")
+        return self._values[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in self.items() if value)
+        return f"{type(self).__name__}({shown})"
+
+
+class Counters(Counts):
+    """The counters of one launch."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._names, self._table = _count(tally)
+        self._units = [i.operation.spec.unit.value for i in tally.program.instructions]
+        everything = self._of(list(range(len(self._units))))
+        super().__init__(everything, everything.instructions_by_unit)
+
+    def metric(self, name: str) -> int:
+        """The value of one of Nsight Compute's metrics; WarploomError where none corresponds."""
+        return self[counter_of(name)]
+
+    def by_line(self) -> dict[str, Counts]:
+        """The counters of each source line ("file:line"), in the order of the program."""
+        program = self._tally.program
+        lines: dict[str, list[int]] = {}
+        for index in range(len(program.instructions)):
+            lines.setdefault(program.line(index), []).append(index)
+        return {line: self._of(indices) for line, indices in lines.items()}
+
+    def by_instruction(self) -> tuple[Counts, ...]:
+        """The counters of each instruction of the program (`Program.instructions`)."""
+        return self._instructions
+
+    @cached_property
+    def _instructions(self) -> tuple[Counts, ...]:
+        return tuple(self._of([index]) for index in range(len(self._units)))
+
+    def _of(self, indices: list[int]) -> Counts:
+        """The counts of these instructions together."""
+        sums: list[int] = self._table[indices].sum(axis=0).tolist()
+        values = dict(zip(self._names, sums, strict=True))
+        units: dict[str, int] = {}
+        for index in indices:
+            warps = int(self._tally.warps[index])
+            if warps:
+                units[self._units[index]] = units.get(self._units[index], 0) + warps
+        return Counts(values, units)
+
+
+def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The names of all counters, and their values: a row for each instruction."""
+    columns = {
+        "warp_instructions": tally.warps,
+        "thread_instructions": tally.threads,
+        "thread_instructions_predicated_on": tally.threads_on,
+        "branches": tally.warps * _mask(tally, _is_branch),
+        "divergent_branches": tally.divergent,
+        "reconvergences": tally.reconvergences,
+        "barriers": tally.warps * _mask(tally, _is_barrier),
+        "atomic_requests": np.zeros_like(tally.warps),
+        "atomic_passes": np.zeros_like(tally.warps),
+    }
+    for (space, op), fields in _ACCESSES.items():
+        for field in fields:
+            columns[_name(space, op, field)] = np.zeros_like(tally.warps)
+    _add_accesses(tally, columns)
+    return list(columns), np.stack(list(columns.values()), axis=1)
+
+
+def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    for row, costs in zip(tally.rows, tally.accesses, strict=True):
+        cost: dict[str, int] = dict(zip(FIELDS, costs.tolist(), strict=True))
+        for field in _ACCESSES.get((row.space, row.op), ()):
+            columns[_name(row.space, row.op, field)][row.instruction] += cost[field]
+        if row.op == "atomic":
+            columns["atomic_requests"][row.instruction] += cost["requests"]
+            columns["atomic_passes"][row.instruction] += cost["passes"]
+
+
+def _name(space: Space, op: str, field: str) -> str:
+    """The counter of that field for accesses that `op` in `space`."""
+    return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
+
+
+def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
+    """1 for each instruction that passes the test, else 0."""
+    return np.array([test(i) for i in tally.program.instructions], np.int64)
+
+
+def _is_branch(instruction: Instruction) -> bool:
+    return instruction.operation.name in BRANCHES
+
+
+def _is_barrier(instruction: Instruction) -> bool:
+    """Barriers of the block; `bar.warp.sync` is none."""
+    operation = instruction.operation
+    return operation.name in BARRIERS and "warp" not in operation.modifiers

@@ -1,0 +1,58 @@
+"""Nsight Compute's names for what Warploom counts.
+
+Only metrics that mean the same thing are here: how a warp's memory accesses are cut into requests,
+sectors and wavefronts. Metrics of machine instructions are not, for Warploom counts those of PTX.
+Source: Nsight Compute documentation, "Metrics Reference" and "Metrics Decoder".
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from warploom.core.errors import WarploomError
+
+_OPS = {"ld": "load", "st": "store"}
+
+
+def _table() -> dict[str, str]:
+    table: dict[str, str] = {}
+    for short, op in _OPS.items():
+        for space in ("global", "local"):
+            pipe = f"pipe_lsu_mem_{space}_op_{short}.sum"
+            table[f"l1tex__t_requests_{pipe}"] = f"{space}_{op}_requests"
+            table[f"l1tex__t_sectors_{pipe}"] = f"{space}_{op}_sectors"
+        for space in ("global", "local", "shared"):
+            table[f"smsp__inst_executed_op_{space}_{short}.sum"] = f"{space}_{op}_requests"
+        table[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{short}.sum"] = (
+            f"shared_{op}_wavefronts"
+        )
+        table[f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{short}.sum"] = (
+            f"shared_{op}_bank_conflicts"
+        )
+    return table
+
+
+METRICS = _table()
+"""Our counter for each metric."""
+
+OF_MACHINE_INSTRUCTIONS = {
+    "smsp__inst_executed.sum": "warp_instructions",
+    "smsp__thread_inst_executed.sum": "thread_instructions",
+    "smsp__thread_inst_executed_pred_on.sum": "thread_instructions_predicated_on",
+    "smsp__thread_inst_executed_per_inst_executed.ratio": "average_active_lanes",
+}
+"""Metrics of machine instructions, and our counter of the same thing for PTX instructions."""
+
+
+def counter_of(metric: str) -> str:
+    """The name of the counter that a metric stands for; WarploomError where there is none."""
+    if metric in METRICS:
+        return METRICS[metric]
+    if metric in OF_MACHINE_INSTRUCTIONS:
+        raise WarploomError(
+            f"{metric} counts machine instructions, which are not executed here; the counter"
+            f" {OF_MACHINE_INSTRUCTIONS[metric]} says the same of PTX instructions."
+        )
+    close = get_close_matches(metric, METRICS, n=3)
+    near = f"Near it: {', '.join(close)}." if close else f"Known: {', '.join(METRICS)}."
+    raise WarploomError(f"no counter corresponds to the metric {metric!r}. {near}")

@@ -1,0 +1,89 @@
+"""A place in the tokens of a text: looks at the next one, takes it, and says what went wrong."""
+
+from __future__ import annotations
+
+import re
+
+from warploom.core.errors import PtxSyntaxError, UnsupportedInstruction
+from warploom.core.source import Span
+from warploom.ptx.lexer import Tokens, source_line
+
+NAME = re.compile(r"[A-Za-z_$%][\w$]*")
+
+
+class Cursor:
+    """Reads tokens in order; `at` is the index of the next one."""
+
+    __slots__ = ("at", "columns", "lines", "texts", "tokens")
+
+    def __init__(self, tokens: Tokens, at: int = 0) -> None:
+        self.tokens, self.at = tokens, at
+        self.texts, self.lines, self.columns = tokens.texts, tokens.lines, tokens.columns
+
+    @property
+    def text(self) -> str:
+        """The next token; "" at the end of the text."""
+        return self.texts[self.at]
+
+    @property
+    def next_text(self) -> str:
+        """The token after the next one."""
+        return self.texts[self.at + 1] if self.text else ""
+
+    def take(self) -> str:
+        """The next token, and a step past it (never past the end of the text)."""
+        text = self.texts[self.at]
+        if text:
+            self.at += 1
+        return text
+
+    def accept(self, text: str) -> bool:
+        """Step past the next token if it is `text`."""
+        if self.texts[self.at] == text:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        """Step past `text`, which must come next."""
+        if self.texts[self.at] != text:
+            raise self.wrong(f"`{text}`")
+        self.at += 1
+
+    def name(self, what: str) -> str:
+        """An identifier, which must come next; `what` is what it would name."""
+        text = self.texts[self.at]
+        if not NAME.fullmatch(text):
+            raise self.wrong(what)
+        self.at += 1
+        return text
+
+    def span(self, start: int, stop: int | None = None) -> Span:
+        """Where the tokens from `start` up to but not including `stop` stand (one by default).
+
+        A stretch over several lines ends for its span with the first token.
+        """
+        line, column = self.lines[start], self.columns[start]
+        last = start if stop is None else stop - 1
+        if self.lines[last] != line:
+            last = start
+        return Span(line, column, self.columns[last] + len(self.texts[last]) - column)
+
+    def wrong(self, expected: str) -> PtxSyntaxError:
+        """The error that the next token is not what was expected."""
+        found = f"`{self.text}`" if self.text else "the text ends here"
+        if not self.text:
+            return self.error(f"{found}, but {expected} was expected; is it cut off?", self.at)
+        return self.error(f"expected {expected}, found {found}", self.at)
+
+    def error(self, message: str, at: int) -> PtxSyntaxError:
+        """A syntax error at token `at`."""
+        span = self.span(at)
+        return PtxSyntaxError(message, span, self._line(span), self.tokens.name)
+
+    def unsupported(self, message: str, span: Span) -> UnsupportedInstruction:
+        """The error that Warploom does not know what stands at `span`."""
+        return UnsupportedInstruction(message, span, self._line(span), self.tokens.name)
+
+    def _line(self, span: Span) -> str:
+        return source_line(self.tokens.text, span.line)

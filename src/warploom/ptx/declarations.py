@@ -1,0 +1,210 @@
+"""Declarations in PTX text: variables, parameters, registers and initial values.
+
+Source: PTX ISA, "State Spaces, Types, and Variables".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.core.types import TYPES, ScalarType
+from warploom.ptx.constants import constant, integer, integer_literal, offset
+from warploom.ptx.cursor import Cursor
+from warploom.ptx.ir import Immediate, Initializer, Masked, Space, Symbol, Variable
+from warploom.ptx.names import Names
+
+SPACES = {f".{space.value}": space for space in Space if space is not Space.GENERIC}
+LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
+VECTORS = {".v2": 2, ".v4": 4}
+
+
+def linkage(cursor: Cursor) -> str:
+    """A linkage directive without its dot, "" where none comes next."""
+    return cursor.take()[1:] if cursor.text in LINKAGES else ""
+
+
+def skip_attribute(cursor: Cursor) -> None:
+    """Step past `.attribute(...)`: managed and unified memory look alike to a kernel."""
+    if cursor.accept(".attribute"):
+        cursor.expect("(")
+        depth = 1
+        while depth:
+            text = cursor.take()
+            if not text:
+                raise cursor.wrong("`)`")
+            depth += {"(": 1, ")": -1}.get(text, 0)
+
+
+def scalar_type(cursor: Cursor) -> ScalarType:
+    """A type, which must come next."""
+    found = TYPES.get(cursor.text[1:]) if cursor.text.startswith(".") else None
+    if found is None:
+        if cursor.text in (".texref", ".samplerref", ".surfref"):
+            message = f"`{cursor.text}` variables are not supported"
+            raise cursor.unsupported(message, cursor.span(cursor.at))
+        raise cursor.wrong("a type such as .u32")
+    cursor.at += 1
+    return found
+
+
+def alignment(cursor: Cursor) -> int:
+    """`.align n`, 0 where it is left out."""
+    if not cursor.accept(".align"):
+        return 0
+    at = cursor.at
+    align = integer(cursor, "an alignment in bytes")
+    if align <= 0 or align & (align - 1):
+        raise cursor.error("an alignment is a power of two", at)
+    return align
+
+
+def variables(cursor: Cursor, names: Names) -> list[Variable]:
+    """One declaration with its semicolon: `.shared .align 4 .b8 a[16], b;`."""
+    first = _variable(cursor, names)
+    found = [first]
+    while cursor.accept(","):
+        found.append(_declarator(cursor, names, first))
+    cursor.expect(";")
+    return found
+
+
+def parameters(cursor: Cursor, names: Names) -> tuple[Variable, ...]:
+    """Parameters in parentheses."""
+    cursor.expect("(")
+    found: list[Variable] = []
+    if cursor.accept(")"):
+        return ()
+    while True:
+        found.append(_variable(cursor, names))
+        if cursor.accept(")"):
+            return tuple(found)
+        if not cursor.accept(","):
+            raise cursor.wrong("`,` or `)`")
+
+
+def _variable(cursor: Cursor, names: Names) -> Variable:
+    """A variable: everything before its name, then the name and what follows it."""
+    link = linkage(cursor)
+    space = SPACES.get(cursor.text)
+    if space is None:
+        raise cursor.wrong("a state space such as .global or .param")
+    cursor.at += 1
+    skip_attribute(cursor)
+    align = alignment(cursor)
+    vector = VECTORS.get(cursor.text, 1)
+    if vector > 1:
+        cursor.at += 1
+    type = scalar_type(cursor)
+    pointer_space, pointer_align = _pointer(cursor)
+    shared_part = Variable("", space, type, (), vector, align, link)
+    shared_part = replace(shared_part, pointer_space=pointer_space, pointer_align=pointer_align)
+    return _declarator(cursor, names, shared_part)
+
+
+def _pointer(cursor: Cursor) -> tuple[Space | None, int]:
+    """`.ptr .space .align n` behind a parameter's type; without a space it points anywhere."""
+    if not cursor.accept(".ptr"):
+        return None, 0
+    space = SPACES.get(cursor.text, Space.GENERIC)
+    if space is not Space.GENERIC:
+        cursor.at += 1
+    return space, alignment(cursor)
+
+
+def _declarator(cursor: Cursor, names: Names, common: Variable) -> Variable:
+    at = cursor.at
+    if cursor.accept("_"):  # a prototype's parameters need no names
+        name = "_"
+    elif common.space is Space.REG:
+        written = cursor.name("a name")
+        name = names.declare_register(written, common.type, common.vector, at)
+    else:
+        name = names.declare(cursor.name("a name"), at)
+    shape = _shape(cursor)
+    initial = initializer(cursor, names) if cursor.accept("=") else None
+    if shape and shape[0] is None and isinstance(initial, tuple):
+        shape = (len(initial), *shape[1:])
+    return replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))
+
+
+def _shape(cursor: Cursor) -> tuple[int | None, ...]:
+    shape: list[int | None] = []
+    while cursor.accept("["):
+        at = cursor.at
+        length = None if cursor.text == "]" else integer(cursor, "an array length")
+        if length is None and shape:
+            raise cursor.error("only the outermost length of an array may be left open", at)
+        if length is not None and length < 0:
+            raise cursor.error("an array length cannot be negative", at)
+        cursor.expect("]")
+        shape.append(length)
+    return tuple(shape)
+
+
+def initializer(cursor: Cursor, names: Names) -> Initializer:
+    """A number, the address of a symbol, or a list of these in braces."""
+    if not cursor.accept("{"):
+        return _initial_value(cursor, names)
+    found: list[Initializer] = []
+    while not cursor.accept("}"):
+        found.append(initializer(cursor, names))
+        if cursor.text != "}":
+            cursor.expect(",")
+    return tuple(found)
+
+
+def _initial_value(cursor: Cursor, names: Names) -> Immediate | Symbol | Masked:
+    """A number, the address of a symbol, or part of one: `0xff00(x)`."""
+    at = cursor.at
+    if cursor.text == "generic" or cursor.text in names.known:
+        return _initial_symbol(cursor, names)
+    mask = integer_literal(cursor.text)
+    if mask is None or cursor.next_text != "(":
+        return constant(cursor)
+    cursor.at += 2
+    symbol = _initial_symbol(cursor, names)
+    cursor.expect(")")
+    return Masked(symbol, mask.bits, cursor.span(at, cursor.at))
+
+
+def _initial_symbol(cursor: Cursor, names: Names) -> Symbol:
+    """`x + 4` or `generic(x) + 4`, which is the same: a generic address of global memory is the
+    plain one."""
+    at = cursor.at
+    added = 0
+    in_generic = cursor.accept("generic")
+    if in_generic:
+        cursor.expect("(")
+    name_at = cursor.at
+    written = cursor.name("the name of a variable or a function")
+    known = names.known.get(written)
+    if not isinstance(known, str):
+        raise cursor.error(names.undeclared(written), name_at)
+    if in_generic:
+        added = offset(cursor)
+        cursor.expect(")")
+    return Symbol(known, added + offset(cursor), cursor.span(at, cursor.at))
+
+
+def registers(cursor: Cursor, names: Names) -> None:
+    """`.reg .b32 %r<6>, x;` or `.reg .v4 .f32 v;`."""
+    cursor.expect(".reg")
+    vector = VECTORS.get(cursor.text, 1)
+    if vector > 1:
+        cursor.at += 1
+    type = scalar_type(cursor)
+    while True:
+        at = cursor.at
+        name = cursor.name("a register's name")
+        if cursor.accept("<"):
+            count = integer_literal(cursor.take())
+            if count is None:
+                raise cursor.error("expected how many registers to declare", cursor.at - 1)
+            cursor.expect(">")
+            for number in range(count.bits):
+                names.declare_register(f"{name}{number}", type, vector, at)
+        else:
+            names.declare_register(name, type, vector, at)
+        if not cursor.accept(","):
+            break
+    cursor.expect(";")

@@ -1,0 +1,109 @@
+"""Instructions in PTX text: the opcode, looked up in the instruction tables, and the operands.
+
+Source: PTX ISA, "Instruction Statements"; for calls, "Control Flow Instructions: call".
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from warploom.core.errors import UnsupportedInstruction
+from warploom.core.source import Location, Span
+from warploom.isa import ops as ops  # importing it fills the instruction tables
+from warploom.isa.spec import FORMS, UnknownOpcode, decode
+from warploom.ptx.cursor import NAME, Cursor
+from warploom.ptx.ir import Guard, Instruction, Operand, Vector
+from warploom.ptx.names import Names
+from warploom.ptx.operands import operand, operands_until, register
+
+
+def instruction(cursor: Cursor, names: Names, location: Location | None) -> Instruction:
+    """One instruction with its guard and its semicolon."""
+    guard = _guard(cursor, names) if cursor.text == "@" else None
+    at = cursor.at
+    text = cursor.texts[at]
+    try:
+        operation = decode(text)
+    except UnknownOpcode as unknown:
+        raise _unknown(cursor, unknown) from None
+    cursor.at = at + 1
+    span = Span(cursor.lines[at], cursor.columns[at], len(text))
+    operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
+    return Instruction(operation, operands, guard, span, location)
+
+
+def _guard(cursor: Cursor, names: Names) -> Guard:
+    cursor.expect("@")
+    negated = cursor.accept("!")
+    return Guard(register(cursor, names), negated)
+
+
+def _operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
+    texts = cursor.texts
+    if texts[cursor.at] == ";":
+        cursor.at += 1
+        return ()
+    found = [operand(cursor, names)]
+    while True:
+        text = texts[cursor.at]
+        if text == ",":
+            cursor.at += 1
+            found.append(operand(cursor, names))
+        elif text == ";":
+            cursor.at += 1
+            return tuple(found)
+        else:
+            raise cursor.wrong("`,` or `;`")
+
+
+def _call(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
+    """`(returns), callee, (arguments), targets`; all but the callee may be left out."""
+    returns = Vector(())
+    if cursor.text == "(":
+        returns = _list(cursor, names)
+        cursor.expect(",")
+    callee = operand(cursor, names)
+    arguments = Vector(())
+    targets: tuple[Operand, ...] = ()
+    if cursor.accept(","):
+        if cursor.text == "(":
+            arguments = _list(cursor, names)
+            if cursor.accept(","):
+                targets = (operand(cursor, names),)
+        else:
+            targets = (operand(cursor, names),)
+    cursor.expect(";")
+    return (returns, callee, arguments, *targets)
+
+
+def _list(cursor: Cursor, names: Names) -> Vector:
+    at = cursor.at
+    cursor.expect("(")
+    return Vector(operands_until(")", cursor, names), cursor.span(at, cursor.at))
+
+
+def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
+    """The error for an opcode that no table has, pointing at the part to blame."""
+    at, part = cursor.at, unknown.part
+    if not NAME.match(unknown.text):
+        return cursor.wrong("an instruction, a directive or a label")
+    if part == 0:
+        near = get_close_matches(unknown.text.partition(".")[0], FORMS, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return _unsupported(cursor, at, 0, f"`{unknown.text}` is no known instruction{hint}")
+    choices = ", ".join(f".{choice}" for choice in unknown.expected) or "nothing more"
+    parts = unknown.text.split(".")
+    if part < len(parts):
+        message = f"`.{parts[part]}` cannot stand here in `{unknown.text}`"
+    else:
+        message = f"`{unknown.text}` needs more modifiers"
+    return _unsupported(cursor, at, part, f"{message}; what can: {choices}")
+
+
+def _unsupported(cursor: Cursor, at: int, part: int, message: str) -> UnsupportedInstruction:
+    """An error at one dotted part of the opcode at token `at` (behind it where it has fewer)."""
+    parts = cursor.texts[at].split(".")
+    before = sum(len(p) + 1 for p in parts[:part])
+    length = len(parts[part]) if part < len(parts) else 1
+    whole = cursor.span(at)
+    return cursor.unsupported(message, Span(whole.line, whole.column + before, length))

@@ -1,0 +1,87 @@
+"""Cuts PTX text into tokens and remembers where each one stands.
+
+Words keep their dotted parts ("ld.global.f32", "%tid.x"), directives begin with a dot (".reg"),
+comments vanish. What a sequence of tokens means is for the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from warploom.core.errors import PtxSyntaxError
+from warploom.core.source import Span
+
+TOKEN = re.compile(
+    r"""
+    (\n)                                                # 1: the end of a line
+  | (//[^\n]*|/\*.*?\*/)                                # 2: a comment
+  | ( [A-Za-z_$%][\w$]* (?:(?:\.|::)\w+)*               # 3: a word, an opcode, a register
+    | \.[A-Za-z_]\w* (?:::\w+)*                         #    a directive
+    | 0[xXfFdDbB]\w+                                    #    numbers
+    | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?\w*
+    | "(?:[^"\\\n]|\\.)*"                               #    a string
+    | <<|>>|<=|>=|==|!=|&&|\|\||/(?!\*)|[-+*%~!&|^?:;,(){}\[\]<>=@]
+    )
+  | (\S)                                                # 4: what no PTX text holds
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Source: PTX ISA, "Syntax" (source format, comments, identifiers, constants)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one text, as three lists in step; the last token is "", the end of the text."""
+
+    text: str
+    name: str
+    texts: list[str]
+    lines: list[int]
+    columns: list[int]
+
+
+def source_line(text: str, line: int) -> str:
+    """Line number `line`, counted from 1, of a text."""
+    lines = text.split("\n")
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def tokenize(text: str, name: str) -> Tokens:
+    """All tokens of a text; raises PtxSyntaxError at the first character that PTX does not know."""
+    texts: list[str] = []
+    lines: list[int] = []
+    columns: list[int] = []
+    line, before = 1, -1
+    for match in TOKEN.finditer(text):
+        group = match.lastindex
+        if group == 3:
+            texts.append(match.group())
+            lines.append(line)
+            columns.append(match.start() - before)
+        elif group == 1:
+            line += 1
+            before = match.start()
+        elif group == 2:
+            newlines = match.group().count("\n")
+            if newlines:
+                line += newlines
+                before = text.rindex("\n", 0, match.end())
+        else:
+            span = Span(line, match.start() - before)
+            raise PtxSyntaxError(_bad_character(text, match), span, source_line(text, line), name)
+    columns.append(columns[-1] + len(texts[-1]) if texts else 1)
+    lines.append(lines[-1] if texts else 1)
+    texts.append("")
+    return Tokens(text, name, texts, lines, columns)
+
+
+def _bad_character(text: str, match: re.Match[str]) -> str:
+    character = match.group()
+    if not character.isprintable() or character == "\ufffd":
+        return "this is not a text: PTX is ASCII, a cubin or a fatbin cannot be read here"
+    if character == '"':
+        return "this string has no end; close it with a quote on the same line"
+    if text.startswith("/*", match.start()):
+        return "this comment has no end; close it with */"
+    return f"no PTX text holds the character {character!r}"

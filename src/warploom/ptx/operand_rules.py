@@ -1,0 +1,226 @@
+"""Legality of operands: each rule is a small function that raises PtxSyntaxError at the operand.
+
+Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and Operands".
+"""
+
+from __future__ import annotations
+
+from warploom.core.types import PRED, TYPES, Kind, ScalarType
+from warploom.isa.spec import OperandSpec, Operation
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.ptx.ir import (
+    Address,
+    Element,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+    Vector,
+)
+from warploom.ptx.scope import Scope
+
+RELAXED = frozenset({"ld", "ldu", "st", "cvt"})
+"""Instructions whose registers may be wider than their type (PTX ISA, "Operand Size Exceeding
+Instruction-Type Size")."""
+
+PAIRED = frozenset({"setp", "shfl", "lop3"})
+"""Instructions that can write a predicate beside their result: `d|p`."""
+
+ADDRESS_SOURCES = frozenset({"mov", "cvta"})
+"""Instructions that take the address of a symbol."""
+
+
+def check_operands(scope: Scope, instruction: Instruction) -> None:
+    """Every operand suits the instruction's form, and there are as many as it wants."""
+    operation = instruction.operation
+    specs = operation.spec.operands
+    given = instruction.operands
+    needed = sum(not spec.optional for spec in specs)
+    if not needed <= len(given) <= len(specs):
+        wanted = f"{needed}" if needed == len(specs) else f"{needed} to {len(specs)}"
+        names = ", ".join(spec.name for spec in specs) or "none"
+        message = f"`{operation.text}` takes {wanted} operands ({names}), not {len(given)}"
+        raise scope.error(message, instruction.span)
+    for spec, operand in zip(specs, given, strict=False):
+        if spec.type == "address":
+            check_address(scope, instruction, operand)
+        elif spec.type == "label":
+            check_label(scope, operand)
+        elif spec.type not in ("any", "function"):
+            check_typed(scope, operation, spec, operand)
+
+
+def space_of(operation: Operation) -> Space:
+    """The state space that an instruction names; GENERIC where it names none."""
+    text = operation.modifiers["space"]
+    return Space(text.partition("::")[0]) if text else Space.GENERIC
+
+
+def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> None:
+    """An address stands in brackets; its base suits the state space; inputs are only read."""
+    operation = instruction.operation
+    if not isinstance(operand, Address):
+        raise scope.error(f"`{operation.text}` wants an address here: `[...]`", operand.span)
+    base = operand.base
+    if isinstance(base, Register):
+        if not base.type.is_integer or base.type.bits not in (32, 64):
+            message = f"`{base.name}` ({base.type}) cannot hold an address; use a 64-bit register"
+            raise scope.error(message, base.span)
+    elif isinstance(base, Symbol):
+        check_space(scope, operation, base)
+        if operation.name != "ld" and base.name in scope.inputs:
+            raise scope.error(f"parameter `{base.name}` can only be read", base.span)
+
+
+def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
+    """A variable is reached by the instructions of its own state space."""
+    variable = scope.variables.get(symbol.name)
+    if variable is None:
+        raise scope.error(f"`{symbol.name}` is no variable", symbol.span)
+    space = space_of(operation)
+    # A generic address of global and constant memory is the plain one; elsewhere it is not.
+    reached = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
+    if variable.space not in reached:
+        message = f"`{symbol.name}` is in .{variable.space.value} memory"
+        if space is Space.GENERIC:
+            message += f"; write `{operation.name}.{variable.space.value}`, or convert with cvta"
+        else:
+            message += f", `{operation.text}` reaches .{space.value}"
+        raise scope.error(message, symbol.span)
+
+
+def check_label(scope: Scope, operand: Operand) -> None:
+    """A branch goes to a label of its own function."""
+    if not isinstance(operand, Symbol) or operand.name not in scope.labels:
+        raise scope.error("a branch needs a label of this function", operand.span)
+
+
+def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
+    """An operand with a scalar type: what it is, and whether its type agrees."""
+    type = operation.type_of(spec)
+    assert type is not None
+    count = {"v2": 2, "v4": 4}.get(operation.modifiers.text("vec", ""), 1)
+    if spec.type == "type" and (count > 1 or isinstance(operand, Vector)):
+        check_vector(scope, operation, spec, operand, type, count)
+    elif isinstance(operand, Pair):
+        check_pair(scope, operation, spec, operand, type)
+    else:
+        check_scalar(scope, operation, spec, operand, type)
+
+
+def check_vector(
+    scope: Scope,
+    operation: Operation,
+    spec: OperandSpec,
+    operand: Operand,
+    type: ScalarType,
+    count: int,
+) -> None:
+    """`.v2` and `.v4` want as many elements; `mov` packs and unpacks equal parts of its type."""
+    if not isinstance(operand, Vector):
+        raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
+    if count == 1 and operation.name == "mov":
+        part = TYPES.get(f"b{type.bits // max(1, len(operand.elements))}")
+        if len(operand.elements) not in (2, 4) or part is None or type.kind is not Kind.BITS:
+            message = f"`{operation.text}` cannot pack or unpack {len(operand.elements)} elements"
+            raise scope.error(message, operand.span)
+        type = part
+    elif len(operand.elements) != count:
+        wanted = f"{count} elements" if count > 1 else "one operand without braces"
+        raise scope.error(f"`{operation.text}` wants {wanted} here", operand.span)
+    for element in operand.elements:
+        check_scalar(scope, operation, spec, element, type)
+
+
+def check_pair(
+    scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair, type: ScalarType
+) -> None:
+    """`d|p` writes a second result, a predicate."""
+    if not spec.written or operation.name not in PAIRED:
+        raise scope.error(f"`{operation.text}` takes no pair here", operand.span)
+    check_scalar(scope, operation, spec, operand.first, type)
+    check_scalar(scope, operation, spec, operand.second, PRED)
+
+
+def check_scalar(
+    scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand, type: ScalarType
+) -> None:
+    """A single value of `type`, written or read."""
+    match operand:
+        case Register() | Element(Register()):
+            register = operand if isinstance(operand, Register) else operand.register
+            if register.type is not type and not agrees(register.type, type, operation):
+                message = (
+                    f"`{register.name}` is a {register.type} register, but `{operation.text}`"
+                    f" takes {spec.name} as {type}"
+                )
+                raise scope.error(message, operand.span)
+        case Sink() if spec.written:
+            pass
+        case Immediate() if not spec.written:
+            check_immediate(scope, operand, type)
+        case Special(name) if not spec.written:
+            if SPECIAL_REGISTERS[name].type.bits != type.bits:
+                has = SPECIAL_REGISTERS[name].type
+                raise scope.error(f"`{name}` is {has}, the operand is {type}", operand.span)
+        case Negated(register) if not spec.written and type is PRED:
+            check_scalar(scope, operation, spec, register, type)
+        case Symbol() if not spec.written and operation.name in ADDRESS_SOURCES:
+            check_taken_address(scope, operation, operand, type)
+        case _:
+            role = "written" if spec.written else "read as a value"
+            message = f"`{operation.text}`: operand {spec.name} cannot be {role} here"
+            raise scope.error(message, operand.span)
+
+
+def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool:
+    """Whether a register of one type can stand for an operand of another.
+
+    Widths are equal, or the register of a load, a store or a conversion is wider and no float;
+    untyped bits agree with all, integers with integers, floats with floats.
+    """
+    if (register is PRED) is not (type is PRED):
+        return False
+    if register.bits != type.bits:
+        wider = register.bits > type.bits and not register.is_float
+        if not wider or operation.name not in RELAXED:
+            return False
+    if Kind.BITS in (register.kind, type.kind):
+        return True
+    return register.is_float == type.is_float
+
+
+def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
+    """A number of the operand's kind that fits its width."""
+    if operand.float_bits:
+        if type.is_integer and (type.kind is not Kind.BITS or operand.float_bits != type.bits):
+            raise scope.error(f"a {type} operand cannot be a float", operand.span)
+        return
+    if type.is_float:
+        raise scope.error(f"a {type} operand is written as a float, such as 1.0", operand.span)
+    if type is PRED:
+        return
+    low, high = -(1 << (type.bits - 1)), 1 << type.bits
+    # An unsigned constant may stand for a negative one: 64 bits, all ones, are -1.
+    if not (low <= operand.value < high or low <= operand.value - (1 << 64) < 0):
+        raise scope.error(f"{operand.value} does not fit into {type}", operand.span)
+
+
+def check_taken_address(
+    scope: Scope, operation: Operation, operand: Symbol, type: ScalarType
+) -> None:
+    """The address of a variable or a function has the width of an address."""
+    if operand.name in scope.labels or not (
+        operand.name in scope.variables or operand.name in scope.functions
+    ):
+        raise scope.error(f"`{operand.name}` has no address", operand.span)
+    if operation.name == "cvta":
+        check_space(scope, operation, operand)
+    if not type.is_integer or type.bits not in (32, 64):
+        raise scope.error(f"an address does not fit into {type}", operand.span)

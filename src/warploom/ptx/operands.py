@@ -1,0 +1,137 @@
+"""Operands of instructions: registers, symbols, numbers, addresses, vectors and pairs.
+
+Source: PTX ISA, "Instruction Operands".
+"""
+
+from __future__ import annotations
+
+from warploom.core.source import Span
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.ptx.constants import constant, integer, offset
+from warploom.ptx.cursor import NAME, Cursor
+from warploom.ptx.ir import (
+    Address,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from warploom.ptx.names import Names
+
+
+def operand(cursor: Cursor, names: Names) -> Operand:
+    """The operand that comes next. Registers, by far the most frequent, come first."""
+    at = cursor.at
+    text = cursor.texts[at]
+    known = names.known.get(text)
+    if type(known) is Register:
+        cursor.at = at + 1
+        span = Span(cursor.lines[at], cursor.columns[at], len(text))
+        register = Register(known.name, known.type, span)
+        return register if cursor.texts[at + 1] != "|" else _pair(cursor, names, register, at)
+    if isinstance(known, tuple):
+        cursor.at = at + 1
+        span = cursor.span(at)
+        return Vector(tuple(Register(r.name, r.type, span) for r in known), span)
+    if known is not None:
+        return _symbol(cursor, names)
+    return _other(cursor, names)
+
+
+def _other(cursor: Cursor, names: Names) -> Operand:
+    at, text = cursor.at, cursor.text
+    if text == "[":
+        return _address(cursor, names)
+    if text == "{":
+        return _vector(cursor, names)
+    if text == "_":
+        cursor.at += 1
+        sink = Sink(cursor.span(at))
+        return sink if cursor.text != "|" else _pair(cursor, names, sink, at)
+    if text == "!" and isinstance(names.known.get(cursor.next_text), Register):
+        cursor.at += 1
+        return Negated(register(cursor, names), cursor.span(at, cursor.at))
+    if text in SPECIAL_REGISTERS:
+        cursor.at += 1
+        return Special(text, cursor.span(at))
+    if NAME.match(text) and text != "WARP_SZ":
+        raise cursor.error(names.undeclared(text), at)
+    if not text or text in ",;)]}":
+        raise cursor.wrong("an operand")
+    return constant(cursor)
+
+
+def register(cursor: Cursor, names: Names) -> Register:
+    """A register, which must come next."""
+    at, text = cursor.at, cursor.text
+    known = names.known.get(text)
+    if not isinstance(known, Register):
+        if NAME.match(text) and known is None:
+            raise cursor.error(names.undeclared(text), at)
+        raise cursor.wrong("a register")
+    cursor.at += 1
+    return Register(known.name, known.type, cursor.span(at))
+
+
+def _pair(cursor: Cursor, names: Names, first: Operand, at: int) -> Pair:
+    cursor.expect("|")
+    second_at = cursor.at
+    second = Sink(cursor.span(second_at)) if cursor.accept("_") else register(cursor, names)
+    return Pair(first, second, cursor.span(at, cursor.at))
+
+
+def _symbol(cursor: Cursor, names: Names) -> Symbol:
+    at = cursor.at
+    name = str(names.known[cursor.take()])
+    added = offset(cursor)
+    return Symbol(name, added, cursor.span(at, cursor.at))
+
+
+def _vector(cursor: Cursor, names: Names) -> Vector:
+    at = cursor.at
+    cursor.expect("{")
+    elements = operands_until("}", cursor, names)
+    return Vector(elements, cursor.span(at, cursor.at))
+
+
+def operands_until(closing: str, cursor: Cursor, names: Names) -> tuple[Operand, ...]:
+    """Operands with commas between, and the token that closes them."""
+    if cursor.accept(closing):
+        return ()
+    found = [operand(cursor, names)]
+    while not cursor.accept(closing):
+        if not cursor.accept(","):
+            raise cursor.wrong(f"`,` or `{closing}`")
+        found.append(operand(cursor, names))
+    return tuple(found)
+
+
+def _address(cursor: Cursor, names: Names) -> Address | Vector:
+    """`[base + offset]`; `[base, more ...]` (a texture or a tensor and its coordinates) becomes a
+    Vector that begins with the Address."""
+    at = cursor.at
+    cursor.expect("[")
+    base_at = cursor.at
+    known = names.known.get(cursor.text)
+    base: Register | Symbol | None = None
+    if isinstance(known, Register):
+        base = register(cursor, names)
+    elif isinstance(known, str):
+        cursor.at += 1
+        base = Symbol(known, 0, cursor.span(base_at))
+    elif NAME.match(cursor.text):
+        raise cursor.error(names.undeclared(cursor.text), base_at)
+    added = offset(cursor) if base is not None else integer(cursor, "an address")
+    if cursor.text == ",":
+        first = Address(base, added, cursor.span(base_at, cursor.at))
+        cursor.at += 1
+        rest = operands_until("]", cursor, names)
+        return Vector((first, *rest), cursor.span(at, cursor.at))
+    cursor.expect("]")
+    # `.unified` behind an address only promises where it points (PTX ISA, ld); nobody needs it.
+    cursor.accept(".unified")
+    return Address(base, added, cursor.span(at, cursor.at))

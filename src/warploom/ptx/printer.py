@@ -1,0 +1,264 @@
+"""From a `Module` back to PTX text that parses to an equal module.
+
+Spans and source locations are not written: they take no part in equality.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from warploom.core.types import ScalarType
+from warploom.ptx.ir import (
+    Address,
+    Element,
+    Function,
+    Immediate,
+    Initializer,
+    Instruction,
+    Label,
+    Masked,
+    Module,
+    Negated,
+    Operand,
+    Pair,
+    Pragma,
+    Prototype,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Statement,
+    Symbol,
+    Targets,
+    Variable,
+    Vector,
+)
+from warploom.ptx.names import PARTS
+
+
+def print_module(module: Module) -> str:
+    """PTX text of a module."""
+    major, minor = module.version
+    lines = [f".version {major}.{minor}"]
+    if module.target:
+        lines.append(f".target {', '.join(module.target)}")
+    lines.append(f".address_size {module.address_size}")
+    lines.extend(f".pragma {_quoted(text)};" for text in module.pragmas)
+    lines.extend(_declarations(module))
+    return "\n".join(lines) + "\n"
+
+
+def _declarations(module: Module) -> Iterator[str]:
+    """Variables and functions, each behind what it names: a variable comes as early as the
+    functions in its initial value let it."""
+    functions = {f.name for f in module.functions}
+    printed: set[str] = set()
+    pending = list(module.variables)
+    for function in (*module.functions, None):
+        while pending and not (_named(pending[0].initial) & functions) - printed:
+            yield f"{_variable(pending.pop(0))};"
+        if function is not None:
+            yield from _function(function)
+            printed.add(function.name)
+
+
+def _named(initial: Initializer | None) -> set[str]:
+    """The symbols in an initial value."""
+    match initial:
+        case Symbol(name) | Masked(Symbol(name)):
+            return {name}
+        case tuple():
+            return {name for part in initial for name in _named(part)}
+        case _:
+            return set()
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+def _function(function: Function) -> Iterator[str]:
+    yield _heading(function)
+    if function.body is None:
+        yield ";"
+        return
+    yield "{"
+    signature = {p.name for p in (*function.returns, *function.parameters)}
+    declared = [r for r in function.registers if r.name.partition(".")[0] not in signature]
+    yield from (f"\t{line}" for line in _registers(declared))
+    yield from (f"\t{_statement(s)}" for s in function.body)
+    yield "}"
+
+
+def _heading(function: Function) -> str:
+    """Everything before the body."""
+    words = [f".{function.linkage}"] if function.linkage else []
+    words.append(".entry" if function.is_entry else ".func")
+    if function.returns:
+        words.append(_parameters(function.returns))
+    words.append(function.name + _parameters(function.parameters))
+    if function.noreturn:
+        words.append(".noreturn")
+    words.extend(_directive(name, values) for name, values in function.directives)
+    return " ".join(words)
+
+
+def _directive(name: str, values: tuple[int | str, ...]) -> str:
+    if name == "pragma":
+        return f".pragma {', '.join(_quoted(str(v)) for v in values)};"
+    return f".{name} {', '.join(map(str, values))}".rstrip()
+
+
+def _parameters(parameters: Iterable[Variable]) -> str:
+    return f"({', '.join(_variable(p) for p in parameters)})"
+
+
+def _variable(variable: Variable) -> str:
+    """A declaration without its semicolon."""
+    words = [f".{variable.linkage}"] if variable.linkage else []
+    words.append(f".{variable.space.value}")
+    if variable.align:
+        words.append(f".align {variable.align}")
+    if variable.vector > 1:
+        words.append(f".v{variable.vector}")
+    words.append(str(variable.type))
+    if variable.pointer_space is not None:
+        words.append(".ptr")
+        if variable.pointer_space is not Space.GENERIC:
+            words.append(f".{variable.pointer_space.value}")
+        if variable.pointer_align:
+            words.append(f".align {variable.pointer_align}")
+    shape = "".join(f"[{'' if n is None else n}]" for n in variable.shape)
+    words.append(variable.name + shape)
+    if variable.initial is not None:
+        words.append(f"= {_initial(variable.initial)}")
+    return " ".join(words)
+
+
+def _initial(initial: Initializer) -> str:
+    match initial:
+        case Masked(symbol, mask):
+            return f"{mask:#x}({_operand(symbol)})"
+        case tuple():
+            return f"{{{', '.join(_initial(part) for part in initial)}}}"
+        case _:
+            return _operand(initial)
+
+
+def _registers(registers: list[Register]) -> Iterator[str]:
+    """Declarations that declare these registers in this order; `%r0 %r1 %r2` in a row become
+    `%r<3>`, the parts of a vector its name."""
+    at = 0
+    while at < len(registers):
+        first = registers[at]
+        base, _, part = first.name.partition(".")
+        if part:
+            count = _run(registers, at, first.type, [f"{base}.{p}" for p in PARTS])
+            yield f".reg .v{count} {first.type} {base};"
+        else:
+            prefix = first.name.removesuffix("0") if re.search(r"(?<!\d)0$", first.name) else ""
+            rest = range(len(registers) - at)
+            count = _run(registers, at, first.type, (f"{prefix}{n}" for n in rest)) if prefix else 0
+            yield f".reg {first.type} {f'{prefix}<{count}>' if prefix else base};"
+        at += max(1, count)
+
+
+def _run(registers: list[Register], at: int, type: ScalarType, names: Iterable[str]) -> int:
+    """How many registers from index `at` on have these names and this type."""
+    count = 0
+    for register, name in zip(registers[at:], names, strict=False):
+        if register.name != name or register.type != type:
+            break
+        count += 1
+    return count
+
+
+# ---- statements ---------------------------------------------------------------------------------
+
+
+def _statement(statement: Statement) -> str:
+    match statement:
+        case Instruction():
+            return _instruction(statement)
+        case Label(name):
+            return f"{name}:"
+        case Variable():
+            return f"{_variable(statement)};"
+        case Pragma(text):
+            return f".pragma {_quoted(text)};"
+        case Targets(name, names, calls):
+            kind = ".calltargets" if calls else ".branchtargets"
+            return f"{name}: {kind} {', '.join(names)};"
+        case Prototype(name, returns, parameters, noreturn):
+            words = [f"{name}: .callprototype"]
+            if returns:
+                words.append(_parameters(returns))
+            words.append(f"_ {_parameters(parameters)}")
+            if noreturn:
+                words.append(".noreturn")
+            return f"{' '.join(words)};"
+
+
+def _instruction(instruction: Instruction) -> str:
+    guard = ""
+    if instruction.guard is not None:
+        guard = f"@{'!' if instruction.guard.negated else ''}{instruction.guard.register.name} "
+    operation = instruction.operation
+    shown = _call if operation.name == "call" else _operands
+    return f"{guard}{operation.text} {shown(instruction.operands)}".rstrip() + ";"
+
+
+def _call(operands: tuple[Operand, ...]) -> str:
+    returns, callee, arguments, *targets = operands
+    assert isinstance(returns, Vector)
+    assert isinstance(arguments, Vector)
+    parts = [f"({_operands(returns.elements)})"] if returns.elements else []
+    parts.append(_operand(callee))
+    if arguments.elements:
+        parts.append(f"({_operands(arguments.elements)})")
+    return ", ".join([*parts, *map(_operand, targets)])
+
+
+def _operands(operands: Iterable[Operand]) -> str:
+    return ", ".join(_operand(o) for o in operands)
+
+
+def _operand(operand: Operand) -> str:
+    match operand:
+        case Register(name) | Special(name):
+            return name
+        case Immediate(value, float_bits):
+            return _immediate(value, float_bits)
+        case Symbol(name, offset):
+            return f"{name}+{offset}" if offset else name
+        case Address():
+            return f"[{_address(operand)}]"
+        case Vector((Address() as first, *rest)):
+            return f"[{', '.join([_address(first), *map(_operand, rest)])}]"
+        case Vector(elements):
+            return f"{{{_operands(elements)}}}"
+        case Pair(first, second):
+            return f"{_operand(first)}|{_operand(second)}"
+        case Negated(register):
+            return f"!{register.name}"
+        case Element(register, index):
+            return f"{register.name}.{PARTS[index]}"
+        case Sink():
+            return "_"
+
+
+def _immediate(value: int, float_bits: int) -> str:
+    if float_bits:
+        return f"0{'f' if float_bits == 32 else 'd'}{value:0{float_bits // 4}X}"
+    return str(value)
+
+
+def _address(address: Address) -> str:
+    if address.base is None:
+        return str(address.offset)
+    return f"{address.base.name}+{address.offset}" if address.offset else address.base.name

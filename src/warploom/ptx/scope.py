@@ -1,0 +1,53 @@
+"""What the verifier knows around an instruction: the names that exist, and how to complain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.core.errors import PtxSyntaxError
+from warploom.core.source import Span
+from warploom.ptx.ir import Function, Label, Module, Prototype, Targets, Variable
+from warploom.ptx.lexer import source_line
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One function of a module, its names by what they are.
+
+    `variables` holds the module's and the function's, parameters among them; `inputs` are the
+    parameters that a function may only read.
+    """
+
+    module: Module
+    function: Function
+    variables: dict[str, Variable]
+    functions: dict[str, Function]
+    labels: frozenset[str]
+    inputs: frozenset[str]
+    targets: dict[str, Targets | Prototype]
+
+    @classmethod
+    def of(cls, module: Module, function: Function) -> Scope:
+        body = function.body or ()
+        own = (
+            *function.parameters,
+            *function.returns,
+            *(s for s in body if isinstance(s, Variable)),
+        )
+        return cls(
+            module,
+            function,
+            {v.name: v for v in (*module.variables, *own)},
+            {f.name: f for f in module.functions},
+            frozenset(s.name for s in body if isinstance(s, Label)),
+            frozenset(p.name for p in function.parameters),
+            {s.name: s for s in body if isinstance(s, Targets | Prototype)},
+        )
+
+    def error(self, message: str, span: Span) -> PtxSyntaxError:
+        return broken_rule(self.module, message, span)
+
+
+def broken_rule(module: Module, message: str, span: Span) -> PtxSyntaxError:
+    """The error for a rule of the language that a module breaks at `span`."""
+    return PtxSyntaxError(message, span, source_line(module.text, span.line), module.name)

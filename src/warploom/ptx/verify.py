@@ -1,0 +1,163 @@
+"""Whether a parsed module keeps the rules of PTX: variables, functions, guards and calls.
+
+Rules about single operands are in `ptx.operand_rules`. Source: PTX ISA, "Directives", "State
+Spaces" and "Control Flow Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warploom.core.types import PRED
+from warploom.ptx.ir import (
+    Function,
+    Immediate,
+    Instruction,
+    Module,
+    Operand,
+    Prototype,
+    Register,
+    Space,
+    Symbol,
+    Targets,
+    Variable,
+    Vector,
+)
+from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
+from warploom.ptx.scope import Scope, broken_rule
+
+MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
+BODY_SPACES = (Space.SHARED, Space.LOCAL, Space.PARAM)
+INITIALIZED = (Space.GLOBAL, Space.CONST)
+
+
+def verify(module: Module) -> None:
+    """Raise PtxSyntaxError at the first thing in a module that breaks a rule."""
+    for variable in module.variables:
+        check_variable(module, variable, MODULE_SPACES)
+    check_names(module)
+    for function in module.functions:
+        check_signature(module, function)
+        scope = Scope.of(module, function)
+        for statement in function.body or ():
+            if isinstance(statement, Instruction):
+                check_instruction(scope, statement)
+            elif isinstance(statement, Variable):
+                check_variable(module, statement, BODY_SPACES)
+            elif isinstance(statement, Targets):
+                check_targets(scope, statement)
+
+
+# ---- declarations -------------------------------------------------------------------------------
+
+
+def check_variable(module: Module, variable: Variable, spaces: Sequence[Space]) -> None:
+    """A variable is declared where its state space allows, and only memory has initial values."""
+    if variable.space not in spaces:
+        where = "in a function" if spaces is BODY_SPACES else "at module scope"
+        message = f"a .{variable.space.value} variable cannot be declared {where}"
+        raise broken_rule(module, message, variable.span)
+    if variable.initial is not None and variable.space not in INITIALIZED:
+        message = f"a .{variable.space.value} variable cannot have an initial value"
+        raise broken_rule(module, message, variable.span)
+    if None in variable.shape and variable.linkage != "extern":
+        message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
+        raise broken_rule(module, message, variable.span)
+
+
+def check_names(module: Module) -> None:
+    """A name is defined once in a module; declarations may come beside the definition."""
+    defined: set[str] = set()
+    for one in (*module.variables, *module.functions):
+        body = one.body is not None if isinstance(one, Function) else one.linkage != "extern"
+        if body and one.name in defined:
+            raise broken_rule(module, f"`{one.name}` is defined twice", one.span)
+        if body:
+            defined.add(one.name)
+
+
+def check_signature(module: Module, function: Function) -> None:
+    """An entry returns nothing and takes .param; a function passes .param or registers."""
+    if function.is_entry and function.returns:
+        raise broken_rule(module, "an .entry returns nothing", function.span)
+    allowed = (Space.PARAM,) if function.is_entry else (Space.PARAM, Space.REG)
+    for parameter in (*function.parameters, *function.returns):
+        if parameter.space not in allowed:
+            message = f"a parameter cannot be in .{parameter.space.value}"
+            raise broken_rule(module, message, parameter.span)
+
+
+def check_targets(scope: Scope, targets: Targets) -> None:
+    """A list of targets names labels of this function, or functions."""
+    known = scope.functions if targets.calls else scope.labels
+    for name in targets.names:
+        if name not in known:
+            what = "function" if targets.calls else "label of this function"
+            raise scope.error(f"`{name}` is no {what}", targets.span)
+
+
+# ---- instructions -------------------------------------------------------------------------------
+
+
+def check_instruction(scope: Scope, instruction: Instruction) -> None:
+    """An instruction's guard and operands are what its form wants."""
+    guard = instruction.guard
+    if guard is not None and guard.register.type is not PRED:
+        message = f"a guard is a predicate, `{guard.register.name}` is {guard.register.type}"
+        raise scope.error(message, guard.register.span)
+    if instruction.operation.name == "call":
+        check_call(scope, instruction)
+    else:
+        check_operands(scope, instruction)
+
+
+def check_call(scope: Scope, call: Instruction) -> None:
+    """A call names a function, or through a register a prototype, and passes what it takes."""
+    returns, callee, arguments, *targets = call.operands
+    assert isinstance(returns, Vector)
+    assert isinstance(arguments, Vector)
+    signature: Function | Prototype
+    if isinstance(callee, Symbol):
+        if callee.name not in scope.functions:
+            raise scope.error(f"`{callee.name}` is no function", callee.span)
+        signature = scope.functions[callee.name]
+        if signature.is_entry:
+            raise scope.error("an .entry is launched, not called", callee.span)
+    else:
+        target = targets[0] if targets else None
+        named = scope.targets.get(target.name) if isinstance(target, Symbol) else None
+        if not isinstance(callee, Register) or named is None:
+            message = "a call through a register needs a .callprototype or .calltargets"
+            raise scope.error(message, callee.span)
+        signature = scope.functions[named.names[0]] if isinstance(named, Targets) else named
+    check_passed(scope, call, signature.returns, returns, "results")
+    check_passed(scope, call, signature.parameters, arguments, "arguments")
+
+
+def check_passed(
+    scope: Scope, call: Instruction, formals: Sequence[Variable], given: Vector, what: str
+) -> None:
+    """As many values as the function declares, each of the declared size."""
+    if len(formals) != len(given.elements):
+        message = f"the function has {len(formals)} {what}, the call gives {len(given.elements)}"
+        raise scope.error(message, given.span if given.elements else call.span)
+    for formal, actual in zip(formals, given.elements, strict=True):
+        if not _fits(scope, call, formal, actual):
+            message = f"this does not fit the declared {formal.type} {formal.name}"
+            raise scope.error(message, actual.span)
+
+
+def _fits(scope: Scope, call: Instruction, formal: Variable, actual: Operand) -> bool:
+    match actual:
+        case Symbol(name):
+            variable = scope.variables.get(name)
+            if variable is None or variable.space is not Space.PARAM:
+                return False
+            return formal.space is Space.PARAM and variable.size == formal.size
+        case Register():
+            return not formal.shape and agrees(actual.type, formal.type, call.operation)
+        case Immediate():
+            check_immediate(scope, actual, formal.type)
+            return True
+        case _:
+            return False

@@ -1,0 +1,51 @@
+"""How often a warp-wide atomic operation has to go round.
+
+Every lane's operation is performed, those on one address one after the other (CUDA C++ Programming
+Guide 12.9, "SIMT Architecture", on lanes that update one location atomically). The memory traffic
+is for the rule of the space.
+"""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import (
+    Addresses,
+    Row,
+    count_lanes,
+    first_lane,
+    jitable,
+    without_stretch,
+)
+from warploom.rules.fields import PASSES
+
+
+@jitable
+def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Add the largest number of lanes on one address; `size` takes no part in it."""
+    row[PASSES] += count_most_on_one(addresses, mask)
+
+
+@jitable
+def count_most_on_one(addresses: Addresses, mask: int) -> int:
+    """The longest run of equal addresses, where lanes are in rising order of address."""
+    most = 0
+    run = 0
+    previous = addresses[first_lane(mask)]
+    for lane in range(32):
+        if (mask >> lane) & 1:
+            if addresses[lane] < previous:
+                return count_most_scattered(addresses, mask)
+            run = run + 1 if addresses[lane] == previous else 1
+            most = max(most, run)
+            previous = addresses[lane]
+    return most
+
+
+@jitable
+def count_most_scattered(addresses: Addresses, mask: int) -> int:
+    """The same for lanes in any order: takes them away address by address."""
+    most = 0
+    while mask != 0:
+        others = without_stretch(addresses, mask, 0, first_lane(mask))
+        most = max(most, count_lanes(mask) - count_lanes(others))
+        mask = others
+    return most

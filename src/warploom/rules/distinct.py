@@ -1,0 +1,85 @@
+"""Counting over the lanes of a warp: how many there are, and how many different things they touch.
+
+The building blocks of the rules. Lanes in rising order of address cost one pass over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numba.extending
+import numpy as np
+import numpy.typing as npt
+
+Addresses = npt.NDArray[np.uint64]
+Row = npt.NDArray[np.int64]
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def jitable(function: _F) -> _F:
+    """Mark a function that Numba may compile into its callers; it stays plain Python itself."""
+    return numba.extending.register_jitable(function)
+
+
+@jitable
+def count_lanes(mask: int) -> int:
+    """How many bits of `mask` are set."""
+    count = 0
+    while mask != 0:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+@jitable
+def first_lane(mask: int) -> int:
+    """The lowest lane of a mask that is not empty."""
+    lane = 0
+    while (mask >> lane) & 1 == 0:
+        lane += 1
+    return lane
+
+
+@jitable
+def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
+    """How many different stretches of 2^shift bytes the lanes touch."""
+    bits = np.uint64(shift)
+    count = 0
+    previous = np.uint64(0)
+    for lane in range(32):
+        if (mask >> lane) & 1:
+            stretch = addresses[lane] >> bits
+            if count == 0 or stretch > previous:
+                count += 1
+            elif stretch < previous:
+                return count_scattered(addresses, mask, shift)
+            previous = stretch
+    return count
+
+
+@jitable
+def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
+    """The same for lanes in any order; compares all pairs without a branch, so that it becomes
+    vector code."""
+    bits = np.uint64(shift)
+    count = 0
+    for lane in range(32):
+        stretch = addresses[lane] >> bits
+        known = 0
+        for earlier in range(lane):
+            known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
+        count += (mask >> lane) & 1 & ~known
+    return int(count)
+
+
+@jitable
+def without_stretch(addresses: Addresses, mask: int, shift: int, leader: int) -> int:
+    """`mask` without the lanes that touch the same 2^shift bytes as lane `leader`."""
+    bits = np.uint64(shift)
+    stretch = addresses[leader] >> bits
+    for lane in range(leader, 32):
+        if (mask >> lane) & 1 and addresses[lane] >> bits == stretch:
+            mask ^= 1 << lane
+    return mask

@@ -1,0 +1,109 @@
+"""The device catalog against NVIDIA's published tables, and the launches that devices refuse."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from warploom.core.errors import LaunchError, WarploomError
+from warploom.devices.catalog import catalog, find_device
+from warploom.devices.occupancy import check_launch
+from warploom.devices.spec import DeviceSpec
+
+WANTED = {
+    *("gtx-980", "p100", "gtx-1080", "v100", "rtx-2080-ti", "a100", "rtx-3090", "rtx-4090"),
+    *("h100", "h200", "b200", "rtx-5090", "t4", "l4", "l40s", "a10", "jetson-orin", "gb10"),
+}
+
+KIB = 1024
+
+
+# CUDA C++ Programming Guide 12.9, table 27: blocks, warps and shared memory (KiB) an SM, and
+# shared memory a block (KiB).
+@pytest.mark.parametrize(
+    ("cc", "blocks", "warps", "shared_sm", "shared_block"),
+    [
+        ("7.5", 16, 32, 64, 64),
+        ("8.0", 32, 64, 164, 163),
+        ("8.6", 16, 48, 100, 99),
+        ("8.7", 16, 48, 164, 163),
+        ("8.9", 24, 48, 100, 99),
+        ("9.0", 32, 64, 228, 227),
+        ("10.0", 32, 64, 228, 227),
+        ("11.0", 24, 48, 228, 227),
+        ("12.0", 24, 48, 100, 99),
+    ],
+)
+def test_limits_are_those_of_the_guide(
+    cc: str, blocks: int, warps: int, shared_sm: int, shared_block: int
+) -> None:
+    spec = find_device(cc=cc)
+    assert spec.cc == cc
+    assert (spec.max_blocks_per_sm, spec.max_warps_per_sm) == (blocks, warps)
+    assert spec.shared_bytes_per_sm == shared_sm * KIB
+    assert spec.shared_bytes_per_block_optin == shared_block * KIB
+
+
+def test_the_default_is_an_h100_and_names_are_forgiving() -> None:
+    assert find_device().title.startswith("H100")
+    assert find_device("RTX 2080 Ti") is find_device("rtx-2080-ti")
+    assert find_device("rtx_2080_ti").compute_capability == (7, 5)
+
+
+def test_the_products_people_ask_for_are_there() -> None:
+    assert set(catalog()) >= WANTED
+
+
+@pytest.mark.parametrize("spec", catalog().values(), ids=lambda s: s.name)
+def test_every_fact_has_a_source(spec: DeviceSpec) -> None:
+    facts = {f.name for f in fields(spec)} - {"name", "title", "compute_capability", "sources"}
+    assert set(spec.sources) == facts
+    assert all(source.text for source in spec.sources.values())
+
+
+def test_what_was_only_remembered_says_so() -> None:
+    assert not find_device("rtx-2080-ti").sources["sms"].verified
+    assert find_device("h100").sources["sms"].verified
+
+
+def test_unknown_names_list_near_ones() -> None:
+    with pytest.raises(WarploomError, match="rtx-2080-ti"):
+        find_device("rtx-2080")
+    with pytest.raises(WarploomError, match=r"Known:.*h100"):
+        find_device("riva-tnt-ultra-mega")
+    with pytest.raises(WarploomError, match=r"Known: 5\.0"):
+        find_device(cc="3.5")
+    with pytest.raises(WarploomError, match="not both"):
+        find_device("h100", cc="9.0")
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "resource", "limit"),
+    [
+        ((1, 1, 1), (1025, 1, 1), 0, "block.x", 1024),
+        ((1, 1, 1), (32, 33, 1), 0, "threads", 1024),
+        ((1, 1, 1), (1, 1, 65), 0, "block.z", 64),
+        ((1, 1, 1), (0, 1, 1), 0, "block.x", 1024),
+        ((0, 1, 1), (32, 1, 1), 0, "grid.x", 2**31 - 1),
+        ((1, 65536, 1), (32, 1, 1), 0, "grid.y", 65535),
+        ((1, 1, 1), (32, 1, 1), 64 * KIB + 1, "shared", 64 * KIB),
+        ((1, 1, 1), (32, 1, 1), -1, "shared", 64 * KIB),
+    ],
+)
+def test_launches_over_a_limit_are_refused(
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared: int,
+    resource: str,
+    limit: int,
+) -> None:
+    with pytest.raises(LaunchError) as caught:
+        check_launch(find_device(cc="7.5"), grid, block, shared)
+    assert (caught.value.resource, caught.value.limit) == (resource, limit)
+
+
+def test_launches_at_the_limits_are_not() -> None:
+    turing = find_device(cc="7.5")
+    check_launch(turing, (2**31 - 1, 65535, 65535), (1024, 1, 1), 64 * KIB)
+    check_launch(turing, (1, 1, 1), (4, 4, 64), 0)
