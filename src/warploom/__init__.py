@@ -1,1 +1,51 @@
-"""Warploom: a SIMT GPU in software."""
+"""Warploom: a SIMT GPU in software.
+
+For example:
+
+    import warploom as wl
+
+    gpu = wl.Device("rtx-2080-ti")
+    module = gpu.load("saxpy.cu")
+    run = module["saxpy"][grid, block](n, 2.0, x, y)
+    print(run.report())
+"""
+
+from warploom.core.errors import (
+    CompileError,
+    DeadlockError,
+    DeviceTrap,
+    InstructionLimit,
+    KernelFault,
+    LaunchError,
+    MemoryFault,
+    PtxError,
+    PtxSyntaxError,
+    UnsupportedInstruction,
+    WarploomError,
+)
+from warploom.host.buffer import Buffer
+from warploom.host.device import Device
+from warploom.host.kernel import Kernel
+from warploom.host.module import Module
+from warploom.host.run import Run
+from warploom.host.stream import Stream
+
+__all__ = [
+    "Buffer",
+    "CompileError",
+    "DeadlockError",
+    "Device",
+    "DeviceTrap",
+    "InstructionLimit",
+    "Kernel",
+    "KernelFault",
+    "LaunchError",
+    "MemoryFault",
+    "Module",
+    "PtxError",
+    "PtxSyntaxError",
+    "Run",
+    "Stream",
+    "UnsupportedInstruction",
+    "WarploomError",
+]

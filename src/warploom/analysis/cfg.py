@@ -23,7 +23,7 @@ def cut(
     exit, the number after the last block.
     """
     starts = _leaders(instructions, labels)
-    stops = [*starts[1:], len(instructions)]
+    stops = [*starts, len(instructions)][1:]
     block_at = {start: index for index, start in enumerate(starts)}
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}

@@ -162,7 +162,7 @@ class Control:
             self._continue(stays, following, block)
             return
         onwards, mask = (following, stays) if point == target else (target, goes)
-        if copy is Copy.DIVERGENT:
+        if copy is Copy.DIVERGENT and target != following:
             fresh, joined = self._append("push"), self._append("joined")
             known = self.b.icmp_signed("==", self.b.load(self.frame.top, typ=I32), I32(point))
             self.b.cbranch(known, joined, fresh)
@@ -284,7 +284,7 @@ class Control:
         """Leave at the end of `block`, to come back at the one that follows it."""
         following = self.program.blocks[block].successors[-1]
         frame = self.frame
-        frame.save(self._live(following))
+        frame.save(self._kept(copy, following))
         self.resumes.append((copy, block))
         frame.set_state(State.RESUME, I64(len(self.resumes)))
         for field, value in state.items():
@@ -298,17 +298,21 @@ class Control:
             following = self.program.blocks[block].successors[-1]
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
-            self.frame.restore(self._live(following))
+            self.frame.restore(self._kept(copy, following))
             self.go(copy, following, block)
         return ways
 
-    def _live(self, block: int) -> frozenset[Register]:
-        return frozenset() if block == self.program.exit else self.program.live_in[block]
+    def _kept(self, copy: Copy, following: int) -> frozenset[Register]:
+        """What a warp must keep that goes on at a block: in the divergent copy also what lanes
+        that wait elsewhere will read."""
+        if copy is Copy.DIVERGENT:
+            return self.frame.shared_over_blocks
+        return self.program.live_in[following] if following < self.program.exit else frozenset()
 
 
 def splits(instruction: Instruction) -> bool:
     """Whether it can send lanes of a warp both ways."""
-    return instruction.guard is not None and instruction.operation.name in ("bra", "call")
+    return instruction.guard is not None and instruction.operation.name == "bra"
 
 
 def meeting_table(frame: Frame) -> None:

@@ -121,11 +121,10 @@ class CountLayout:
     def branches(self) -> dict[int, int]:
         """Index of the first of its two counts, by branch instruction."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
-        names = ("bra", "call")
         found = (
             i
             for i, made in enumerate(self.program.instructions)
-            if made.guard and made.operation.name in names
+            if made.guard and made.operation.name == "bra"
         )
         return {instruction: first + 2 * n for n, instruction in enumerate(found)}
 

@@ -6,7 +6,6 @@ import ctypes
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -74,8 +73,8 @@ def optimised(text: str) -> llvm.ModuleRef:
     return module
 
 
-@lru_cache
 def _machine() -> llvm.TargetMachine:
+    """A target for this processor; an engine takes the one that it is given for its own."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()

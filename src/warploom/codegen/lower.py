@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from warploom.codegen.lanes import I1, Lanes, Value, element_type, mangled
 from warploom.codegen.rounding import rounded
-from warploom.core.types import Kind, ScalarType
+from warploom.core.types import Kind, ScalarType, unsigned
 from warploom.isa.terms import CANONICAL_NAN, Term
 
 _ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -128,8 +128,12 @@ class Lowering:
         return self.b.fcmp_unordered("uno", args[0], args[0])
 
     def canonical(self, term: Term, args: list[Value]) -> Value:
-        nan = self.constant(CANONICAL_NAN[term.type.bits], term.type)
-        return self.b.select(self.is_nan(term, args), nan, args[0])
+        """Chosen among integers: LLVM holds one floating-point NaN as good as another."""
+        type = unsigned(term.type.bits)
+        nan = self.constant(CANONICAL_NAN[type.bits], type)
+        bits = self.b.bitcast(args[0], self.type(type))
+        chosen = self.b.select(self.is_nan(term, args), nan, bits)
+        return self.b.bitcast(chosen, self.type(term.type))
 
     def absolute(self, term: Term, args: list[Value]) -> Value:
         return self.intrinsic("fabs", args)

@@ -104,31 +104,53 @@ class MemoryCode:
     def _load_from(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         b = self.b
         results = [self.frame.variable(vector(shape.element)) for _ in range(shape.parts)]
-        common = self._is_common(index, shape, addresses, mask)
-        with b.if_else(common, likely=True) as (then, otherwise):
-            with then:
-                self._count_common(index, shape.space)
-                for part, value in zip(results, self._load_common(shape, addresses), strict=True):
-                    b.store(value, part)
-            with otherwise:
-                self._call(index, shape, self.functions.plain(shape), addresses, mask)
-                for number, part in enumerate(results):
-                    at = self._data(number * shape.part_bytes)
-                    b.store(b.load(at, typ=vector(shape.element), align=16), part)
+
+        def load_any() -> None:
+            self._call(index, shape, self.functions.plain(shape), addresses, mask)
+            for number, part in enumerate(results):
+                at = self._data(number * shape.part_bytes)
+                b.store(b.load(at, typ=vector(shape.element), align=16), part)
+
+        def load_common() -> None:
+            for part, value in zip(results, self._load_common(shape, addresses), strict=True):
+                b.store(value, part)
+
+        self._access(index, shape, addresses, mask, load_common, load_any)
         return [b.load(part, typ=vector(shape.element)) for part in results]
 
     def _store_to(
         self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
     ) -> None:
-        common = self._is_common(index, shape, addresses, mask)
-        with self.b.if_else(common, likely=True) as (then, otherwise):
+        def store_any() -> None:
+            for number, value in enumerate(values):
+                self.b.store(value, self._data(number * shape.part_bytes), align=16)
+            self._call(index, shape, self.functions.plain(shape), addresses, mask)
+
+        def store_common() -> None:
+            self._store_common(shape, addresses, values)
+
+        self._access(index, shape, addresses, mask, store_common, store_any)
+
+    def _access(
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        common: Callable[[], None],
+        any_other: Callable[[], None],
+    ) -> None:
+        """The common way or any other, as the addresses turn out."""
+        if shape.space is Space.LOCAL and shape.size < 4:
+            any_other()
+            return
+        test = self._is_common(index, shape, addresses, mask)
+        with self.b.if_else(test, likely=True) as (then, otherwise):
             with then:
                 self._count_common(index, shape.space)
-                self._store_common(shape, addresses, values)
+                common()
             with otherwise:
-                for number, value in enumerate(values):
-                    self.b.store(value, self._data(number * shape.part_bytes), align=16)
-                self._call(index, shape, self.functions.plain(shape), addresses, mask)
+                any_other()
 
     # ---- the common access ----------------------------------------------------------------------
 
@@ -145,8 +167,6 @@ class MemoryCode:
         alignment = {Space.GLOBAL: extent, Space.SHARED: max(size, 4)}.get(shape.space, size)
         misaligned = b.icmp_unsigned("!=", b.and_(first, I64(alignment - 1)), I64(0))
         bad = b.or_(off, misaligned)
-        if shape.space is Space.LOCAL and size < 4:
-            return ir.Constant(ir.IntType(1), 0)
         return b.and_(b.not_(bad), self._inside(index, shape.space, first, extent))
 
     def _inside(self, index: int, space: Space, first: Value, extent: int) -> Value:

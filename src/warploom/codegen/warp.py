@@ -106,25 +106,22 @@ class WarpFunction:
     def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
         name = made.operation.name
-        branches = name == "bra" or (name == "call" and made.guard is not None)
-        if not branches and name not in ("ret", "exit", "trap", "bar", "barrier"):
+        if name not in ("bra", "ret", "exit", "trap", "bar", "barrier"):
             return False
         if name == "bar" and "warp" in made.operation.modifiers:
             return False
         guard = self._guard(index, made)
-        if branches and guard is None:
+        if name == "bra" and guard is None:
             self.control.go(copy, block.successors[0], block.index)
-        elif branches:
+        elif name == "bra":
             taken = self.b.and_(guard, self.frame.mask())
-            if name == "call":
-                taken = self.b.and_(self.b.not_(guard), self.frame.mask())
             self.control.branch(copy, block.index, taken, index)
         elif name in ("ret", "exit"):
             self.control.leave_lanes(copy, block.index, guard)
         elif name == "trap":
             self._trap(index, guard)
         else:
-            self._barrier(copy, block, index, made)
+            self._barrier(copy, block, index, made, guard)
         return True
 
     def _trap(self, index: int, guard: Value | None) -> None:
@@ -141,9 +138,20 @@ class WarpFunction:
             frame.record(Slot.FAULT_WARP, frame.warp)
             frame.leave(Status.FAULT)
 
-    def _barrier(self, copy: Copy, block: Block, index: int, made: Instruction) -> None:
-        """Wait at a barrier; its operands are the same in all lanes (PTX ISA, bar)."""
-        number, *count = (self._uniform(o) for o in made.operands)
+    def _barrier(
+        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+    ) -> None:
+        """Wait at a barrier, if some lane gets there; its operands are the same in all lanes (PTX
+        ISA, bar)."""
+        on = self.frame.mask()
+        if guard is not None:
+            on = self.b.and_(on, guard)
+            waits, passes = (self.frame.function.append_basic_block(n) for n in ("wait", "pass"))
+            self.b.cbranch(self.lanes.any(on), waits, passes)
+            with self.b.goto_block(passes):
+                self.control.go(copy, block.successors[-1], block.index)
+            self.b.position_at_end(waits)
+        number, *count = (self._uniform(o, on) for o in made.operands)
         state = {
             State.BARRIER: number,
             State.BARRIER_THREADS: count[0] if count else I64(0),
@@ -151,10 +159,10 @@ class WarpFunction:
         }
         self.control.suspend(copy, block.index, state)
 
-    def _uniform(self, operand: Operand) -> Value:
-        """An operand of the lowest active lane, as an i64."""
+    def _uniform(self, operand: Operand, on: Value) -> Value:
+        """An operand of the lowest lane of `on`, as an i64."""
         value = self.operands.read(operand, U32)
-        lowest = [self.lanes.bits(self.frame.mask()), ir.Constant(ir.IntType(1), 0)]
+        lowest = [self.lanes.bits(on), ir.Constant(ir.IntType(1), 0)]
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
@@ -190,7 +198,7 @@ class WarpFunction:
             ballot = made.operation.modifiers["mode"] == "ballot"
             write(made.operands[0], self.warpwide.vote(made, on), B32 if ballot else PRED)
         elif name == "activemask":
-            write(made.operands[0], self.warpwide.active_lanes(mask), B32)
+            write(made.operands[0], self.warpwide.active_lanes(on), B32)
         elif name == "cvta":
             self._convert_address(made, write)
         elif name == "mov" and not is_copy(made):

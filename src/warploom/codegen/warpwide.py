@@ -65,5 +65,5 @@ class WarpwideCode:
         return self.lanes.splat(answer[str(made.operation.modifiers["mode"])])
 
     def active_lanes(self, mask: Value) -> Value:
-        """`activemask`."""
+        """`activemask`: the lanes that execute it, those that a guard leaves out not among them."""
         return self.lanes.splat(self.lanes.bits(mask))

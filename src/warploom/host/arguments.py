@@ -143,13 +143,12 @@ class _Packing:
         type = self.parameter.type
         if isinstance(value, np.floating) and type.kind is Kind.BITS and value.nbytes == type.bytes:
             return value.tobytes()
-        if isinstance(value, (float, np.floating)):
-            raise self._refuse(value, "takes an integer: convert it, such as int(x)")
         try:
-            number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+            number = _index(value)
         except TypeError:
-            hint = "a Buffer, a NumPy array or an integer" if self._takes_pointers else "an integer"
-            raise self._refuse(value, f"takes {hint}") from None
+            wanted = "a Buffer, a NumPy array or " if self._takes_pointers else ""
+            hint = f"takes {wanted}an integer, such as int(x)"
+            raise self._refuse(value, hint) from None
         lowest = -(1 << (type.bits - 1))
         highest = (1 << (type.bits - type.is_signed)) - 1
         if not lowest <= number <= highest:
@@ -163,6 +162,11 @@ class _Packing:
             f"{self.what} is {shown} ({type(value).__name__}), but the parameter"
             f" {_declared(self.parameter)} {reason}."
         )
+
+
+def _index(value: Any) -> int:
+    """The integer that a value is, NumPy's booleans included; TypeError where it is none."""
+    return int(cast(bool, value)) if isinstance(value, np.bool_) else operator.index(value)
 
 
 def _declared(parameter: Variable) -> str:

@@ -16,12 +16,14 @@ import numpy.typing as npt
 from warploom.analysis.accesses import FIELDS
 from warploom.analysis.program import Program
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, State, Status
+from warploom.codegen.frame import SAVED_AT
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.memory import SPACE_CODES, local_stride
-from warploom.core.errors import Allocation, DeadlockError, InstructionLimit, WaitingGroup
+from warploom.core.errors import Allocation, InstructionLimit
 from warploom.machine.common import common_cost
+from warploom.machine.deadlock import Waiting, deadlock_error
 from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
@@ -91,20 +93,22 @@ class _Work:
     counts: Words
     rows: Words
     states: Words
+    contexts: npt.NDArray[np.uint8]
     kept: tuple[object, ...]
 
     @classmethod
     def prepare(cls, kernel: CompiledKernel, launch: Launch, memory: DeviceMemory) -> _Work:
         program, warps = kernel.program, launch.warps_per_block
-        shared = program.shared_bytes + launch.dynamic_shared_bytes
+        shared = shared_bytes(program, launch)
         table = memory.table()
         states = _aligned(8 * warps * len(State)).view(np.int64)
+        contexts = _aligned(kernel.context_bytes * warps)
         arrays = {
             Slot.PARAMETERS_AT: _copied(launch.parameters),
             Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
             Slot.SHARED_AT: _aligned(shared),
             Slot.LOCAL_AT: _aligned(local_stride(program.local_bytes) * warps),
-            Slot.CONTEXTS_AT: _aligned(kernel.context_bytes * warps),
+            Slot.CONTEXTS_AT: contexts,
             Slot.STATES_AT: states,
             Slot.TIDS_AT: thread_indices(launch),
             Slot.CACHE_AT: np.zeros(2 * max(1, len(kernel.layout.rows)), np.uint64),
@@ -137,6 +141,7 @@ class _Work:
             counts=np.zeros(max(1, kernel.layout.size), np.int64),
             rows=np.zeros((max(1, len(kernel.layout.rows)), ROW_WIDTH), np.int64),
             states=states.reshape(warps, len(State)),
+            contexts=contexts,
             kept=(*arrays.values(), table),
         )
 
@@ -202,7 +207,7 @@ class _Work:
     def _own(self, space: Space) -> Allocation | None:
         """The stretch that a space is, where it is the block's or the thread's own."""
         program = self.kernel.program
-        shared = program.shared_bytes + self.launch.dynamic_shared_bytes
+        shared = shared_bytes(program, self.launch)
         return {
             Space.SHARED: Allocation(0, shared, "the block's shared memory"),
             Space.LOCAL: Allocation(0, program.local_bytes, "the thread's local memory"),
@@ -210,19 +215,22 @@ class _Work:
         }.get(space)
 
     def _deadlock(self) -> Exception:
-        block = self.launch.block_index(int(self.environment[Slot.BLOCK]))
-        groups = [
-            WaitingGroup(
-                block,
+        """The warps that wait, with the lanes that were active when they came to wait."""
+        contexts = self.contexts.reshape(-1, self.kernel.context_bytes)
+        masks = contexts[:, SAVED_AT : SAVED_AT + 4].copy().view(np.uint32)[:, 0]
+        waiting = [
+            Waiting(
                 warp,
-                tuple(range(WARP_SIZE)),
-                self.kernel.program.line(int(state[State.INSTRUCTION])),
-                f"barrier {int(state[State.BARRIER])}",
+                tuple(lane for lane in range(WARP_SIZE) if int(masks[warp]) >> lane & 1),
+                int(state[State.INSTRUCTION]),
+                int(state[State.BARRIER]),
+                int(state[State.BARRIER_THREADS]),
             )
             for warp, state in enumerate(self.states)
             if state[State.STATUS] == Status.BARRIER
         ]
-        return DeadlockError("no warp of the block can go on", tuple(groups))
+        block = int(self.environment[Slot.BLOCK])
+        return deadlock_error(self.kernel.program, self.launch, block, waiting)
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 
 WARP_SIZE = 32
@@ -45,6 +46,13 @@ class Launch:
         """Thread number `linear` of a block as (x, y, z), x fastest (CUDA guide, "Thread
         Hierarchy")."""
         return unravel(linear, self.block)
+
+
+def shared_bytes(program: Program, launch: Launch) -> int:
+    """Bytes of shared memory that a block has; dynamic memory may begin after a gap."""
+    if launch.dynamic_shared_bytes == 0:
+        return program.shared_bytes
+    return program.dynamic_shared_offset + launch.dynamic_shared_bytes
 
 
 def unravel(linear: int, shape: Dim3) -> Dim3:

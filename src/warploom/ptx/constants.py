@@ -20,6 +20,8 @@ INTEGER = re.compile(r"(?:0[xX]([\da-fA-F]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))(
 EXACT_FLOAT = re.compile(r"0(?:[fF]([\da-fA-F]{8})|[dD]([\da-fA-F]{16}))")
 DECIMAL_FLOAT = re.compile(r"\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
 
+LONGEST_LITERAL = len("0b") + 64 + len("U")
+
 WARP_SIZE = 32
 """What the constant WARP_SZ stands for."""
 
@@ -50,13 +52,15 @@ def signed(value: int) -> Number:
 
 
 def integer_literal(text: str) -> Number | None:
-    """The integer that a token spells, None where it spells none."""
+    """The integer that a token spells, None where it spells none or one beyond 64 bits."""
     found = INTEGER.fullmatch(text)
-    if found is None:
+    if found is None or len(text) > LONGEST_LITERAL:
         return None
     for digits, base in zip(found.groups()[:4], (16, 2, 8, 10), strict=True):
         if digits is not None:
             value = int(digits, base)
+            if value >= 1 << 64:
+                return None
             return unsigned(value) if found[5] or value >= 1 << 63 else signed(value)
     return None
 

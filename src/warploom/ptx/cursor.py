@@ -8,7 +8,8 @@ from warploom.core.errors import PtxSyntaxError, UnsupportedInstruction
 from warploom.core.source import Span
 from warploom.ptx.lexer import Tokens, source_line
 
-NAME = re.compile(r"[A-Za-z_$%][\w$]*")
+NAME = re.compile(r"(?:[A-Za-z]|[_$%](?=[\w$]))[\w$]*")
+"""Source: PTX ISA, "Identifiers"."""
 
 
 class Cursor:

@@ -1,4 +1,4 @@
-"""Declarations in PTX text: variables, parameters, registers and initial values.
+"""Declarations in PTX text: variables, parameters, registers, initial values, pragmas.
 
 Source: PTX ISA, "State Spaces, Types, and Variables".
 """
@@ -10,12 +10,16 @@ from dataclasses import replace
 from warploom.core.types import TYPES, ScalarType
 from warploom.ptx.constants import constant, integer, integer_literal, offset
 from warploom.ptx.cursor import Cursor
+from warploom.ptx.debug import string
 from warploom.ptx.ir import Immediate, Initializer, Masked, Space, Symbol, Variable
 from warploom.ptx.names import Names
 
 SPACES = {f".{space.value}": space for space in Space if space is not Space.GENERIC}
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
+
+MOST_REGISTERS = 1 << 20
+"""More than this in one declaration is a mistake in the text, and would only fill memory."""
 
 
 def linkage(cursor: Cursor) -> str:
@@ -198,8 +202,9 @@ def registers(cursor: Cursor, names: Names) -> None:
         name = cursor.name("a register's name")
         if cursor.accept("<"):
             count = integer_literal(cursor.take())
-            if count is None:
-                raise cursor.error("expected how many registers to declare", cursor.at - 1)
+            if count is None or count.bits > MOST_REGISTERS:
+                message = f"expected how many registers to declare, up to {MOST_REGISTERS}"
+                raise cursor.error(message, cursor.at - 1)
             cursor.expect(">")
             for number in range(count.bits):
                 names.declare_register(f"{name}{number}", type, vector, at)
@@ -208,3 +213,23 @@ def registers(cursor: Cursor, names: Names) -> None:
         if not cursor.accept(","):
             break
     cursor.expect(";")
+
+
+def pragma(cursor: Cursor) -> list[str]:
+    """`.pragma "text", ...;`."""
+    cursor.expect(".pragma")
+    found = [string(cursor)]
+    while cursor.accept(","):
+        found.append(string(cursor))
+    cursor.expect(";")
+    return found
+
+
+def numbers(cursor: Cursor) -> tuple[int, ...]:
+    """Integers with commas between, perhaps none."""
+    if not cursor.text[:1].isdigit():
+        return ()
+    found = [integer(cursor)]
+    while cursor.accept(","):
+        found.append(integer(cursor))
+    return tuple(found)

@@ -102,8 +102,9 @@ def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
 
 def _unsupported(cursor: Cursor, at: int, part: int, message: str) -> UnsupportedInstruction:
     """An error at one dotted part of the opcode at token `at` (behind it where it has fewer)."""
-    parts = cursor.texts[at].split(".")
-    before = sum(len(p) + 1 for p in parts[:part])
+    text = cursor.texts[at]
+    parts = text.split(".")
+    before = min(len(text), sum(len(p) + 1 for p in parts[:part]))
     length = len(parts[part]) if part < len(parts) else 1
     whole = cursor.span(at)
     return cursor.unsupported(message, Span(whole.line, whole.column + before, length))

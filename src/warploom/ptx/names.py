@@ -24,17 +24,20 @@ COLOURS = ("r", "g", "b", "a")
 
 
 class Names:
-    """The names of one function, over those of its module.
+    """The names of one function, over those of its module; without `renaming`, the module's own,
+    which keep their names whatever was declared before.
 
     `known` maps the names of the text to what they mean here; `registers` are all that were
     declared, in order.
     """
 
-    def __init__(self, cursor: Cursor, module_names: Iterable[str]) -> None:
+    def __init__(
+        self, cursor: Cursor, module_names: Iterable[str], *, renaming: bool = True
+    ) -> None:
         self.cursor = cursor
         self.known: dict[str, Meaning] = {name: name for name in module_names}
         self.registers: list[Register] = []
-        self._used = set(self.known)
+        self._used = set(self.known) if renaming else set[str]()
         self._hidden: list[dict[str, Meaning | None]] = [{}]
 
     def enter(self) -> None:

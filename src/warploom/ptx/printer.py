@@ -255,7 +255,8 @@ def _operand(operand: Operand) -> str:
 def _immediate(value: int, float_bits: int) -> str:
     if float_bits:
         return f"0{'f' if float_bits == 32 else 'd'}{value:0{float_bits // 4}X}"
-    return str(value)
+    # A literal of 2^63 is unsigned, and so would its negative be.
+    return str(value) if value != -(1 << 63) else f"{value + 1}-1"
 
 
 def _address(address: Address) -> str:

@@ -1,0 +1,1 @@
+"""What a run has to say: sections of named values, as text and as JSON."""

@@ -136,9 +136,10 @@ def turned(x: Term, quarter: int) -> Term:
     """
     turns = nearest_integer(mul(x, number(TWO_OVER_PI)))
     count = float_neg(int_to_float(turns, F32, "rn"))
-    angle = x
+    reduced = x
     for part in HALF_PI:
-        angle = fma(count, number(part), angle)
+        reduced = fma(count, number(part), reduced)
+    angle = select(eq(turns, 0), x, reduced)  # a zero keeps its sign
     eighth = number("0x1.921fb6p-1")
     angle = float_max(float_min(angle, eighth), float_neg(eighth))
     square = mul(angle, angle)

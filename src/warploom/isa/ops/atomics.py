@@ -21,12 +21,13 @@ from warploom.isa.terms import (
     select,
 )
 
-ADDED = ("u32", "u64", "s32", "s64")
+ADDED = ("u32", "u64", "s32")
 COMPARED = ("u32", "u64", "s32", "s64")
 BITS = ("b32", "b64")
+ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+REDUCTION_ORDERS = ("relaxed", "release")
 PREFIX = "{.sem}{.scope}{.space}"
 CHOICES = {
-    "sem": ("relaxed", "acquire", "release", "acq_rel"),
     "scope": ("cta", "cluster", "gpu", "sys"),
     "space": ("global", "shared", "shared::cta", "shared::cluster"),
 }
@@ -40,9 +41,10 @@ def atomic(
     def register(semantics: Semantics) -> Semantics:
         tail = f"{PREFIX}.op{{.L2::cache_hint}}.type"
         sources = f"a:address, {src}, policy:b64?"
-        choices = CHOICES | {"op": names, "type": types}
+        choices = CHOICES | {"op": names, "type": types, "sem": ORDERS}
         op(f"atom{tail}", dst="d:type", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
         if reduction:
+            choices["sem"] = REDUCTION_ORDERS
             op(f"red{tail}", dst="", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
         return semantics
 

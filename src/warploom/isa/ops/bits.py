@@ -69,8 +69,7 @@ def bfe(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
     if not a.type.is_signed:
         return shifted & low_mask(length, a.type)
     unused = constant(a.type.bits, U32) - minimum(length, a.type.bits)
-    field = shift_right(shift_left(shifted, unused), unused)
-    return select(eq(length, 0), 0, field)
+    return shift_right(shift_left(shifted, unused), unused)
 
 
 @op("bfi.type", dst="f:type", src="a:type, b:type, c:u32, d:u32", unit=Unit.INTEGER, type=WIDTHS)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.core.errors import InstructionLimit
 from warploom.core.types import U32, U64
-from warploom.machine.launch import WARP_SIZE, Launch, unravel
+from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.simt_stack import SimtStack
@@ -113,13 +113,6 @@ def new_warp(block: Block, number: int) -> Warp:
         np.zeros((WARP_SIZE, run.program.local_bytes), np.uint8),
         np.zeros((WARP_SIZE, run.program.frame_bytes), np.uint8),
     )
-
-
-def shared_bytes(program: Program, launch: Launch) -> int:
-    """Bytes of shared memory that a block has; dynamic memory may begin after a gap."""
-    if launch.dynamic_shared_bytes == 0:
-        return program.shared_bytes
-    return program.dynamic_shared_offset + launch.dynamic_shared_bytes
 
 
 def special_values(block: Block, warp: int) -> dict[str, Values]:

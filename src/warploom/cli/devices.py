@@ -1,0 +1,77 @@
+"""`warploom devices`: the catalog of devices, and all that is known of one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from warploom.devices.catalog import catalog, find_device
+from warploom.devices.spec import DeviceSpec
+
+_NOT_FACTS = ("name", "title", "sources")
+
+
+def devices(
+    name: Annotated[
+        str | None, typer.Argument(help="A device of the list, to see all facts of it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the devices, or show the facts of one with their sources.
+
+    Examples: `warploom devices`, `warploom devices rtx-2080-ti --json`.
+    """
+    if as_json:
+        chosen = [find_device(name)] if name else list(catalog().values())
+        print(json.dumps({spec.name: _facts(spec) for spec in chosen}, indent=2))
+    elif name:
+        _show_one(find_device(name))
+    else:
+        _show_all()
+
+
+def _show_all() -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Name", "Product"):
+        table.add_column(heading)
+    for heading in ("CC", "SMs", "Warps/SM", "Shared/block"):
+        table.add_column(heading, justify="right")
+    for spec in catalog().values():
+        shared = f"{spec.shared_bytes_per_block_optin // 1024} KiB"
+        table.add_row(
+            spec.name, spec.title, spec.cc, str(spec.sms), str(spec.max_warps_per_sm), shared
+        )
+    Console().print(table)
+
+
+def _show_one(spec: DeviceSpec) -> None:
+    """The facts, each with the number of its source, and the sources below."""
+    sources = list(dict.fromkeys(spec.sources.values()))
+    table = Table(title=f"{spec.title} ({spec.name})", title_justify="left", box=None)
+    table.add_column("Fact")
+    table.add_column("Value", justify="right")
+    table.add_column("Source", justify="right")
+    for fact, value in _facts(spec).items():
+        source = spec.sources.get(fact)
+        table.add_row(fact, _shown(value), str(sources.index(source) + 1) if source else "")
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    for number, source in enumerate(sources, 1):
+        console.print(f"{number}: {source.text}{'' if source.verified else ' (unverified)'}")
+
+
+def _facts(spec: DeviceSpec) -> dict[str, object]:
+    """Every fact by name; the compute capability as text."""
+    facts = {f.name: getattr(spec, f.name) for f in fields(spec) if f.name not in _NOT_FACTS}
+    return {"title": spec.title, **facts, "compute_capability": spec.cc}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return " x ".join(str(n) for n in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return f"{value:,}" if isinstance(value, int) else str(value)

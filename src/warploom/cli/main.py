@@ -1,0 +1,71 @@
+"""The program `warploom`: its verbs, and what its exit codes mean.
+
+Exit codes: 0 ok, 2 bad usage, 3 the source does not compile or is not PTX that is understood, 4 the
+launch was refused, 5 the kernel did something wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from warploom.cli.devices import devices
+from warploom.cli.ptx import ptx
+from warploom.cli.run import run
+from warploom.core.errors import (
+    CompileError,
+    DeadlockError,
+    InstructionLimit,
+    KernelFault,
+    LaunchError,
+    PtxError,
+    WarploomError,
+)
+
+BAD_USAGE, BAD_SOURCE, BAD_LAUNCH, BAD_KERNEL = 2, 3, 4, 5
+
+EXIT_CODES: tuple[tuple[tuple[type[WarploomError], ...], int], ...] = (
+    ((CompileError, PtxError), BAD_SOURCE),
+    ((LaunchError,), BAD_LAUNCH),
+    ((KernelFault, DeadlockError, InstructionLimit), BAD_KERNEL),
+)
+
+app = typer.Typer(
+    name="warploom",
+    help="Run CUDA kernels without a GPU, and see what one would hide.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 ok, 2 bad usage, 3 compile or PTX error, 4 launch refused, 5 kernel"
+    " fault.",
+)
+app.command()(run)
+app.command()(ptx)
+app.command()(devices)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        app()
+    except WarploomError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(exit_code(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has gone: nothing is left to say, not even on closing it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def exit_code(error: WarploomError) -> int:
+    """The exit code that stands for an error."""
+    for kinds, code in EXIT_CODES:
+        if isinstance(error, kinds):
+            return code
+    return BAD_USAGE

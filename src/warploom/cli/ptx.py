@@ -1,0 +1,49 @@
+"""`warploom ptx`: the PTX of a program, with the source lines that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warploom.host.device import Device
+from warploom.host.module import Module
+from warploom.report.source import source_line
+
+
+def ptx(
+    file: Annotated[Path, typer.Argument(help="A CUDA C++ (.cu) or PTX (.ptx) file.")],
+    device: Annotated[
+        str | None, typer.Option(help="The device to compile for; see `warploom devices`.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
+    ] = None,
+    source: Annotated[bool, typer.Option(help="Show the source lines.")] = True,
+) -> None:
+    """Print the PTX of a program, each source line above the instructions that it became.
+
+    Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`.
+    """
+    module = Device(device).load(file, option or ())
+    print("\n".join(annotated(module)) if source else module.ptx.rstrip())
+
+
+def annotated(module: Module) -> Iterator[str]:
+    """The lines of a module's PTX, with a comment where the source line changes."""
+    places = {
+        instruction.span.line: instruction.location
+        for function in module.ir.functions
+        for instruction in function.instructions
+    }
+    before: tuple[str, int] | None = None
+    for number, line in enumerate(module.ptx.rstrip().splitlines(), 1):
+        place = places.get(number)
+        if place is not None and (place.file, place.line) != before:
+            before = (place.file, place.line)
+            text = source_line(place.file, place.line)
+            yield f"// {Path(place.file).name}:{place.line}  {text}".rstrip()
+        if not line.lstrip().startswith(".loc"):
+            yield line

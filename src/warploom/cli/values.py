@@ -1,0 +1,132 @@
+"""Kernel arguments as the command line writes them: numbers and buffers.
+
+    42   -1   0x10   2.5   true                     a number
+    f32[1024]=ones                                  a buffer: type, shape, content
+    y:i32[64,64]=arange                             a buffer with a name
+    in.npy                                          a buffer from a file
+
+Contents are zeros, ones, arange, random:SEED (floats from 0 to 1, integers of the whole range) or
+a .npy file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Array
+
+DTYPES: dict[str, type[np.number[Any]]] = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+}
+
+_BUFFER = re.compile(r"(?:(?P<name>\w+):)?(?P<type>\w+)\[(?P<shape>[^\]]*)\]=(?P<content>.+)")
+_NAMED_FILE = re.compile(r"(?:(?P<name>\w+):)?(?P<file>.+\.npy)")
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArgument:
+    """A buffer: the name that the command line gave it, else its position, and its content."""
+
+    name: str
+    content: Array
+
+
+Argument = int | float | BufferArgument
+
+
+def parse_arguments(texts: Sequence[str]) -> list[Argument]:
+    """The arguments that the texts describe; WarploomError where one cannot be read."""
+    return [_parse(text, position) for position, text in enumerate(texts)]
+
+
+def _parse(text: str, position: int) -> Argument:
+    if found := _BUFFER.fullmatch(text):
+        content = _content(text, found["type"], found["shape"], found["content"])
+        return BufferArgument(found["name"] or str(position), content)
+    if found := _NAMED_FILE.fullmatch(text):
+        return BufferArgument(found["name"] or str(position), _load(text, found["file"]))
+    return _number(text)
+
+
+def _number(text: str) -> int | float:
+    if text in ("true", "false"):
+        return int(text == "true")
+    for convert in (lambda: int(text, 0), lambda: float(text)):
+        try:
+            return convert()
+        except ValueError:
+            continue
+    raise _unreadable(text, "it is neither a number nor a buffer")
+
+
+def _content(text: str, type: str, shape: str, content: str) -> Array:
+    dtype = DTYPES.get(type)
+    if dtype is None:
+        raise _unreadable(text, f"its type is none of {', '.join(DTYPES)}")
+    try:
+        dims = tuple(int(n) for n in shape.split(","))
+    except ValueError:
+        raise _unreadable(text, "its shape is not numbers with commas between them") from None
+    if min(dims) < 0:
+        raise _unreadable(text, "its shape is negative")
+    if content.endswith(".npy"):
+        return _fitted(text, _load(text, content), dtype, dims)
+    made = _made(text, content, dtype, int(np.prod(dims)))
+    return made.reshape(dims)
+
+
+def _made(text: str, content: str, dtype: type[np.number[Any]], count: int) -> Array:
+    kind, _, seed = content.partition(":")
+    if content == "zeros":
+        return np.zeros(count, dtype)
+    if content == "ones":
+        return np.ones(count, dtype)
+    if content == "arange":
+        return np.arange(count).astype(dtype)
+    if kind == "random" and seed.isdigit():
+        return _random(np.random.default_rng(int(seed)), dtype, count)
+    raise _unreadable(text, f"{content!r} is none of zeros, ones, arange, random:SEED, a .npy file")
+
+
+def _random(generator: np.random.Generator, dtype: type[np.number[Any]], count: int) -> Array:
+    if issubclass(dtype, np.floating):
+        return generator.random(count).astype(dtype)
+    return np.frombuffer(generator.bytes(count * np.dtype(dtype).itemsize), dtype)
+
+
+def _load(text: str, file: str) -> Array:
+    try:
+        return np.load(Path(file), allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise _unreadable(text, f"{file} cannot be loaded ({error})") from None
+
+
+def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:
+    """A loaded array, of the type and shape that the command line says that it has."""
+    if loaded.dtype != dtype or loaded.size != int(np.prod(dims)):
+        raise _unreadable(text, f"the file holds {loaded.dtype} of shape {loaded.shape}")
+    return loaded.reshape(dims)
+
+
+def _unreadable(text: str, reason: str) -> WarploomError:
+    return WarploomError(
+        f"--arg {text!r} cannot be read: {reason}. Write a number (42, 2.5) or a buffer"
+        f" (f32[1024]=ones, x:i32[64,64]=random:7, in.npy)."
+    )

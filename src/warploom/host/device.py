@@ -1,0 +1,154 @@
+"""A device: where memory is allocated, programs are loaded and kernels run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.errors import CompileError, WarploomError
+from warploom.devices.catalog import find_device
+from warploom.host.buffer import Buffer, upload
+from warploom.host.engines import ENGINES, Execute, find_engine
+from warploom.host.kernel import Context
+from warploom.host.module import Module
+from warploom.host.stream import Stream
+from warploom.machine.memory import DeviceMemory
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
+LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
+
+
+class Device:
+    """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
+    (`Device(cc="7.5")`); an H100 where neither is given.
+
+    `engine` is "compiled" (fast) or "reference" (readable; the definition).
+    """
+
+    def __init__(
+        self, name: str | None = None, *, cc: str | None = None, engine: str = "compiled"
+    ) -> None:
+        if engine not in ENGINES:
+            raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
+        self.spec = find_device(name, cc)
+        self.engine = engine
+        self.memory = DeviceMemory()
+        self._buffers = 0
+        self._context = Context(self.spec, self.memory, engine, lambda: self._execute)
+
+    @cached_property
+    def _execute(self) -> Execute:
+        return find_engine(self.engine)
+
+    @property
+    def name(self) -> str:
+        """What the catalog calls it."""
+        return self.spec.name
+
+    # ---- programs ---------------------------------------------------------------------------
+
+    def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
+        """The program in a file: CUDA C++ (.cu) or PTX (.ptx), by suffix.
+
+        `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
+        for what cannot be used, WarploomError for a file that cannot be read.
+        """
+        file = Path(path)
+        language = LANGUAGES.get(file.suffix.lower())
+        if language is None:
+            raise CompileError(
+                f"{file} cannot be loaded: its suffix is {file.suffix or 'missing'}, and CUDA C++"
+                f" (.cu) and PTX (.ptx) are what can. Of a binary, load the source or the PTX that"
+                f" it was made from (`cuobjdump -ptx` extracts it)."
+            )
+        return self.compile(_read(file), language, options, name=str(file))
+
+    def compile(
+        self,
+        text: str,
+        language: str = "cuda",
+        options: Sequence[str] = (),
+        *,
+        name: str | None = None,
+    ) -> Module:
+        """The program in a text of "cuda" (CUDA C++) or "ptx". `name` stands for it in messages.
+
+        Raises what `load` raises.
+        """
+        name = name or {"cuda": "kernel.cu"}.get(language, "kernel.ptx")
+        ptx_name = name
+        if language == "cuda":
+            from warploom.frontends.cuda_cpp import compile_cuda
+
+            text = compile_cuda(text, name, self.spec.compute_capability, options)
+            ptx_name += ".ptx"
+        elif language != "ptx":
+            known = " and ".join(repr(known) for known in LANGUAGES.values())
+            raise CompileError(f"the language {language!r} is none of {known}")
+        elif options:
+            raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
+        ptx = parse(text, ptx_name)
+        verify(ptx)
+        return Module(self._context, ptx, name)
+
+    # ---- memory -----------------------------------------------------------------------------
+
+    def to_device(self, host: npt.ArrayLike, name: str | None = None) -> Buffer:
+        """A buffer with the content of `host`. Its `name` is what fault messages call it."""
+        return upload(self.memory, host, name or self._next_name())
+
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: npt.DTypeLike = np.float64,
+        name: str | None = None,
+    ) -> Buffer:
+        """A buffer of that shape and type. What it holds is not promised."""
+        dims = shape if isinstance(shape, tuple) else (shape,)
+        made: np.dtype[Any] = np.dtype(dtype)
+        return Buffer(self.memory, tuple(int(n) for n in dims), made, name or self._next_name())
+
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: npt.DTypeLike = np.float64,
+        name: str | None = None,
+    ) -> Buffer:
+        """A buffer of that shape and type, all zero: so is all memory that is newly given out."""
+        return self.empty(shape, dtype, name)
+
+    def stream(self) -> Stream:
+        """A new stream for `kernel[grid, block, stream]`."""
+        return Stream()
+
+    def _next_name(self) -> str:
+        self._buffers += 1
+        return f"buffer {self._buffers}"
+
+    def __repr__(self) -> str:
+        return f"Device({self.name}, cc={self.spec.cc}, engine={self.engine})"
+
+
+def _read(file: Path) -> str:
+    """The text of a source file; errors say what is wrong with one that is none."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        text = data.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
+        raise CompileError(
+            f"{file} is not text but {kind}. Load the source or the PTX that it was made from"
+            f" (`nvcc -ptx -lineinfo` makes it, `cuobjdump -ptx` extracts it)."
+        )
+    return text

@@ -1,0 +1,39 @@
+"""The engines that a device can have, each imported only when a device asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from warploom.analysis.program import Program
+from warploom.core.errors import WarploomError
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+
+Progress = Callable[[int, int], None]
+"""Called now and then while a kernel runs: blocks done, blocks in all."""
+
+ENGINES = ("compiled", "reference")
+
+
+class Execute(Protocol):
+    """Run a launch to its end; only the compiled engine tells its progress."""
+
+    def __call__(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Tally: ...
+
+
+def find_engine(name: str) -> Execute:
+    """The engine of that name."""
+    if name == "compiled":
+        from warploom.machine.compiled import CompiledEngine
+
+        return CompiledEngine().launch
+    if name == "reference":
+        from warploom.machine.reference.machine import ReferenceEngine
+
+        engine = ReferenceEngine()
+        return lambda program, launch, memory, progress: engine.launch(program, launch, memory)
+    raise WarploomError(f"there is no engine {name!r}; there are {' and '.join(ENGINES)}")

@@ -1,0 +1,39 @@
+"""A loaded program: its kernels by name, its PTX, its variables in memory."""
+
+from __future__ import annotations
+
+from warploom.host.kernel import Context, Kernel
+from warploom.host.names import find_kernel
+from warploom.machine.image import Image
+from warploom.ptx.ir import Module as Ptx
+
+
+class Module:
+    """A PTX module on a device; `module["name"]` is one of its kernels."""
+
+    def __init__(self, context: Context, ptx: Ptx, name: str) -> None:
+        self._context = context
+        self._kernels: dict[str, Kernel] = {}
+        self.ir = ptx
+        self.name = name
+        self.image = Image(ptx, context.memory)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return self.ir.text
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of its kernels, as PTX has them."""
+        return tuple(entry.name for entry in self.ir.entries)
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel that PTX or C++ calls `name`; LaunchError where there is none."""
+        symbol = find_kernel(name, self.kernels, self.name)
+        if symbol not in self._kernels:
+            self._kernels[symbol] = Kernel(self._context, self.ir, self.image, symbol)
+        return self._kernels[symbol]
+
+    def __repr__(self) -> str:
+        return f"Module({self.name}, kernels={list(self.kernels)})"

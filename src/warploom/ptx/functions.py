@@ -1,0 +1,207 @@
+"""Functions in PTX text: the heading, and the statements of the body, scopes flattened.
+
+Source: PTX ISA, "Kernel and Function Directives", "Performance-Tuning Directives".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.core.source import Location
+from warploom.ptx.cursor import NAME, Cursor
+from warploom.ptx.debug import Locations, file_directive, skip_section
+from warploom.ptx.declarations import (
+    LINKAGES,
+    SPACES,
+    numbers,
+    parameters,
+    pragma,
+    registers,
+    skip_attribute,
+    variables,
+)
+from warploom.ptx.instructions import instruction
+from warploom.ptx.ir import Function, Label, Pragma, Prototype, Statement, Targets
+from warploom.ptx.names import Names, labels_by_scope
+
+Directive = tuple[str, tuple[int | str, ...]]
+
+PERFORMANCE = frozenset(
+    {
+        *(".maxnreg", ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm"),
+        *(".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"),
+        *(".abi_preserve", ".abi_preserve_control"),
+    }
+)
+"""Source: PTX ISA, "Performance-Tuning Directives" and "Cluster Dimension Directives"."""
+
+
+class FunctionParser:
+    """Reads one `.entry` or `.func`."""
+
+    def __init__(self, cursor: Cursor, module: dict[str, str], locations: Locations) -> None:
+        self.cursor, self.locations = cursor, locations
+        self.names = Names(cursor, module)
+        self.statements: list[Statement] = []
+        self.location: Location | None = None
+        self.labels: dict[int, list[int]] = {}
+        self._directives: dict[str, Callable[[], object]] = {
+            ".reg": lambda: registers(cursor, self.names),
+            ".loc": self._loc,
+            ".pragma": self._pragma,
+            ".file": lambda: file_directive(cursor),
+            ".section": lambda: skip_section(cursor),
+        }
+
+    def parse(self, link: str) -> Function:
+        cursor = self.cursor
+        is_entry = cursor.take() == ".entry"
+        skip_attribute(cursor)
+        returns = parameters(cursor, self.names) if cursor.text == "(" else ()
+        at = cursor.at
+        name = cursor.name("the function's name")
+        self.names.known[name] = name  # a function may name itself
+        arguments = parameters(cursor, self.names) if cursor.text == "(" else ()
+        directives, noreturn = self._function_directives()
+        body = None
+        if not cursor.accept(";"):
+            body = self._body()
+        return Function(
+            name,
+            is_entry,
+            arguments,
+            returns,
+            link,
+            noreturn,
+            directives,
+            tuple(self.names.registers),
+            body,
+            cursor.span(at),
+        )
+
+    def _function_directives(self) -> tuple[tuple[Directive, ...], bool]:
+        """What stands between the parameters and the body."""
+        cursor = self.cursor
+        found: list[Directive] = []
+        noreturn = False
+        while cursor.text not in ("{", ";"):
+            text = cursor.text
+            if text == ".pragma":
+                found.append(("pragma", tuple(pragma(cursor))))
+            elif text == ".noreturn":
+                cursor.at += 1
+                noreturn = True
+            elif text in PERFORMANCE:
+                cursor.at += 1
+                found.append((text[1:], numbers(cursor)))
+            elif text == ".loc":
+                self._loc()
+            else:
+                raise cursor.wrong("`{`, `;` or a performance directive such as .maxntid")
+        return tuple(found), noreturn
+
+    def _body(self) -> tuple[Statement, ...]:
+        cursor = self.cursor
+        self.labels = labels_by_scope(cursor)
+        self._declare_labels()
+        cursor.at += 1
+        depth = 1
+        while depth:
+            text = cursor.text
+            if text == "}":
+                depth -= 1
+                cursor.at += 1
+                if depth:
+                    self.names.leave()
+            elif text == "{":
+                depth += 1
+                self.names.enter()
+                self._declare_labels()
+                cursor.at += 1
+            else:
+                self._statement(text)
+        return tuple(self.statements)
+
+    def _declare_labels(self) -> None:
+        """Make the labels of the scope that opens at the cursor known."""
+        for at in self.labels.get(self.cursor.at, ()):
+            self.names.declare(self.cursor.texts[at], at)
+
+    def _statement(self, text: str) -> None:
+        cursor = self.cursor
+        if cursor.next_text == ":" and NAME.fullmatch(text):
+            self._label()
+        elif text.startswith("."):
+            self._directive(text)
+        elif text == ";":
+            cursor.at += 1
+        elif text == "":
+            raise cursor.wrong("`}`")
+        else:
+            self.statements.append(instruction(cursor, self.names, self.location))
+
+    def _directive(self, text: str) -> None:
+        handler = self._directives.get(text)
+        if handler is not None:
+            handler()
+        elif text in SPACES or text in LINKAGES:
+            self.statements.extend(variables(self.cursor, self.names))
+        else:
+            raise self.cursor.wrong("a statement")
+
+    def _loc(self) -> None:
+        self.location = self.locations.directive(self.cursor)
+
+    def _pragma(self) -> None:
+        at = self.cursor.at
+        span = self.cursor.span(at)
+        self.statements.extend(Pragma(text, span) for text in pragma(self.cursor))
+
+    def _label(self) -> None:
+        """A label; with a directive behind it, the name of a prototype or a list of targets."""
+        cursor = self.cursor
+        span = cursor.span(cursor.at)
+        name = str(self.names.known[cursor.take()])
+        cursor.expect(":")
+        if cursor.text == ".callprototype":
+            self.statements.append(self._prototype(name))
+        elif cursor.text in (".branchtargets", ".calltargets"):
+            self.statements.append(self._targets(name))
+        else:
+            self.statements.append(Label(name, span))
+
+    def _prototype(self, name: str) -> Prototype:
+        cursor = self.cursor
+        span = cursor.span(cursor.at)
+        cursor.expect(".callprototype")
+        scope = Names(cursor, ())
+        returns = parameters(cursor, scope) if cursor.text == "(" else ()
+        cursor.expect("_")
+        arguments = parameters(cursor, scope) if cursor.text == "(" else ()
+        noreturn = False
+        while not cursor.accept(";"):
+            if cursor.accept(".noreturn"):
+                noreturn = True
+            elif cursor.text in PERFORMANCE:
+                cursor.at += 1
+                numbers(cursor)
+            else:
+                raise cursor.wrong("`;`")
+        return Prototype(name, returns, arguments, noreturn, span)
+
+    def _targets(self, name: str) -> Targets:
+        cursor = self.cursor
+        span = cursor.span(cursor.at)
+        calls = cursor.take() == ".calltargets"
+        found: list[str] = []
+        while True:
+            at = cursor.at
+            written = cursor.name("a function" if calls else "a label")
+            known = self.names.known.get(written)
+            if not isinstance(known, str):
+                raise cursor.error(self.names.undeclared(written), at)
+            found.append(known)
+            if not cursor.accept(","):
+                break
+        cursor.expect(";")
+        return Targets(name, tuple(found), calls, span)

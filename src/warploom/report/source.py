@@ -1,0 +1,26 @@
+"""The text of source lines, for whoever shows counts or instructions beside them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+
+def source_line(file: str, number: int) -> str:
+    """A line of a file (the first is 1), stripped; empty where it cannot be read."""
+    lines = _lines(file)
+    return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
+
+
+def split_line(line: str) -> tuple[str, int]:
+    """The parts of "file:line"."""
+    file, _, number = line.rpartition(":")
+    return file, int(number)
+
+
+@cache
+def _lines(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(Path(file).read_text("utf-8", errors="replace").splitlines())
+    except OSError:
+        return ()

@@ -1,0 +1,205 @@
+"""The command line: what the verbs print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warploom.cli import progress
+from warploom.cli.main import main
+
+KERNEL = """
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry scale(.param .u32 n, .param .u64 x)
+{
+  .reg .pred %p; .reg .b32 %r<9>; .reg .b64 %rd<5>;
+  .loc 1 1 1
+  ld.param.u32 %r1, [n];
+  ld.param.u64 %rd1, [x];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p, %r5, %r1;
+  @%p bra DONE;
+  .loc 1 2 1
+  mul.wide.s32 %rd2, %r5, 4;
+  add.s64 %rd2, %rd1, %rd2;
+  ld.global.u32 %r6, [%rd2];
+  mul.lo.s32 %r6, %r6, 3;
+  st.global.u32 [%rd2], %r6;
+DONE:
+  ret;
+  .file 1 "scale.cu"
+}
+"""
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def ptx(tmp_path: Path) -> Path:
+    file = tmp_path / "scale.ptx"
+    file.write_text(KERNEL)
+    (tmp_path / "scale.cu").write_text("int i = index();\nx[i] *= 3;\n")
+    return file
+
+
+@pytest.fixture
+def warploom(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def call(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["warploom", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return call
+
+
+def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.npy"
+    ended = warploom(
+        *("run", ptx, "--grid", "4", "--block", "32", "--device", "t4"),
+        *("--arg", 100, "--arg", "x:i32[100]=arange", "--save", f"x={target}"),
+    )
+    assert ended.code == 0
+    assert "x: int32[100] = [ 0,  3,  6,  9, 12, 15, 18, 21, ...]" in ended.out
+    assert "scale on Tesla T4 (compute capability 7.5)" in ended.out
+    assert "Divergent Branches" in ended.out
+    assert np.load(target).tolist() == list(range(0, 300, 3))
+
+
+def test_run_prints_json(warploom, ptx: Path) -> None:
+    ended = warploom("run", ptx, "--arg", 32, "--arg", "i32[32]=ones", "--json")
+    told = json.loads(ended.out)
+    assert told["counters"]["global_load_sectors"] == 4
+    assert told["device"] == "H100 (SXM5)"
+    assert told["buffers"]["1"] == {"dtype": "int32", "shape": [32], "first": [3] * 8}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "PTX", "--bogus"], 2, "No such option"),
+        (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is not X"),
+        (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
+        (["run", "PTX", "--save", "x=a.npy"], 2, "the name of a buffer"),
+        (["run", "PTX", "--device", "h101"], 2, "Did you mean h100"),
+        (["run", "PTX", "--engine", "warp"], 2, "no engine 'warp'"),
+        (["run", "gone.ptx"], 2, "No such file"),
+        (["run", "CUT"], 3, "is it cut off?"),
+        (["run", "BINARY"], 3, "not text but binary data"),
+        (["run", "PTX", "--kernel", "nope"], 4, "no kernel named nope. Its kernels: scale"),
+        (["run", "PTX", "--arg", "1"], 4, "takes 2 arguments"),
+        (["run", "PTX", "--arg", "1", "--arg", "2.5"], 4, "takes a Buffer"),
+        (["run", "PTX", "--block", "1025", "--arg", "1", "--arg", "0"], 4, "its x is 1025"),
+        (["run", "PTX", "--grid", "0", "--arg", "1", "--arg", "0"], 4, "grid of 0"),
+        (["run", "PTX", "--arg", "32", "--arg", "y:i32[31]=ones"], 5, "the nearest allocation, y"),
+        (
+            ["run", "PTX", "--arg", "1", "--arg", "i32[1]=ones", "--max-instructions", "3"],
+            5,
+            "instructions",
+        ),
+    ],
+)
+def test_mistakes_have_their_exit_code_and_say_what_is_wrong(
+    warploom, ptx: Path, arguments: list[str], code: int, message: str
+) -> None:
+    (ptx.parent / "cut.ptx").write_text(KERNEL[: KERNEL.index("mad.lo")])
+    (ptx.parent / "binary.ptx").write_bytes(bytes(range(256)))
+    files = {
+        "PTX": str(ptx),
+        "CUT": str(ptx.parent / "cut.ptx"),
+        "BINARY": str(ptx.parent / "binary.ptx"),
+    }
+    ended = warploom(*(files.get(a, a) for a in arguments))
+    assert ended.code == code
+    assert message in ended.err
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+
+
+def test_a_source_that_does_not_compile(warploom, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    file = tmp_path / "bad.cu"
+    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] = y;\n}\n')
+    ended = warploom("run", file)
+    assert ended.code == 3
+    assert 'bad.cu(3): error: identifier "y" is undefined' in ended.err
+
+
+def test_ptx_shows_source_lines_above_their_instructions(warploom, ptx: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    file = ptx.parent / "twice.cu"
+    file.write_text('extern "C" __global__ void k(int *x)\n{\n  x[0] *= 2;\n}\n')
+    lines = warploom("ptx", file).out.splitlines()
+    comment = lines.index("// twice.cu:3  x[0] *= 2;")
+    assert any("ld.global" in line for line in lines[comment:])
+    assert not any(".loc" in line for line in lines)
+    assert "\t.loc\t" in warploom("ptx", file, "--no-source").out
+
+
+def test_devices_lists_and_details(warploom) -> None:
+    listed = warploom("devices").out
+    assert "rtx-2080-ti" in listed
+    assert "gb10" in listed
+    one = warploom("devices", "rtx-2080-ti").out
+    assert "65,536" in one
+    assert "(unverified)" in one
+    told = json.loads(warploom("devices", "v100", "--json").out)
+    assert told["v100"]["compute_capability"] == "7.0"
+    assert told["v100"]["sms"] == 80
+
+
+def test_help_says_it_all(warploom) -> None:
+    assert "Exit codes: 0 ok, 2 bad usage" in warploom("--help").out
+    told = warploom("run", "--help").out
+    for option in ("--kernel", "--grid", "--shared", "--arg", "--save", "--max-instructions"):
+        assert option in told
+    assert "Example: " in told
+
+
+def test_the_progress_line_waits_for_a_slow_run_and_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "REFRESH", 0.01)
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress.ProgressLine("quick"):
+        pass
+    assert capsys.readouterr().err == ""
+    with progress.ProgressLine("slow") as line:
+        line(3, 1200)
+        line._ended.wait(0.3)  # pyright: ignore[reportPrivateUsage]
+    shown = capsys.readouterr().err
+    assert "slow: 0 s, 3 of 1,200 blocks" in shown
+    assert shown.endswith("\r\033[K")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    with progress.ProgressLine("piped") as line:
+        line._ended.wait(0.2)  # pyright: ignore[reportPrivateUsage]
+    assert capsys.readouterr().err == ""
+
+
+def test_importing_warploom_does_not_import_compilers() -> None:
+    code = (
+        "import sys, warploom; heavy = {'numba', 'llvmlite', 'cuda', 'rich', 'typer'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

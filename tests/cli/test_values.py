@@ -1,0 +1,79 @@
+"""Kernel arguments on the command line: numbers, buffers, files, and what cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warploom.cli.values import DTYPES, BufferArgument, parse_arguments
+from warploom.core.errors import WarploomError
+
+
+def buffer(text: str) -> BufferArgument:
+    [argument] = parse_arguments([text])
+    assert isinstance(argument, BufferArgument)
+    return argument
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("42", 42), ("-1", -1), ("0x10", 16), ("2.5", 2.5), ("1e3", 1000.0), ("true", 1)],
+)
+def test_numbers(text: str, value: float) -> None:
+    [argument] = parse_arguments([text])
+    assert argument == value
+    assert type(argument) is type(value)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_type_has_the_width_in_its_name(name: str) -> None:
+    content = buffer(f"{name}[3]=arange").content
+    assert content.dtype.itemsize * 8 == int(name[1:])
+    assert content.dtype.kind == name[0]
+    assert content.tolist() == [0, 1, 2]
+
+
+def test_contents() -> None:
+    assert buffer("i32[2,3]=ones").content.tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert buffer("f64[0]=zeros").content.size == 0
+    floats = buffer("f32[1000]=random:7").content
+    assert 0 <= floats.min() < 0.1 < 0.9 < floats.max() < 1
+    assert (floats == buffer("f32[1000]=random:7").content).all()
+    assert (floats != buffer("f32[1000]=random:8").content).any()
+    bytes_ = buffer("i8[5000]=random:7").content
+    assert (bytes_.min(), bytes_.max()) == (-128, 127)
+
+
+def test_names_are_given_or_positions() -> None:
+    texts = ["1", "y:f32[4]=ones", "f32[4]=zeros"]
+    names = [a.name for a in parse_arguments(texts) if isinstance(a, BufferArgument)]
+    assert names == ["y", "2"]
+
+
+def test_files(tmp_path: Path) -> None:
+    file = tmp_path / "in.npy"
+    np.save(file, np.arange(6, dtype=np.int64).reshape(2, 3))
+    assert buffer(f"x:{file}").content.shape == (2, 3)
+    assert buffer(f"{file}").name == "0"
+    assert buffer(f"i64[6]={file}").content.tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(WarploomError, match=r"holds int64 of shape \(2, 3\)"):
+        parse_arguments([f"i64[7]={file}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("abc", "neither a number nor a buffer"),
+        ("f31[4]=ones", "its type is none of f16"),
+        ("f32[x]=ones", "its shape is not numbers"),
+        ("f32[-4]=ones", "its shape is negative"),
+        ("f32[4]=twos", "none of zeros, ones, arange"),
+        ("f32[4]=random", "none of zeros, ones, arange"),
+        ("f32[4]=gone.npy", "gone.npy cannot be loaded"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text: str, reason: str) -> None:
+    with pytest.raises(WarploomError, match=reason):
+        parse_arguments([text])

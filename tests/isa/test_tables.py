@@ -1,0 +1,103 @@
+"""The tables as a whole: what decodes, what does not, and that every form has a sound meaning."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+import warploom.isa.ops  # noqa: F401  (fills the tables)
+from warploom.core.types import PRED
+from warploom.isa.spec import FORMS, Operation, OpSpec, UnknownOpcode, decode
+from warploom.isa.terms import Term
+
+ALL_FORMS = [form for forms in FORMS.values() for form in forms]
+
+# Opcodes that NVIDIA's compilers print for everyday kernels.
+EVERYDAY = Path(__file__).with_name("everyday_opcodes.txt").read_text().split()
+
+
+@pytest.mark.parametrize("opcode", EVERYDAY)
+def test_everyday_opcodes_decode(opcode: str) -> None:
+    assert decode(opcode).text == opcode
+
+
+@pytest.mark.parametrize(
+    ("opcode", "part", "wanted"),
+    [
+        ("frobnicate.s32", 0, None),
+        ("add.rn.s32", 2, "f32"),  # integers are not rounded
+        ("add.sat.u32", 2, "s32"),
+        ("cvt.f32.s32", 2, "f32"),  # needs a rounding mode
+        ("setp.lt.b32", 2, "s32"),  # bits have no order
+        ("atom.add.b32", 2, "u32"),
+        ("atom.inc.s32", 2, "u32"),
+        ("atom.global.add.s64", 3, "u64"),  # .add has no .s64
+        ("red.acquire.gpu.global.add.u32", 1, "release"),  # nothing is read to acquire
+        ("fma.f32", 1, "rn"),  # fma has no default rounding
+        ("ld.global", 2, "u32"),
+        ("st.global.nc.f32", 2, "v4"),
+        ("atom.global.gpu.relaxed.add.u32", 2, "add"),
+        ("shfl.sync.left.b32", 2, "bfly"),
+    ],
+)
+def test_unknown_opcodes_say_where_and_what_could_stand_there(
+    opcode: str, part: int, wanted: str | None
+) -> None:
+    with pytest.raises(UnknownOpcode) as caught:
+        decode(opcode)
+    assert caught.value.part == part
+    assert wanted is None or wanted in caught.value.expected
+
+
+def opcodes(form: OpSpec) -> list[str]:
+    """Opcodes of a form in which every choice of every slot occurs."""
+    choices = [[*s.choices, *([None] if s.optional else [])] for s in form.slots]
+    longest = max((len(c) for c in choices), default=1)
+    picks = [[c[i % len(c)] for c in choices] for i in range(longest)]
+    picks += list(itertools.islice(itertools.product(*choices), 40))
+    return sorted({".".join([form.name, *(p for p in pick if p)]) for pick in picks})
+
+
+@pytest.mark.parametrize("form", ALL_FORMS, ids=lambda form: form.syntax)
+def test_every_form_has_terms_of_its_destinations_types(form: OpSpec) -> None:
+    for opcode in opcodes(form):
+        operation = decode(opcode)
+        needed = sum(not source.optional for source in operation.spec.sources)
+        terms = operation.terms_for(needed)
+        if terms:
+            assert terms[0].type.bits == operation.destination_types[0].bits  # type: ignore[union-attr]
+            assert all(t.type == PRED for t in terms[1:])
+            assert arguments(terms) <= set(range(needed))
+
+
+def test_an_atomic_combines_the_old_value_with_its_operands() -> None:
+    for form in ALL_FORMS:
+        if form.name not in ("atom", "red"):
+            continue
+        for opcode in opcodes(form):
+            operation: Operation = decode(opcode)
+            assert operation.terms == ()
+            assert operation.combine.type.bits == operation.modifiers.scalar().bits
+            assert arguments((operation.combine,)) <= {0, 1, 2}
+
+
+def test_only_a_cas_has_three_operands() -> None:
+    assert arguments((decode("atom.global.cas.b32").combine,)) == {0, 1, 2}
+    assert arguments((decode("atom.global.exch.b32").combine,)) == {1}
+
+
+def test_every_form_cites_the_manual() -> None:
+    assert [form.syntax for form in ALL_FORMS if "PTX ISA" not in form.doc] == []
+
+
+def arguments(terms: tuple[Term, ...]) -> set[int]:
+    """The operands that terms read."""
+    found: set[int] = set()
+    for term in terms:
+        if term.op == "arg":
+            assert isinstance(term.attr, int)
+            found.add(term.attr)
+        found |= arguments(term.args)
+    return found

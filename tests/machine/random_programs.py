@@ -1,0 +1,286 @@
+"""Draws PTX kernels: any instruction that has terms, under any control flow, with memory between.
+
+A drawn kernel reads its registers from a buffer, does what was drawn, and writes every register
+back, so that whatever a machine got wrong shows in memory or in the counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import hypothesis.strategies as st
+
+import warploom.isa.ops  # noqa: F401  (fills FORMS)
+from warploom.isa.spec import FORMS, OperandSpec, Operation, OpSpec, Unit, decode
+
+PREFIXES = {1: "%p", 16: "%h", 32: "%r", 64: "%d"}
+COUNTS = {1: 4, 16: 3, 32: 6, 64: 4}
+THREAD_BYTES = 256
+"""Bytes of the buffer that belong to one thread: its registers go out there."""
+
+SHARED_BYTES = 512
+COMPUTING = [
+    spec
+    for forms in FORMS.values()
+    for spec in forms
+    if spec.semantics is not None and spec.unit is not Unit.ATOMIC
+]
+EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")
+
+
+@dataclass
+class Writer:
+    """The text of a kernel under way: its lines, and how many labels it has."""
+
+    draw: st.DrawFn
+    lines: list[str] = field(default_factory=list[str])
+    labels: int = 0
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"\t{text};")
+
+    def mark(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+
+    def register(self, bits: int) -> str:
+        return f"{PREFIXES[bits]}{self.draw(st.integers(0, COUNTS[bits] - 1))}"
+
+    def guard(self) -> str:
+        """No guard mostly, else a predicate or its negation."""
+        kind = self.draw(st.integers(0, 5))
+        return "" if kind > 1 else f"@{'!' * kind}{self.register(1)} "
+
+
+def kernels(*, statements: int = 12) -> st.SearchStrategy[str]:
+    """Whole PTX modules with a kernel `k(buffer)`."""
+
+    @st.composite
+    def build(draw: st.DrawFn) -> str:
+        writer = Writer(draw)
+        _body(writer, draw(st.integers(1, statements)), depth=2)
+        return module("\n".join(writer.lines))
+
+    return build()
+
+
+def module(body: str) -> str:
+    """A module around the statements of a kernel; the registers come from and go to memory."""
+    declared = "\n".join(
+        f"\t.reg .{'pred' if bits == 1 else f'b{bits}'} {prefix}<{COUNTS[bits]}>;"
+        for bits, prefix in PREFIXES.items()
+    )
+    places = [
+        (bits, f"{prefix}{i}", 8 * (4 * n + i) if bits > 1 else 8 * 16 + i)
+        for n, (bits, prefix) in enumerate(PREFIXES.items())
+        for i in range(COUNTS[bits])
+        if i < 4 or bits == 32
+    ]
+    offsets = {name: 8 * index for index, (_, name, _) in enumerate(places)}
+    loads, stores = [], []
+    for bits, name, _ in places:
+        at = f"[%mine+{offsets[name]}]"
+        if bits == 1:
+            loads += [f"\tld.global.b16 %t, {at};", "\tand.b16 %t, %t, 1;"]
+            loads += [f"\tsetp.ne.u16 {name}, %t, 0;"]
+            stores += [f"\tselp.u16 %t, 1, 0, {name};", f"\tst.global.b16 {at}, %t;"]
+        else:
+            loads.append(f"\tld.global.b{bits} {name}, {at};")
+            stores.append(f"\tst.global.b{bits} {at}, {name};")
+    return f"""
+.version 9.0
+.target sm_75
+.address_size 64
+.global .align 4 .b32 cells[16];
+.const .align 4 .b32 table[8] = {{1, 2, 3, 5, 8, 13, 21, 34}};
+.visible .entry k(.param .u64 buffer)
+{{
+{declared}
+\t.reg .b16 %t;
+\t.reg .b32 %i, %j, %n, %lap;
+\t.reg .b64 %base, %mine, %at;
+\t.local .align 16 .b8 own[64];
+\t.shared .align 16 .b8 block[{SHARED_BYTES}];
+\tld.param.u64 %base, [buffer];
+\tmov.u32 %i, %ctaid.x;
+\tmov.u32 %j, %ntid.x;
+\tmov.u32 %n, %tid.x;
+\tmad.lo.u32 %i, %i, %j, %n;
+\tmul.wide.u32 %mine, %i, {THREAD_BYTES};
+\tadd.u64 %mine, %mine, %base;
+\tmov.u32 %lap, 0;
+{chr(10).join(loads)}
+{body}
+DONE:
+{chr(10).join(stores)}
+\tret;
+}}
+"""
+
+
+def _body(w: Writer, statements: int, depth: int) -> None:
+    kinds = [_compute] * 5 + [_memory] * 3 + [_warpwide, _vector_move]
+    if depth:
+        kinds += [_if, _if, _loop, _loop, _switch_out, _barrier]
+    for _ in range(statements):
+        w.draw(st.sampled_from(kinds))(w, depth)
+
+
+# ---- statements ---------------------------------------------------------------------------------
+
+
+def _compute(w: Writer, _: int) -> None:
+    """Any instruction of the tables that has terms."""
+    operation = w.draw(operations())
+    sources = [s for s in operation.spec.sources if not s.optional]
+    if len(sources) < len(operation.spec.sources) and w.draw(st.booleans()):
+        sources = list(operation.spec.sources)
+    operands = [_operand(w, operation, o) for o in (*operation.spec.destinations, *sources)]
+    w.emit(f"{w.guard()}{operation.text} {', '.join(operands)}")
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> Operation:
+    """An opcode with drawn modifiers."""
+    spec: OpSpec = draw(st.sampled_from(COMPUTING))
+    parts = [spec.name]
+    for slot in spec.slots:
+        if not slot.optional or draw(st.booleans()):
+            parts.append(draw(st.sampled_from(slot.choices)))
+    return decode(".".join(parts))
+
+
+def _operand(w: Writer, operation: Operation, spec: OperandSpec) -> str:
+    type = operation.type_of(spec)
+    assert type is not None, (operation.text, spec)
+    register = w.register(max(16, type.bits) if type.bits > 1 else 1)
+    if spec.written or type.bits < 16 or w.draw(st.integers(0, 3)):
+        return register
+    if type.is_float:
+        return w.draw(st.sampled_from(FLOAT_EDGES)) if type.bits == 32 else register
+    return str(w.draw(st.sampled_from([e for e in EDGES if e < 1 << type.bits])))
+
+
+def _vector_move(w: Writer, _: int) -> None:
+    low, high, whole = w.register(32), w.register(32), w.register(64)
+    moves = (f"mov.b64 {whole}, {{{low}, {high}}}", f"mov.b64 {{{low}, _}}, {whole}")
+    w.emit(w.guard() + w.draw(st.sampled_from(moves)))
+
+
+def _memory(w: Writer, _: int) -> None:
+    """A load, a store or an atomic at an address that lanes may share."""
+    space = w.draw(st.sampled_from(("global", "shared", "local", "const", "", "", "")))
+    shape, bits, count = w.draw(st.sampled_from(SHAPES))
+    size = bits // 8 * count
+    symbol, room = {"shared": ("block", SHARED_BYTES), "local": ("own", 64), "const": ("table", 32)}.get(
+        space, ("cells", 64)
+    )
+    if space == "":
+        symbol, room, cast = w.draw(st.sampled_from(GENERIC))
+    scale = w.draw(st.sampled_from((1, 1, 2, 3, 5)))
+    w.emit(f"mul.lo.u32 %j, {w.draw(st.sampled_from(('%laneid', '%n', w.register(32))))}, {scale}")
+    w.emit(f"and.b32 %j, %j, {room // size - 1}")
+    w.emit(f"mul.wide.u32 %at, %j, {size}")
+    w.emit(f"mov.u64 %base, {symbol}")
+    if space == "" and cast:
+        w.emit(f"cvta.{cast}.u64 %base, %base")
+    w.emit("add.u64 %at, %at, %base")
+    dotted = f".{space}" if space else ""
+    kind = w.draw(st.integers(0, 2))
+    if kind == 2 and space in ("global", "shared", "") and symbol != "own":
+        _atomic(w, dotted)
+        return
+    registers = [w.register(bits) for _ in range(count)]
+    data = registers[0] if count == 1 else "{" + ", ".join(registers) + "}"
+    if kind == 0 or space == "const":
+        w.emit(f"{w.guard()}ld{dotted}{shape} {data}, [%at]")
+    else:
+        w.emit(f"{w.guard()}st{dotted}{shape} [%at], {data}")
+
+
+SHAPES = (
+    (".b32", 32, 1),
+    (".u16", 16, 1),
+    (".s32", 32, 1),
+    (".b64", 64, 1),
+    (".v2.b32", 32, 2),
+    (".v4.b32", 32, 4),
+    (".v2.b64", 64, 2),
+)
+GENERIC = (("cells", 64, ""), ("block", SHARED_BYTES, "shared"), ("own", 64, "local"))
+ATOMICS = ("add.u32", "min.s32", "max.u32", "inc.u32", "dec.u32", "and.b32", "or.b32", "xor.b32")
+
+
+def _atomic(w: Writer, space: str) -> None:
+    value, swap, result = w.register(32), w.register(32), w.register(32)
+    w.emit("and.b64 %at, %at, -4")
+    kind = w.draw(st.sampled_from((*ATOMICS, "exch.b32", "cas.b32", "add.f32")))
+    if kind == "cas.b32":
+        w.emit(f"{w.guard()}atom{space}.cas.b32 {result}, [%at], {value}, {swap}")
+    elif kind != "exch.b32" and w.draw(st.booleans()):
+        w.emit(f"{w.guard()}red{space}.{kind} [%at], {value}")
+    else:
+        w.emit(f"{w.guard()}atom{space}.{kind} {result}, [%at], {value}")
+
+
+def _warpwide(w: Writer, _: int) -> None:
+    kind = w.draw(st.integers(0, 3))
+    result = w.register(32)
+    if kind == 0:
+        w.emit(f"{w.guard()}activemask.b32 {result}")
+    elif kind == 1:
+        mode = w.draw(st.sampled_from(("all", "any", "uni")))
+        w.emit(f"{w.guard()}vote.sync.{mode}.pred {w.register(1)}, {w.register(1)}, -1")
+    elif kind == 2:
+        w.emit(f"{w.guard()}vote.sync.ballot.b32 {result}, {w.register(1)}, -1")
+    else:
+        mode = w.draw(st.sampled_from(("up", "down", "bfly", "idx")))
+        clamp = w.draw(st.sampled_from(("0", "31", "0x1c1f", "0x1800", w.register(32))))
+        pair = w.draw(st.sampled_from((result, f"{result}|{w.register(1)}")))
+        amount = w.draw(st.sampled_from(("1", "16", w.register(32))))
+        w.emit(f"{w.guard()}shfl.sync.{mode}.b32 {pair}, {w.register(32)}, {amount}, {clamp}, -1")
+
+
+def _if(w: Writer, depth: int) -> None:
+    otherwise, end = w.label(), w.label()
+    w.emit(f"@{w.draw(st.sampled_from(('', '!')))}{w.register(1)} bra {otherwise}")
+    _body(w, w.draw(st.integers(1, 3)), depth - 1)
+    if w.draw(st.booleans()):
+        w.emit(f"bra {end}")
+    w.mark(otherwise)
+    _body(w, w.draw(st.integers(0, 2)), depth - 1)
+    w.mark(end)
+
+
+def _loop(w: Writer, depth: int) -> None:
+    """A loop that ends after eight laps at most, with several ways out and in."""
+    head, out, inside = w.label(), w.label(), w.label()
+    if w.draw(st.booleans()):
+        w.emit(f"@{w.register(1)} bra {inside}")
+    w.mark(head)
+    w.emit("add.u32 %lap, %lap, 1")
+    w.emit(f"and.b32 %j, {w.register(32)}, 7")
+    w.emit("setp.gt.u32 %p0, %lap, %j")
+    w.emit(f"@%p0 bra {out}")
+    _body(w, w.draw(st.integers(1, 3)), depth - 1)
+    w.mark(inside)
+    w.emit("setp.lt.u32 %p1, %lap, 40")
+    w.emit(f"@%p1 bra {head}")
+    w.mark(out)
+    w.emit("shr.u32 %lap, %lap, 1")
+
+
+def _switch_out(w: Writer, _: int) -> None:
+    """Some lanes leave early: to the end, or for good."""
+    way = w.draw(st.sampled_from(("bra DONE", "ret", "exit")))
+    w.emit(f"@{w.register(1)} {way}")
+
+
+def _barrier(w: Writer, _: int) -> None:
+    w.emit(w.draw(st.sampled_from(("bar.sync 0", "bar.sync 0", "barrier.sync 1"))))
+
+

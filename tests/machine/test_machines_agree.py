@@ -1,0 +1,84 @@
+"""Both machines, on random kernels: the same registers, memory, counts, and the same errors."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_programs import THREAD_BYTES, kernels
+
+from warploom.analysis.build import build
+from warploom.core.errors import DeadlockError, WarploomError
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.machine.tally import Tally
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
+LIMIT = 20_000
+EDGES = np.array(
+    [0, 1, 0x3F800000, 0x7F800000, 0x7FC00001, 0x80000000, 0xFFFFFFFF, 0x3FF0000000000000,
+     0x7FF0000000000000, 0x7FF8000000000001, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF],
+    np.uint64,
+)  # fmt: skip
+
+
+def outcome(text: str, launch_shape: tuple[int, int], seed: int, engine: object) -> object:
+    """What a run leaves: the error, or memory and counts."""
+    module = parse(text)
+    verify(module)
+    program = build(module, "k")
+    memory = DeviceMemory(1 << 30)
+    image = Image(module, memory)
+    blocks, threads = launch_shape
+    size = blocks * threads * THREAD_BYTES
+    buffer = memory.allocate(size, "buffer")
+    rng = np.random.default_rng(seed)
+    start = rng.integers(0, 1 << 64, size // 8, np.uint64)
+    start = np.where(rng.random(len(start)) < 0.4, rng.choice(EDGES, len(start)), start)
+    memory.write(buffer.address, start.tobytes())
+    launch = Launch(
+        (blocks, 1, 1),
+        (threads, 1, 1),
+        struct.pack("<Q", buffer.address),
+        image.addresses(program.globals),
+        max_instructions=LIMIT,
+    )
+    try:
+        tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
+    except DeadlockError as error:
+        return error.groups
+    except WarploomError as error:
+        return type(error)
+    cells = memory.read(image.addresses(("cells",))[0], 64)
+    return memory.read(buffer.address, size), cells, counts(tally)
+
+
+def counts(tally: Tally) -> dict[str, object]:
+    return {
+        f.name: getattr(tally, f.name).tolist()
+        for f in fields(tally)
+        if f.name not in ("program", "rows", "launched_warps")
+    }
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    text=kernels(),
+    shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
+    seed=st.integers(0, 1 << 32),
+)
+def test_machines_agree(text: str, shape: tuple[int, int], seed: int) -> None:
+    expected = outcome(text, shape, seed, ReferenceEngine())
+    assert outcome(text, shape, seed, CompiledEngine()) == expected
+
+
+if __name__ == "__main__":
+    pytest.main([__file__])
