@@ -27,6 +27,7 @@ TOP = (1 << 32) - 1
         ("atom.global.inc.u32", 9, (5,), 0),
         ("atom.global.dec.u32", 4, (5,), 3),
         ("atom.global.dec.u32", 0, (5,), 5),
+        ("atom.global.dec.u32", 5, (5,), 4),
         ("atom.global.dec.u32", 9, (5,), 5),
         ("atom.global.and.b32", 0b1100, (0b1010,), 0b1000),
         ("atom.global.or.b64", 0b1100, (0b1010,), 0b1110),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot
-from warploom.codegen.helpers import signature
+from warploom.codegen.helpers import call
 from warploom.codegen.lanes import (
     I32,
     I64,
@@ -133,29 +133,33 @@ class _AccessBody:
         self.b.store(offsets, scratch)
         size = I64(self.shape.size)
         if self.shape.space in COUNT_RULES:
-            self._call(COUNT_RULES[self.shape.space], scratch, wide, size, self.row)
+            call(self.lanes, COUNT_RULES[self.shape.space], scratch, wide, size, self.row)
         if self.operation is not None:
-            self._call("count_passes", scratch, wide, size, self.row)
+            call(self.lanes, "count_passes", scratch, wide, size, self.row)
             self._lane_by_lane(offsets)
         else:
             self._move()
         self.b.ret(I64(0))
 
-    def _call(self, name: str, *args: Value) -> Value:
-        made = signature(name)
-        return self.b.call(self.lanes.function(name, made.return_type, made.args), args)
-
     def _check(self, scratch: Value, bits: Value) -> Value:
         size = I64(self.shape.size)
         if self.shape.space not in (Space.GLOBAL, Space.CONST):
-            return self._call("check_span", scratch, bits, size, self.limit, self.environment)
+            return call(self.lanes, "check_span", scratch, bits, size, self.limit, self.environment)
         write = I64(int(self.shape.op != "load"))
         tables = [
             self.b.inttoptr(self.b.load(self.lanes.slot(self.environment, int(s)), typ=I64), PTR)
             for s in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
         ]
-        return self._call(
-            "check_global", scratch, bits, size, write, self.environment, *tables, self.cache
+        return call(
+            self.lanes,
+            "check_global",
+            scratch,
+            bits,
+            size,
+            write,
+            self.environment,
+            *tables,
+            self.cache,
         )
 
     def _physical(self, addresses: Value, ahead: int = 0) -> Value:

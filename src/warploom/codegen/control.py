@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Slot, State, Status
 from warploom.codegen.frame import ENTRY_WORDS, Frame
-from warploom.codegen.helpers import signature
+from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I32, I64, PTR, Value
 from warploom.ptx.ir import Instruction, Register
 
@@ -121,9 +121,7 @@ class Control:
         spent = b.icmp_signed("<", b.load(frame.fuel, typ=I64), I64(0))
         with b.if_then(spent, likely=False):
             frame.record(Slot.FUEL, b.load(frame.fuel, typ=I64))
-            made = signature("poll")
-            function = self.lanes.function("poll", made.return_type, made.args)
-            status = b.call(function, [frame.environment])
+            status = call(self.lanes, "poll", frame.environment)
             at = self.lanes.slot(frame.environment, int(Slot.FUEL))
             b.store(b.load(at, typ=I64), frame.fuel)
             with b.if_then(b.icmp_unsigned("!=", status, I64(0)), likely=False):

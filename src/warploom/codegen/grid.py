@@ -12,7 +12,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot, State, Status
-from warploom.codegen.helpers import signature
+from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I8, I64, PTR, Lanes, Value
 from warploom.codegen.memory import local_stride
 
@@ -118,13 +118,9 @@ class GridFunction:
     def _refuel(self) -> None:
         spent = self.b.icmp_signed("<", self._get(Slot.FUEL), I64(0))
         with self.b.if_then(spent, likely=False):
-            status = self._call("poll", self.environment)
+            status = call(self.lanes, "poll", self.environment)
             with self.b.if_then(self.b.icmp_unsigned("!=", status, I64(0)), likely=False):
                 self.b.ret(status)
-
-    def _call(self, name: str, *args: Value) -> Value:
-        made = signature(name)
-        return self.b.call(self.lanes.function(name, made.return_type, made.args), args)
 
     def _serve_in_turns(self) -> None:
         """Rounds over the warps that can run, until all have ended."""
@@ -133,7 +129,7 @@ class GridFunction:
         b.branch(turn)
         b.position_at_end(turn)
         self._each_warp(self._run_if_runnable)
-        status = self._call("settle", self._pointer(Slot.STATES_AT), self._get(Slot.WARPS))
+        status = call(self.lanes, "settle", self._pointer(Slot.STATES_AT), self._get(Slot.WARPS))
         with b.if_then(b.icmp_unsigned("==", status, I64(int(Status.DEADLOCK))), likely=False):
             b.ret(status)
         b.cbranch(b.icmp_unsigned("==", status, I64(int(Status.ENDED))), ended, turn)

@@ -1,8 +1,9 @@
-"""The helpers that compiled code calls, as LLVM IR: Python compiled by Numba.
+"""The helpers that compiled code calls: Python compiled by Numba to machine code.
 
-The rules of the hardware and the checks are stated once, in Python. Numba turns them into LLVM IR,
-which is linked into each kernel's module and inlined there. The IR is kept in the user's cache, for
-it depends only on the sources, the versions and the processor; with it, Numba is not even imported.
+The rules of the hardware and the checks are stated once, in Python. Numba turns them into LLVM IR;
+here that becomes one object, loaded once in a process, and kernels call it by name. It is kept in
+the user's cache, for it depends only on the sources, the versions and the processor; with it, Numba
+is not even imported.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from pathlib import Path
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warploom.codegen.lanes import I64, PTR
+from warploom.codegen.lanes import I64, PTR, Lanes, Value
+from warploom.codegen.target import optimise, target_machine
+
+PREFIX = "warploom."
+"""Begins the helpers' names among the symbols of a process."""
 
 _ROW_RULES = {
     "count_global": "coalescing",
@@ -39,24 +44,35 @@ _CHECKS = {
 _PACKAGE = Path(__file__).parent.parent
 
 
-def signature(name: str) -> ir.FunctionType:
-    """The LLVM type of a helper."""
+def call(lanes: Lanes, name: str, *args: Value) -> Value:
+    """Emit the call of a helper; its answer is an i64."""
     if name in _ROW_RULES:
-        return ir.FunctionType(I64, [PTR, I64, I64, PTR])
-    arguments = _CHECKS[name].partition("(")[2].rstrip(")").split(",")
-    return ir.FunctionType(I64, [PTR if "*" in a else I64 for a in arguments])
+        types: list[ir.Type] = [PTR, I64, I64, PTR]
+    else:
+        given = _CHECKS[name].partition("(")[2].rstrip(")").split(",")
+        types = [PTR if "*" in a else I64 for a in given]
+    return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))
 
 
 @lru_cache
-def helpers_ir() -> str:
-    """The IR of all helpers, under their Python names."""
-    path = cache_directory() / f"helpers-{_fingerprint()}.ll"
+def load_helpers() -> llvm.ExecutionEngine:
+    """Load the helpers into the process, so that kernels find them; the engine keeps them there."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(_object()))
+    engine.finalize_object()
+    for name in (*_ROW_RULES, *_CHECKS):
+        llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
+    return engine
+
+
+def _object() -> bytes:
+    path = cache_directory() / f"helpers-{_fingerprint()}.o"
     try:
-        return path.read_text()
+        return path.read_bytes()
     except OSError:
-        text = _compile()
-        _keep(path, text)
-        return text
+        data = _compile()
+        _keep(path, data)
+        return data
 
 
 def cache_directory() -> Path:
@@ -76,20 +92,20 @@ def _fingerprint() -> str:
     return digest.hexdigest()[:32]
 
 
-def _keep(path: Path, text: str) -> None:
+def _keep(path: Path, data: bytes) -> None:
     """Write a file so that another process sees all of it or nothing; a failure does no harm."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         os.replace(name, path)
     except OSError:
         return
 
 
-def _compile() -> str:
-    """Compile every helper with Numba, link the modules into one, and leave out the rest."""
+def _compile() -> bytes:
+    """Compile every helper with Numba, and link them into one object."""
     whole = llvm.parse_assembly("")
     for name, module in _ROW_RULES.items():
         function = getattr(importlib.import_module(f"warploom.rules.{module}"), name)
@@ -97,12 +113,8 @@ def _compile() -> str:
     checks = importlib.import_module("warploom.codegen.checks")
     for name, types in _CHECKS.items():
         whole.link_in(_compiled(name, getattr(checks, name), types))
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(whole, builder)
-    return str(whole)
+    optimise(whole)
+    return target_machine().emit_object(whole)
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
@@ -118,10 +130,10 @@ def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.Mo
         spelled = spelled.replace("int64(", "void(", 1)
     made = cfunc(spelled, nopython=True, error_model="numpy")(function)
     inner = made.native_name.removeprefix("cfunc.")
-    arguments = [str(a) for a in signature(name).args]
-    given = ", ".join(f"{type} %a{i}" for i, type in enumerate(arguments))
+    kinds = ["ptr" if "*" in a else "i64" for a in types.split("(")[1].split(",")]
+    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
     shim = f"""
-define i64 @{name}({given}) alwaysinline {{
+define i64 @"{PREFIX}{name}"({given}) {{
   %result = alloca i64
   %exception = alloca ptr
   %status = call i32 @{inner}(ptr %result, ptr %exception, {given})
@@ -131,6 +143,6 @@ define i64 @{name}({given}) alwaysinline {{
 """
     part = llvm.parse_assembly(made.inspect_llvm() + shim)
     for item in (*part.functions, *part.global_variables):
-        if not item.is_declaration and item.name != name:
+        if not item.is_declaration and item.name != PREFIX + name:
             item.linkage = "internal"
     return part

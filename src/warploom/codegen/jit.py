@@ -13,8 +13,9 @@ from llvmlite import ir
 from warploom.analysis.program import Program
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
-from warploom.codegen.helpers import helpers_ir
+from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
+from warploom.codegen.target import optimise, target_machine
 from warploom.codegen.warp import WarpFunction
 
 _LOCK = threading.Lock()
@@ -51,33 +52,16 @@ def compile_kernel(program: Program) -> CompiledKernel:
 
 def _engine(text: str) -> llvm.ExecutionEngine:
     """Optimise and load a module."""
-    module = optimised(text)
-    engine = llvm.create_mcjit_compiler(module, _machine())
-    engine.finalize_object()
-    return engine
-
-
-def optimised(text: str) -> llvm.ModuleRef:
-    """A module linked with what it calls, and optimised."""
+    load_helpers()
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):
             module.link_in(llvm.parse_assembly(definition(function.name)))
-    module.link_in(llvm.parse_assembly(helpers_ir()))
     for function in module.functions:
         if not function.is_declaration and function.name != "run":
             function.linkage = "internal"
     module.verify()
-    builder = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(3))
-    builder.getModulePassManager().run(module, builder)
-    return module
-
-
-def _machine() -> llvm.TargetMachine:
-    """A target for this processor; an engine takes the one that it is given for its own."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
+    optimise(module)
+    engine = llvm.create_mcjit_compiler(module, target_machine())
+    engine.finalize_object()
+    return engine
