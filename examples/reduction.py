@@ -23,7 +23,7 @@ def main() -> None:
         runs[name] = run.counters
     print(f"{'':28}{'contiguous':>12}{'naive':>12}")
     for counter in ("warp_instructions", "divergent_branches", "average_active_lanes"):
-        good, bad = (runs[name][counter] for name in ("reduce", "reduce_naive"))
+        good, bad = (getattr(runs[name], counter) for name in ("reduce", "reduce_naive"))
         print(f"{counter:28}{good:12,.5g}{bad:12,.5g}")
     assert runs["reduce"].divergent_branches < runs["reduce_naive"].divergent_branches
     assert runs["reduce"].warp_instructions < runs["reduce_naive"].warp_instructions

@@ -19,10 +19,10 @@ from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, State, Status
 from warploom.codegen.frame import SAVED_AT
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.memory import SPACE_CODES, local_stride
-from warploom.core.errors import Allocation, InstructionLimit
+from warploom.core.errors import Allocation
 from warploom.machine.common import common_cost
 from warploom.machine.deadlock import Waiting, deadlock_error
-from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
@@ -231,14 +231,6 @@ class _Work:
         ]
         block = int(self.environment[Slot.BLOCK])
         return deadlock_error(self.kernel.program, self.launch, block, waiting)
-
-
-def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """The launch used up its instructions."""
-    return InstructionLimit(
-        f"kernel {program.name} did not end within max_instructions="
-        f"{launch.max_instructions} warp instructions; if it merely runs long, raise the limit"
-    )
 
 
 def thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:

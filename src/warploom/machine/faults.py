@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from warploom.analysis.program import Program
-from warploom.core.errors import Allocation, DeviceTrap, KernelFault, MemoryFault
+from warploom.core.errors import Allocation, DeviceTrap, InstructionLimit, KernelFault, MemoryFault
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.ptx.ir import Space
 
@@ -74,6 +74,15 @@ def fault_error(
         line=line,
         block=block,
         thread=thread,
+    )
+
+
+def limit_error(program: Program, launch: Launch) -> InstructionLimit:
+    """The error for a launch that used up its instructions."""
+    return InstructionLimit(
+        f"kernel {program.name} did not end within its {launch.max_instructions:,} warp"
+        f" instructions (max_instructions).\n    Give it more if it merely runs long, or look for a"
+        f" loop that does not end."
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
-from warploom.core.errors import InstructionLimit
 from warploom.core.types import U32, U64
+from warploom.machine.faults import limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
@@ -35,11 +35,7 @@ class Run:
         """Count a warp instruction; raises InstructionLimit where the launch may have no more."""
         limit = self.launch.max_instructions
         if limit is not None and self.issued >= limit:
-            raise InstructionLimit(
-                f"kernel {self.program.name} used up its {limit:,} warp instructions, at"
-                f" {self.program.line(instruction)}; give it more (max_instructions), or look for"
-                f" a loop that does not end"
-            )
+            raise limit_error(self.program, self.launch)
         self.issued += 1
         self.tally.warps[instruction] += 1
         self.tally.threads[instruction] += active.bit_count()
