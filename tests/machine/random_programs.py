@@ -176,9 +176,12 @@ def _memory(w: Writer, _: int) -> None:
     space = w.draw(st.sampled_from(("global", "shared", "local", "const", "", "", "")))
     shape, bits, count = w.draw(st.sampled_from(SHAPES))
     size = bits // 8 * count
-    symbol, room = {"shared": ("block", SHARED_BYTES), "local": ("own", 64), "const": ("table", 32)}.get(
-        space, ("cells", 64)
-    )
+    symbol, room = {
+        "shared": ("block", SHARED_BYTES),
+        "local": ("own", 64),
+        "const": ("table", 32),
+    }.get(space, ("cells", 64))
+    cast = ""
     if space == "":
         symbol, room, cast = w.draw(st.sampled_from(GENERIC))
     scale = w.draw(st.sampled_from((1, 1, 2, 3, 5)))
@@ -186,7 +189,7 @@ def _memory(w: Writer, _: int) -> None:
     w.emit(f"and.b32 %j, %j, {room // size - 1}")
     w.emit(f"mul.wide.u32 %at, %j, {size}")
     w.emit(f"mov.u64 %base, {symbol}")
-    if space == "" and cast:
+    if cast:
         w.emit(f"cvta.{cast}.u64 %base, %base")
     w.emit("add.u64 %at, %at, %base")
     dotted = f".{space}" if space else ""
@@ -282,5 +285,3 @@ def _switch_out(w: Writer, _: int) -> None:
 
 def _barrier(w: Writer, _: int) -> None:
     w.emit(w.draw(st.sampled_from(("bar.sync 0", "bar.sync 0", "barrier.sync 1"))))
-
-

@@ -6,7 +6,6 @@ import struct
 from dataclasses import fields
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
@@ -69,16 +68,17 @@ def counts(tally: Tally) -> dict[str, object]:
     }
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    text=kernels(),
-    shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
-    seed=st.integers(0, 1 << 32),
-)
-def test_machines_agree(text: str, shape: tuple[int, int], seed: int) -> None:
-    expected = outcome(text, shape, seed, ReferenceEngine())
-    assert outcome(text, shape, seed, CompiledEngine()) == expected
+def test_machines_agree(random_examples: int) -> None:
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(
+        text=kernels(),
+        shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
+        seed=st.integers(0, 1 << 32),
+    )
+    def agree(text: str, shape: tuple[int, int], seed: int) -> None:
+        expected = outcome(text, shape, seed, ReferenceEngine())
+        assert outcome(text, shape, seed, CompiledEngine()) == expected
 
-
-if __name__ == "__main__":
-    pytest.main([__file__])
+    agree()
