@@ -17,6 +17,7 @@ from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
 from warploom.codegen.target import optimise, target_machine
 from warploom.codegen.warp import WarpFunction
+from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
 
@@ -36,9 +37,9 @@ class CompiledKernel:
     engine: llvm.ExecutionEngine
 
 
-def compile_kernel(program: Program) -> CompiledKernel:
-    """Compile a kernel for this computer's processor."""
-    layout = CountLayout(program)
+def compile_kernel(program: Program, rules: AccessRules) -> CompiledKernel:
+    """Compile a kernel for this computer's processor, with the access rules of a device."""
+    layout = CountLayout(program, rules)
     module = ir.Module(program.name)
     warp = WarpFunction(module, program, layout)
     warp.emit()

@@ -13,20 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import FIELDS
 from warploom.analysis.program import Program
-from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, State, Status
+from warploom.codegen.environment import FULL, ROW_WIDTH, CountLayout, Slot, State, Status
 from warploom.codegen.frame import SAVED_AT
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.memory import SPACE_CODES, local_stride
 from warploom.core.errors import Allocation
-from warploom.machine.common import common_cost
+from warploom.devices.catalog import find_device
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.common import STARTS, common_cost
 from warploom.machine.deadlock import Waiting, deadlock_error
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
+from warploom.rules.choice import MemoryOptions, access_rules
+from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 Words = npt.NDArray[np.int64]
 
@@ -40,14 +43,17 @@ POLL_SECONDS = 0.1
 class CompiledEngine:
     """Runs programs as machine code; keeps what it compiled."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
+    ) -> None:
+        self._rules = access_rules(spec or find_device(), options)
         self._kernels: dict[int, CompiledKernel] = {}
 
     def kernel(self, program: Program) -> CompiledKernel:
         """The machine code of a program, compiled when it is first asked for."""
         found = self._kernels.get(id(program))
         if found is None:
-            found = self._kernels[id(program)] = compile_kernel(program)
+            found = self._kernels[id(program)] = compile_kernel(program, self._rules)
         return found
 
     def launch(
@@ -139,7 +145,7 @@ class _Work:
             memory,
             environment,
             counts=np.zeros(max(1, kernel.layout.size), np.int64),
-            rows=np.zeros((max(1, len(kernel.layout.rows)), ROW_WIDTH), np.int64),
+            rows=_access_rows(kernel.layout),
             states=states.reshape(warps, len(State)),
             contexts=contexts,
             kept=(*arrays.values(), table),
@@ -171,10 +177,11 @@ class _Work:
                 at : at + 2
             ]
         for number, row in enumerate(layout.rows):
-            full = int(self.rows[number, FULL])
-            tally.accesses[number] = self.rows[number, : len(FIELDS)]
-            if full:
-                tally.accesses[number] += full * common_cost(program, row)
+            tally.records[number] = self.rows[number, :FULL]
+            for start, times in zip(STARTS, self.rows[number, FULL:].tolist(), strict=True):
+                if times:
+                    cost = common_cost(program, row, layout.rules, start)
+                    tally.accesses[number] += times * cost
         limit = self.launch.max_instructions
         if limit is not None and tally.warps.sum() > limit:
             raise self.error(Status.LIMIT)
@@ -231,6 +238,15 @@ class _Work:
         ]
         block = int(self.environment[Slot.BLOCK])
         return deadlock_error(self.kernel.program, self.launch, block, waiting)
+
+
+def _access_rows(layout: CountLayout) -> Words:
+    """The rows in which accesses are counted, before the first."""
+    rows = np.zeros((max(1, len(layout.rows)), ROW_WIDTH), np.int64)
+    for number, row in enumerate(layout.rows):
+        cost = common_cost(layout.program, row, layout.rules)
+        rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
+    return rows
 
 
 def thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:

@@ -16,6 +16,7 @@ from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.simt_stack import SimtStack
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
+from warploom.rules.choice import AccessRules
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -29,6 +30,7 @@ class Run:
     memory: DeviceMemory
     tally: Tally
     rows: dict[tuple[int, Space], int]
+    rules: AccessRules
     issued: int = 0
 
     def issue(self, instruction: int, active: int, on: int) -> None:
