@@ -160,7 +160,9 @@ class _Inliner:
             if isinstance(actual, Symbol):
                 register = self._register(formal)
                 load = decode(f"ld.param.{register.type.name}")
-                self.flat.add(replace(call, operation=load, operands=(register, Address(actual))), site)
+                self.flat.add(
+                    replace(call, operation=load, operands=(register, Address(actual))), site
+                )
                 actual = register
             arguments.append(actual)
         results = [
@@ -172,7 +174,9 @@ class _Inliner:
         for register, actual in zip(results, returns.elements, strict=True):
             if isinstance(actual, Symbol) and isinstance(register, Register):
                 store = decode(f"st.param.{register.type.name}")
-                self.flat.add(replace(call, operation=store, operands=(Address(actual), register)), site)
+                self.flat.add(
+                    replace(call, operation=store, operands=(Address(actual), register)), site
+                )
 
     def _register(self, formal: Variable) -> Register:
         """A new register for what a service takes or gives."""

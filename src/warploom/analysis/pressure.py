@@ -17,7 +17,7 @@ RESERVED = 4
 
 def estimated_registers(program: Program) -> int:
     """Registers of 32 bits that a thread needs. Predicates have registers of their own."""
-    return RESERVED + max((_most_live(program, block) for block in range(len(program.blocks))))
+    return RESERVED + max(_most_live(program, block) for block in range(len(program.blocks)))
 
 
 def _most_live(program: Program, index: int) -> int:

@@ -23,7 +23,7 @@ class Slot(IntEnum):
     beyond it. TIDS_AT: i32[3][warps * 32], the thread indices of a block. STATES_AT:
     i64[warps][len(State)]. CONTEXTS_AT: what suspended warps keep, CONTEXT_BYTES apart. CACHE_AT:
     u64[rows][2], the bounds of the allocation that each access row reached last. FAULT_*: the
-    record of a fault.
+    record of a fault. SERVICE_AT: the function to call for a service (`machine.desk`).
     """
 
     STOP = 0
@@ -64,6 +64,7 @@ class Slot(IntEnum):
     FAULT_ADDRESS = auto()
     FAULT_SIZE = auto()
     FAULT_SPACE = auto()
+    SERVICE_AT = auto()
 
 
 class State(IntEnum):

@@ -23,9 +23,11 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.common import STARTS, common_cost
 from warploom.machine.deadlock import Waiting, deadlock_error
+from warploom.machine.desk import Desk
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import MemoryOptions, access_rules
@@ -100,6 +102,7 @@ class _Work:
     rows: Words
     states: Words
     contexts: npt.NDArray[np.uint8]
+    desk: Desk
     kept: tuple[object, ...]
 
     @classmethod
@@ -122,6 +125,7 @@ class _Work:
             Slot.ENDS_AT: table.ends,
             Slot.FLAGS_AT: table.flags,
         }
+        desk = Desk(Services(program, launch, memory), arrays)
         limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
         values = {
             Slot.BUDGET: limit,
@@ -132,6 +136,7 @@ class _Work:
             Slot.ALLOCATIONS: table.count,
             Slot.THREADS: launch.threads_per_block,
             Slot.WARPS: warps,
+            Slot.SERVICE_AT: desk.address,
             **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
             **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
             **{slot: int(array.ctypes.data) for slot, array in arrays.items()},
@@ -139,6 +144,7 @@ class _Work:
         environment = np.zeros(len(Slot), np.int64)
         for slot, value in values.items():
             environment[slot] = value
+        desk.environment = environment
         return cls(
             kernel,
             launch,
@@ -148,6 +154,7 @@ class _Work:
             rows=_access_rows(kernel.layout),
             states=states.reshape(warps, len(State)),
             contexts=contexts,
+            desk=desk,
             kept=(*arrays.values(), table),
         )
 
@@ -187,8 +194,10 @@ class _Work:
             raise self.error(Status.LIMIT)
         return tally
 
-    def error(self, status: Status) -> Exception:
+    def error(self, status: Status) -> BaseException:
         """What to raise for a run that did not end."""
+        if self.desk.error is not None:
+            return self.desk.error
         if status is Status.FAULT:
             return self._fault()
         if status is Status.DEADLOCK:

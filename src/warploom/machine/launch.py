@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.analysis.program import Program
@@ -17,6 +18,7 @@ class Launch:
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
     the addresses of `Program.globals`, in that order. `dynamic_shared_bytes` come on top of the
     program's own. `max_instructions` bounds warp instructions; None means no bound.
+    `output` takes what the kernel prints; None means the standard output.
     """
 
     grid: Dim3
@@ -25,6 +27,7 @@ class Launch:
     globals: tuple[int, ...] = ()
     dynamic_shared_bytes: int = 0
     max_instructions: int | None = None
+    output: Callable[[str], object] | None = None
 
     @property
     def threads_per_block(self) -> int:

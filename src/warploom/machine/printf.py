@@ -105,7 +105,9 @@ def _integer(value: int, flags: str, width: str | None, precision: str | None, k
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
     if precision is not None:
-        body = "" if value == 0 and not int(precision or 0) else body.rjust(int(precision or 0), "0")
+        body = (
+            "" if value == 0 and not int(precision or 0) else body.rjust(int(precision or 0), "0")
+        )
         flags = flags.replace("0", "")
     if "#" in flags and value and kind in "xX":
         prefix = f"0{kind}"

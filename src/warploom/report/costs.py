@@ -18,7 +18,7 @@ _FULL_WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """A source line ("file:line"), its counters, its cost in slots, and what made the most of it."""
+    """A source line ("file:line"), its counters, its cost in slots, and what made most of it."""
 
     line: str
     counts: Counts
@@ -56,7 +56,9 @@ def _parts(counts: Counts, example: Example | None) -> Iterator[tuple[str, int]]
     yield "shared: bank conflicts", conflicts
     yield (
         "shared: wide accesses",
-        max(0, _sum(counts, "shared", "wavefronts") - conflicts - _sum(counts, "shared", "requests")),
+        max(
+            0, _sum(counts, "shared", "wavefronts") - conflicts - _sum(counts, "shared", "requests")
+        ),
     )
     passes = counts.constant_load_transactions - counts.constant_load_requests
     yield "constant: lanes name different words", max(0, passes)
