@@ -28,6 +28,7 @@ from warploom.codegen.lower import Lowering
 from warploom.core.types import ScalarType
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Space
+from warploom.rules.scheduling import CHANGES
 
 COUNT_RULES = {
     Space.GLOBAL: "count_global",
@@ -139,6 +140,8 @@ class _AccessBody:
             self._lane_by_lane(offsets)
         else:
             self._move()
+        if self.shape.op == "store":
+            count_change(self.lanes, self.environment, I64(1))
         self.b.ret(I64(0))
 
     def _check(self, scratch: Value, bits: Value) -> Value:
@@ -237,6 +240,10 @@ class _AccessBody:
         given = [self._operand(part, lane, single) for part in (0, 1)]
         new = Lowering(self.lanes, 1)(term, [old, *given])
         b.store(new, at, align=1)
+        bits = ir.VectorType(self.shape.element, 1)
+        differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
+        changed = b.zext(self.lanes.lane(differs, 0), I64)
+        count_change(self.lanes, self.environment, changed)
         b.store(old, self._place(2, lane), align=1)
         rest = b.and_(left, b.sub(left, I32(1)))
         left.add_incoming(rest, b.block)
@@ -256,3 +263,9 @@ class _AccessBody:
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
         return self.b.load(self._place(part, lane), typ=type, align=1)
+
+
+def count_change(lanes: Lanes, environment: Value, amount: Value) -> None:
+    """Memory may not be what it was: whoever waits for a change may go on (`rules.scheduling`)."""
+    plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
+    lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), CHANGES), amount)

@@ -37,8 +37,9 @@ _ROW_RULES = {
 _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
-    "poll": "int64(i64*)",
-    "settle": "int64(i64*, int64)",
+    "begin_launch": "int64(i64*, i64*)",
+    "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
+    "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
 
 _PACKAGE = Path(__file__).parent.parent
@@ -110,9 +111,10 @@ def _compile() -> bytes:
     for name, module in _ROW_RULES.items():
         function = getattr(importlib.import_module(f"warploom.rules.{module}"), name)
         whole.link_in(_compiled(name, function, "int64(u64*, int64, int64, i64*)"))
-    checks = importlib.import_module("warploom.codegen.checks")
     for name, types in _CHECKS.items():
-        whole.link_in(_compiled(name, getattr(checks, name), types))
+        module = "checks" if name.startswith("check_") else "turns"
+        function = getattr(importlib.import_module(f"warploom.codegen.{module}"), name)
+        whole.link_in(_compiled(name, function, types))
     optimise(whole)
     return target_machine().emit_object(whole)
 

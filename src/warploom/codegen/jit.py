@@ -36,11 +36,11 @@ class CompiledKernel:
     engine: llvm.ExecutionEngine
 
 
-def compile_kernel(program: Program) -> CompiledKernel:
-    """Compile a kernel for this computer's processor."""
+def compile_kernel(program: Program, *, independent: bool, mixes: bool) -> CompiledKernel:
+    """Compile a kernel for this computer's processor; for the rest see `codegen.control`."""
     layout = CountLayout(program)
     module = ir.Module(program.name)
-    warp = WarpFunction(module, program, layout)
+    warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes)
     warp.emit()
     GridFunction(module, suspends=warp.suspends, local_bytes=program.local_bytes).emit()
     with _LOCK:

@@ -25,6 +25,7 @@ from warploom.rules.atomics import count_passes
 from warploom.rules.banks import count_shared
 from warploom.rules.coalescing import count_global, count_local
 from warploom.rules.constant import count_constant
+from warploom.rules.scheduling import CHANGES
 from warploom.rules.windows import WINDOW_SIZE
 
 COSTS = {
@@ -102,6 +103,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     data = np.stack(values, axis=1).view(np.uint8)
     for reach in _reach(warp, index, instruction, address, mask, size):
         reach.store.write(reach.address, data[reach.lane].tobytes())
+    warp.run.plan[CHANGES] += 1
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -117,7 +119,9 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         lane, old = reach.lane, reach.store.read(reach.address, type.bytes)
         olds[lane] = int.from_bytes(old, "little")
         values = [collect([olds[lane]], type), *(o[lane : lane + 1] for o in operands)]
-        reach.store.write(reach.address, evaluate(operation.combine, values, 1).tobytes())
+        new = evaluate(operation.combine, values, 1).tobytes()
+        reach.store.write(reach.address, new)
+        warp.run.plan[CHANGES] += new != old
     if count:
         write(warp, instruction.operands[0], collect(olds, type), type, on)
 

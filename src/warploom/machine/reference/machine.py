@@ -9,7 +9,7 @@ from __future__ import annotations
 from warploom.analysis.program import Program
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.reference.block import run_block
+from warploom.machine.reference.block import run_blocks
 from warploom.machine.reference.state import Run
 from warploom.machine.tally import Tally
 
@@ -24,7 +24,6 @@ class ReferenceEngine:
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
-        run = Run(program, launch, memory, tally, rows)
-        for number in range(launch.blocks):
-            run_block(run, number)
+        plan = launch.schedule.plan(launch, program.exit)
+        run_blocks(Run(program, launch, memory, tally, rows, plan))
         return tally
