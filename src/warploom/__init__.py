@@ -13,6 +13,7 @@ For example:
 from warploom.core.errors import (
     CompileError,
     DeadlockError,
+    DeviceAssert,
     DeviceTrap,
     InstructionLimit,
     KernelFault,
@@ -35,6 +36,7 @@ __all__ = [
     "CompileError",
     "DeadlockError",
     "Device",
+    "DeviceAssert",
     "DeviceTrap",
     "InstructionLimit",
     "Kernel",

@@ -64,7 +64,7 @@ def opcodes(form: OpSpec) -> list[str]:
 def test_every_form_has_terms_of_its_destinations_types(form: OpSpec) -> None:
     for opcode in opcodes(form):
         operation = decode(opcode)
-        needed = sum(not source.optional for source in operation.spec.sources)
+        needed = sum(o.count for o in operation.spec.sources if not o.optional)
         terms = operation.terms_for(needed)
         if terms:
             assert terms[0].type.bits == operation.destination_types[0].bits  # type: ignore[union-attr]

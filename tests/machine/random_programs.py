@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import hypothesis.strategies as st
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
+from warploom.core.types import PACKED
 from warploom.isa.spec import FORMS, OperandSpec, Operation, OpSpec, Unit, decode
 
 PREFIXES = {1: "%p", 16: "%h", 32: "%r", 64: "%d"}
@@ -136,11 +137,21 @@ def _body(w: Writer, statements: int, depth: int) -> None:
 def _compute(w: Writer, _: int) -> None:
     """Any instruction of the tables that has terms."""
     operation = w.draw(operations())
-    sources = [s for s in operation.spec.sources if not s.optional]
-    if len(sources) < len(operation.spec.sources) and w.draw(st.booleans()):
-        sources = list(operation.spec.sources)
-    operands = [_operand(w, operation, o) for o in (*operation.spec.destinations, *sources)]
-    w.emit(f"{w.guard()}{operation.text} {', '.join(operands)}")
+    forms = [s for s in operation.spec.operands if not s.optional and not s.implicit]
+    if any(s.optional for s in operation.spec.operands) and w.draw(st.booleans()):
+        forms = [s for s in operation.spec.operands if not s.implicit]
+    operands = [_operand(w, operation, form) for form in forms]
+    w.emit(f"{w.guard()}{statement(operation, operands)}")
+
+
+def statement(operation: Operation, operands: list[str]) -> str:
+    """An instruction's text: its opcode, and its operands with what stands at them."""
+    forms = [form for form in operation.spec.operands if not form.implicit]
+    shown: list[str] = []
+    for form, operand in zip(forms, operands, strict=False):
+        before, behind = operation.decorations.get(form.name, ("", ""))
+        shown.append(f"{before}{operand}{behind}")
+    return f"{operation.opcode} {', '.join(shown)}"
 
 
 @st.composite
@@ -157,8 +168,13 @@ def operations(draw: st.DrawFn) -> Operation:
 def _operand(w: Writer, operation: Operation, spec: OperandSpec) -> str:
     type = operation.type_of(spec)
     assert type is not None, (operation.text, spec)
-    register = w.register(max(16, type.bits) if type.bits > 1 else 1)
+    bits = max(16, type.bits) if type.bits > 1 else 1
+    register = w.register(bits)
+    if spec.count > 1:
+        return "{" + ", ".join(w.register(bits) for _ in range(spec.count)) + "}"
     if spec.written or type.bits < 16 or w.draw(st.integers(0, 3)):
+        return register
+    if type in PACKED or spec.name in operation.decorations:
         return register
     if type.is_float:
         return w.draw(st.sampled_from(FLOAT_EDGES)) if type.bits == 32 else register
@@ -231,9 +247,19 @@ def _atomic(w: Writer, space: str) -> None:
 
 
 def _warpwide(w: Writer, _: int) -> None:
-    kind = w.draw(st.integers(0, 3))
+    kind = w.draw(st.integers(0, 6))
     result = w.register(32)
-    if kind == 0:
+    if kind == 6:
+        w.emit(f"{w.guard()}elect.sync {result}|{w.register(1)}, -1")
+    elif kind == 5:
+        operation = w.draw(st.sampled_from(REDUCTIONS))
+        w.emit(f"{w.guard()}redux.sync.{operation} {result}, {w.register(32)}, -1")
+    elif kind == 4:
+        bits = w.draw(st.sampled_from((32, 64)))
+        mode = w.draw(st.sampled_from(("any", "all")))
+        pair = result if mode == "any" else f"{result}|{w.register(1)}"
+        w.emit(f"{w.guard()}match.{mode}.sync.b{bits} {pair}, {w.register(bits)}, -1")
+    elif kind == 0:
         w.emit(f"{w.guard()}activemask.b32 {result}")
     elif kind == 1:
         mode = w.draw(st.sampled_from(("all", "any", "uni")))
@@ -246,6 +272,12 @@ def _warpwide(w: Writer, _: int) -> None:
         pair = w.draw(st.sampled_from((result, f"{result}|{w.register(1)}")))
         amount = w.draw(st.sampled_from(("1", "16", w.register(32))))
         w.emit(f"{w.guard()}shfl.sync.{mode}.b32 {pair}, {w.register(32)}, {amount}, {clamp}, -1")
+
+
+REDUCTIONS = (
+    *("add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32"),
+    *("xor.b32", "min.f32", "max.f32", "min.NaN.f32", "max.abs.f32", "min.abs.NaN.f32"),
+)
 
 
 def _if(w: Writer, depth: int) -> None:

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numba
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from rule_costs import ALL, Rule, accesses, active, cost, strided
 
 from warploom.rules.atomics import count_passes
-from warploom.rules.banks import count_shared
-from warploom.rules.coalescing import count_global, count_local
-from warploom.rules.constant import count_constant
-from warploom.rules.fields import FIELDS
+from warploom.rules.banks import shared_32_banks
+from warploom.rules.choice import RULES
+from warploom.rules.coalescing import global_by_sectors, local_by_sectors
+from warploom.rules.constant import constant_by_warp
+from warploom.rules.distinct import register_jitables
 
-ALL = 0xFFFFFFFF
-RULES = (count_global, count_local, count_shared, count_constant, count_passes)
-COMPILED = {rule: numba.njit("void(uint64[::1], int64, int64, int64[::1])")(rule) for rule in RULES}
-
-
-def cost(
-    rule: Callable[..., None], addresses: list[int] | npt.NDArray[np.int64], mask: int, size: int
-) -> dict[str, int]:
-    """What the rule counts, by name, without the fields that it leaves at zero."""
-    row = np.zeros(len(FIELDS), np.int64)
-    rule(np.asarray(addresses, np.uint64), mask, size, row)
-    return {name: int(n) for name, n in zip(FIELDS, row, strict=True) if n}
-
-
-def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]:
-    return start + stride * np.arange(32)
+register_jitables()
+COMPILED = {
+    name: numba.njit("void(uint64[::1], int64, int64, int64[::1])")(rule)
+    for name, rule in RULES.items()
+}
 
 
 @pytest.mark.parametrize(
@@ -57,11 +44,12 @@ def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]
 def test_sectors_and_lines_of_a_strided_global_access(
     stride: int, size: int, start: int, sectors: int, lines: int
 ) -> None:
-    assert cost(count_global, strided(stride, (1 << 40) + start), ALL, size) == {
+    assert cost(global_by_sectors, strided(stride, (1 << 40) + start), ALL, size) == {
         "requests": 1,
         "sectors": sectors,
         "lines": lines,
         "transactions": sectors,
+        "transactions_32": sectors,
         "bytes_requested": 32 * size,
         "bytes_moved": 32 * sectors,
     }
@@ -70,21 +58,23 @@ def test_sectors_and_lines_of_a_strided_global_access(
 def test_lanes_that_are_off_touch_nothing() -> None:
     addresses = strided(4)
     addresses[8:] = 1
-    assert cost(count_global, addresses, 0xFF, 4)["sectors"] == 1
-    assert cost(count_global, addresses, 0b101, 4)["bytes_requested"] == 8
+    assert cost(global_by_sectors, addresses, 0xFF, 4)["sectors"] == 1
+    assert cost(global_by_sectors, addresses, 0b101, 4)["bytes_requested"] == 8
 
 
 def test_alternating_halves_touch_two_sectors() -> None:
     addresses = [1024 * (lane % 2) + 4 * (lane // 2) for lane in range(32)]
-    assert cost(count_global, addresses, ALL, 4)["sectors"] == 4  # 16 floats = 2 sectors, twice
-    assert cost(count_global, addresses, ALL, 4)["lines"] == 2
+    assert (
+        cost(global_by_sectors, addresses, ALL, 4)["sectors"] == 4
+    )  # 16 floats = 2 sectors, twice
+    assert cost(global_by_sectors, addresses, ALL, 4)["lines"] == 2
 
 
 @pytest.mark.parametrize(
     ("size", "sectors", "lines"), [(1, 4, 1), (4, 4, 1), (8, 8, 2), (16, 16, 4), (32, 32, 8)]
 )
 def test_local_access_at_one_index_fills_whole_lines(size: int, sectors: int, lines: int) -> None:
-    found = cost(count_local, strided(4, 256), ALL, size)
+    found = cost(local_by_sectors, strided(4, 256), ALL, size)
     assert (found["sectors"], found["lines"]) == (sectors, lines)
     assert found["bytes_requested"] == 32 * size
 
@@ -94,7 +84,7 @@ def test_local_access_at_two_indices_that_overlap() -> None:
     # lane 1 reads rows 2 to 5 in the column of lane 0, of which rows 2 and 3 are counted already.
     addresses = [0] * 32
     addresses[0], addresses[1], addresses[8] = 0, 2 * 128 + 4, 128 + 32
-    found = cost(count_local, addresses, 0b1_0000_0011, 16)
+    found = cost(local_by_sectors, addresses, 0b1_0000_0011, 16)
     assert found["sectors"] == 4 + 2 + 4
     assert found["lines"] == 6  # rows 0 to 5
 
@@ -122,7 +112,7 @@ def test_local_access_at_two_indices_that_overlap() -> None:
 def test_wavefronts_of_a_strided_shared_access(
     stride: int, size: int, wavefronts: int, conflicts: int
 ) -> None:
-    found = cost(count_shared, strided(stride, 4096 - 128), ALL, size)
+    found = cost(shared_32_banks, strided(stride, 4096 - 128), ALL, size)
     assert found["wavefronts"] == found["transactions"] == wavefronts
     assert found.get("bank_conflicts", 0) == conflicts
     assert found["bytes_requested"] == 32 * size
@@ -130,21 +120,23 @@ def test_wavefronts_of_a_strided_shared_access(
 
 def test_lanes_on_one_word_are_served_together() -> None:
     addresses = [4 * (lane // 2) for lane in range(32)]
-    found = cost(count_shared, addresses, ALL, 2)
+    found = cost(shared_32_banks, addresses, ALL, 2)
     assert found["wavefronts"] == 1
     assert found["bytes_moved"] == 16 * 4
 
 
 def test_half_a_warp_of_eight_bytes_needs_one_wavefront() -> None:
-    found = cost(count_shared, strided(8, 0), 0xFFFF, 8)
+    found = cost(shared_32_banks, strided(8, 0), 0xFFFF, 8)
     assert (found["wavefronts"], found.get("bank_conflicts", 0)) == (1, 0)
 
 
 def test_constant_reads_take_a_pass_for_each_word() -> None:
-    assert cost(count_constant, strided(0), ALL, 4)["passes"] == 1
-    assert cost(count_constant, strided(4), ALL, 4)["passes"] == 32
-    assert cost(count_constant, strided(1, 0), ALL, 1) == {
+    assert cost(constant_by_warp, strided(0), ALL, 4)["passes"] == 1
+    assert cost(constant_by_warp, strided(4), ALL, 4)["passes"] == 32
+    assert cost(constant_by_warp, strided(1, 0), ALL, 1) == {
         "requests": 1,
+        "sectors": 1,
+        "lines": 1,
         "transactions": 8,
         "bytes_requested": 32,
         "bytes_moved": 32,
@@ -162,27 +154,11 @@ def test_atomics_take_a_pass_for_each_lane_on_the_busiest_address() -> None:
 # ---- any addresses: the same numbers counted with sets ------------------------------------------
 
 
-@st.composite
-def accesses(draw: st.DrawFn) -> tuple[list[int], int, int]:
-    """Aligned addresses of mixed regularity, a mask with at least one lane, and a size."""
-    size = draw(st.sampled_from([1, 2, 4, 8, 16, 32]))
-    span = draw(st.sampled_from([4, 40, 300, 5000]))
-    base = draw(st.integers(0, 1 << 40)) * 256
-    steps = draw(st.lists(st.integers(0, span), min_size=32, max_size=32))
-    if draw(st.booleans()):
-        steps.sort()
-    return [base + size * step for step in steps], draw(st.integers(1, ALL)), size
-
-
-def active(addresses: list[int], mask: int) -> list[int]:
-    return [a for lane, a in enumerate(addresses) if mask >> lane & 1]
-
-
 @given(accesses())
 def test_global_costs_are_those_of_sets(case: tuple[list[int], int, int]) -> None:
     addresses, mask, size = case
     touched = {b for a in active(addresses, mask) for b in range(a, a + size)}
-    found = cost(count_global, addresses, mask, size)
+    found = cost(global_by_sectors, addresses, mask, size)
     assert found["sectors"] == len({b // 32 for b in touched})
     assert found["lines"] == len({b // 128 for b in touched})
 
@@ -192,7 +168,7 @@ def test_local_costs_are_those_of_sets(case: tuple[list[int], int, int]) -> None
     addresses, mask, size = case
     words = max(1, size // 4)
     touched = {a + 128 * k for a in active(addresses, mask) for k in range(words)}
-    found = cost(count_local, addresses, mask, size)
+    found = cost(local_by_sectors, addresses, mask, size)
     assert found["sectors"] == len({b // 32 for b in touched})
     assert found["lines"] == len({b // 128 for b in touched})
 
@@ -211,7 +187,7 @@ def test_shared_costs_are_those_of_sets(case: tuple[list[int], int, int]) -> Non
         for first in range(0, 32, lanes)
     ]
     ways = [max(Counter(w % 32 for w in words).values()) for words in groups if words]
-    found = cost(count_shared, addresses, mask, size)
+    found = cost(shared_32_banks, addresses, mask, size)
     assert found["wavefronts"] == sum(ways)
     assert found.get("bank_conflicts", 0) == sum(ways) - len(ways)
     assert found["bytes_moved"] == 4 * len(set.union(*groups))
@@ -223,13 +199,12 @@ def test_passes_are_those_of_sets(case: tuple[list[int], int, int]) -> None:
     on = active(addresses, mask)
     assert cost(count_passes, addresses, mask, size)["passes"] == max(Counter(on).values())
     unit = max(4, size)
-    assert cost(count_constant, addresses, mask, size)["passes"] == len({a // unit for a in on})
+    assert cost(constant_by_warp, addresses, mask, size)["passes"] == len({a // unit for a in on})
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", RULES)
 @given(case=accesses())
-def test_compiled_rules_count_as_plain_ones_do(
-    rule: Callable[..., None], case: tuple[list[int], int, int]
-) -> None:
+def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int], int, int]) -> None:
     addresses, mask, size = case
-    assert cost(COMPILED[rule], addresses, mask, size) == cost(rule, addresses, mask, size)
+    rule: Rule = RULES[name]
+    assert cost(COMPILED[name], addresses, mask, size) == cost(rule, addresses, mask, size)

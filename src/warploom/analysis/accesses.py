@@ -9,13 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.analysis.program import Program
-from warploom.ptx.ir import Instruction, Space
+from warploom.isa.moves import matrix_move, pieces
+from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 from warploom.rules.fields import FIELDS
 
 __all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
 
-OPS = {"ld": "load", "ldu": "load", "st": "store", "atom": "atomic", "red": "atomic"}
-"""What each memory instruction does to memory."""
+OPS = {
+    **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
+    **dict.fromkeys(("st", "stmatrix"), "store"),
+    **dict.fromkeys(("atom", "red"), "atomic"),
+}
+"""What each memory instruction does to memory; `wmma` says it in a modifier."""
+
+MATRIX_ROW_BYTES = 16
+"""What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
 
 GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 """Where a generic address can lead."""
@@ -36,13 +44,47 @@ def space_of(instruction: Instruction) -> Space:
     return Space(text.partition("::")[0]) if text else Space.GENERIC
 
 
+def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
+    """What an instruction does to memory: each space that it names, and the op there."""
+    operation = instruction.operation
+    if operation.name == "cp" and "global" in operation.modifiers:
+        return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
+    op = operation.modifiers["access"] or OPS.get(operation.name)
+    return ((space_of(instruction), op),) if op else ()
+
+
+def bytes_of(instruction: Instruction) -> int:
+    """The bytes that a memory instruction moves in each lane, in one access."""
+    operation = instruction.operation
+    if operation.name == "cp":
+        size = instruction.operands[2]
+        assert isinstance(size, Immediate)
+        return size.value
+    if operation.name in ("ldmatrix", "stmatrix"):
+        return MATRIX_ROW_BYTES
+    if operation.name == "wmma":
+        return next(pieces(matrix_move(operation))).type.bytes
+    vectors = [o for o in instruction.operands if isinstance(o, Vector)]
+    return operation.modifiers.scalar().bytes * (len(vectors[0].elements) if vectors else 1)
+
+
+def bypasses_l1(instruction: Instruction) -> bool:
+    """Whether a load asks for what is not in L1 (PTX ISA, "Cache Operators", and ld.volatile)."""
+    modifiers = instruction.operation.modifiers
+    return modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers
+
+
+def reached(space: Space) -> tuple[Space, ...]:
+    """The spaces that addresses in a space can lead to."""
+    return GENERIC_SPACES if space is Space.GENERIC else (space,)
+
+
 def access_rows(program: Program) -> tuple[AccessRow, ...]:
     """Every access row of a program, in instruction order; parameters are not counted."""
-    rows: list[AccessRow] = []
-    for index, instruction in enumerate(program.instructions):
-        op = OPS.get(instruction.operation.name)
-        if op is None or (space := space_of(instruction)) is Space.PARAM:
-            continue
-        spaces = GENERIC_SPACES if space is Space.GENERIC else (space,)
-        rows.extend(AccessRow(index, s, op) for s in spaces)
-    return tuple(rows)
+    return tuple(
+        AccessRow(index, each, op)
+        for index, instruction in enumerate(program.instructions)
+        for space, op in accesses(instruction)
+        if space is not Space.PARAM
+        for each in reached(space)
+    )

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from warploom.analysis.program import Site
 from warploom.analysis.rename import Renaming
+from warploom.analysis.services import service_function
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.source import Span
+from warploom.core.types import TYPES
 from warploom.isa.spec import decode
 from warploom.ptx.ir import (
     Address,
@@ -123,6 +125,10 @@ class _Inliner:
             self.flat.add(made, site)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        service = service_function(self.module, call)
+        if service is not None:
+            self._service(call, service, site)
+            return
         callee = self._callee(call, caller.running)
         self.calls += 1
         suffix = f"@{self.calls}"
@@ -143,6 +149,41 @@ class _Inliner:
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
 
+    def _service(self, call: Instruction, service: Function, site: Site) -> None:
+        """A call that the machine answers: its arguments and results go through registers."""
+        self.calls += 1
+        returns, target, given = call.operands[:3]
+        assert isinstance(returns, Vector)
+        assert isinstance(given, Vector)
+        arguments: list[Operand] = []
+        for formal, actual in zip(service.parameters, given.elements, strict=True):
+            if isinstance(actual, Symbol):
+                register = self._register(formal)
+                load = decode(f"ld.param.{register.type.name}")
+                self.flat.add(
+                    replace(call, operation=load, operands=(register, Address(actual))), site
+                )
+                actual = register
+            arguments.append(actual)
+        results = [
+            self._register(formal) if isinstance(actual, Symbol) else actual
+            for formal, actual in zip(service.returns, returns.elements, strict=True)
+        ]
+        operands = (Vector(tuple(results)), target, Vector(tuple(arguments)))
+        self.flat.add(replace(call, operands=operands), site)
+        for register, actual in zip(results, returns.elements, strict=True):
+            if isinstance(actual, Symbol) and isinstance(register, Register):
+                store = decode(f"st.param.{register.type.name}")
+                self.flat.add(
+                    replace(call, operation=store, operands=(Address(actual), register)), site
+                )
+
+    def _register(self, formal: Variable) -> Register:
+        """A new register for what a service takes or gives."""
+        made = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
+        self.flat.registers.append(made)
+        return made
+
     def _callee(self, call: Instruction, running: tuple[str, ...]) -> Function:
         """The function that a call brings in."""
         target = call.operands[1]
@@ -154,7 +195,7 @@ class _Inliner:
         if callee.body is None:
             message = (
                 f"`{target.name}` has no body in this module, and Warploom does not provide it;"
-                f" without other modules, printf, malloc or assert the kernel can run"
+                f" itself; give it a body here, or link the module that has it"
             )
             raise self._error(message, target.span)
         if callee.name in running:

@@ -14,6 +14,7 @@ from llvmlite import ir
 from warploom.codegen.environment import Slot
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import (
+    I8,
     I32,
     I64,
     LANES,
@@ -27,16 +28,11 @@ from warploom.codegen.lanes import (
 from warploom.codegen.lower import Lowering
 from warploom.core.types import ScalarType
 from warploom.isa.spec import Operation
+from warploom.isa.terms import Term
 from warploom.ptx.ir import Space
+from warploom.rules.choice import AccessRules
+from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.scheduling import CHANGES
-
-COUNT_RULES = {
-    Space.GLOBAL: "count_global",
-    Space.SHARED: "count_shared",
-    Space.LOCAL: "count_local",
-    Space.CONST: "count_constant",
-}
-"""The rule that says what an access to a space costs."""
 
 DATA_BYTES = 3 * LANES * 16
 """Room for the operands or the result of the widest access, lane by lane, part by part."""
@@ -44,12 +40,16 @@ DATA_BYTES = 3 * LANES * 16
 
 @dataclass(frozen=True)
 class Shape:
-    """What an access moves in each lane: `parts` elements of `type`."""
+    """What an access moves in each lane: `parts` elements of `type`.
+
+    `bypass` says that a load goes past L1.
+    """
 
     op: str
     space: Space
     type: ScalarType
     parts: int = 1
+    bypass: bool = False
 
     @property
     def size(self) -> int:
@@ -77,23 +77,25 @@ needs neither. `data` holds what is stored, or receives what is loaded.
 class AccessFunctions:
     """The out-of-line functions of a module, made when they are first asked for."""
 
-    def __init__(self, module: ir.Module) -> None:
-        self.module = module
+    def __init__(self, module: ir.Module, rules: AccessRules) -> None:
+        self.module, self.rules = module, rules
 
     def plain(self, shape: Shape) -> Value:
         """The function for a load or a store."""
-        return self._get(
-            f"access.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}", shape, None
-        )
+        past = ".past_l1" if shape.bypass else ""
+        moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}{past}"
+        return self._get(f"access.{shape.op}.{moved}", shape, None)
 
     def atomic(self, shape: Shape, operation: Operation) -> Value:
-        """The function for an atomic: data parts 0 and 1 are its operands, part 2 the old value."""
+        """The function for an atomic: the data hold the elements of its two operands, then those of
+        the old value."""
         text = f"{operation.modifiers['op']}.{operation.modifiers['type']}"
-        return self._get(f"access.atomic.{text}.{shape.space.value}", shape, operation)
+        name = f"access.atomic.{text}x{shape.parts}.{shape.space.value}"
+        return self._get(name, shape, operation)
 
     def _get(self, name: str, shape: Shape, operation: Operation | None) -> Value:
         if name not in self.module.globals:
-            _AccessBody(self.module, name, shape, operation).emit()
+            _AccessBody(self.module, name, shape, operation, self.rules).emit()
         return self.module.globals[name]
 
 
@@ -101,9 +103,14 @@ class _AccessBody:
     """Emits one access function."""
 
     def __init__(
-        self, module: ir.Module, name: str, shape: Shape, operation: Operation | None
+        self,
+        module: ir.Module,
+        name: str,
+        shape: Shape,
+        operation: Operation | None,
+        rules: AccessRules,
     ) -> None:
-        self.shape, self.operation = shape, operation
+        self.shape, self.operation, self.rules = shape, operation, rules
         self.function = ir.Function(module, ACCESS_SIGNATURE, name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
@@ -132,17 +139,29 @@ class _AccessBody:
             self.b.ret(fault)
         offsets = self._physical(self.addresses)
         self.b.store(offsets, scratch)
-        size = I64(self.shape.size)
-        if self.shape.space in COUNT_RULES:
-            call(self.lanes, COUNT_RULES[self.shape.space], scratch, wide, size, self.row)
+        if self.shape.space is not Space.PARAM:
+            self._count(scratch, wide)
         if self.operation is not None:
-            call(self.lanes, "count_passes", scratch, wide, size, self.row)
             self._lane_by_lane(offsets)
         else:
             self._move()
         if self.shape.op == "store":
             count_change(self.lanes, self.environment, I64(1))
         self.b.ret(I64(0))
+
+    def _count(self, scratch: Value, bits: Value) -> None:
+        """Count the access by the device's rules, and keep it if it is the worst of its row."""
+        shape, size = self.shape, I64(self.shape.size)
+        space = shape.space.value
+        before = self.b.load(self.lanes.slot(self.row, TRANSACTIONS), typ=I64)
+        cost = self.rules.cost(space, shape.op, bypass=shape.bypass)
+        call(self.lanes, cost, scratch, bits, size, self.row)
+        call(self.lanes, "keep_example", scratch, bits, before, self.row)
+        if shape.op == "atomic":
+            call(self.lanes, "count_passes", scratch, bits, size, self.row)
+        writes = self.rules.writes(space) if shape.op == "store" else None
+        if writes is not None:
+            call(self.lanes, writes, scratch, bits, size, self.row)
 
     def _check(self, scratch: Value, bits: Value) -> Value:
         size = I64(self.shape.size)
@@ -187,7 +206,7 @@ class _AccessBody:
     def _move(self) -> None:
         """Gather into the data buffer or scatter out of it, one piece of an element at a time.
 
-        In local memory an 8-byte element lies in two words.
+        In local memory an element of 8 or 16 bytes lies in several words.
         """
         element, mask = self.shape.element, self.lanes.mask(self.bits)
         split = self.shape.space is Space.LOCAL and self.shape.type.bytes > 4
@@ -197,7 +216,7 @@ class _AccessBody:
             )
             ahead = part * self.shape.type.bytes
             if split:
-                self._move_halves(at, ahead, mask)
+                self._move_words(at, ahead, mask)
             elif self.shape.op == "load":
                 pointers = self._pointers(self._physical(self.addresses, ahead))
                 self.b.store(self.lanes.gather(pointers, mask, element), at, align=16)
@@ -206,17 +225,23 @@ class _AccessBody:
                 value = self.b.load(at, typ=vector(element), align=16)
                 self.lanes.scatter(value, pointers, mask)
 
-    def _move_halves(self, at: Value, ahead: int, mask: Value) -> None:
-        whole = vector(I64)
-        low, high = (self._pointers(self._physical(self.addresses, ahead + n)) for n in (0, 4))
-        half = splat_constant(32, I64)
+    def _move_words(self, at: Value, ahead: int, mask: Value) -> None:
+        """An element of several 4-byte words, each on its own."""
+        b, whole, element = self.b, vector(self.shape.element), self.shape.element
+        value = b.load(at, typ=whole, align=16)
         if self.shape.op == "load":
-            parts = [self.b.zext(self.lanes.gather(p, mask, I32), whole) for p in (low, high)]
-            self.b.store(self.b.or_(parts[0], self.b.shl(parts[1], half)), at, align=16)
-            return
-        value = self.b.load(at, typ=whole, align=16)
-        self.lanes.scatter(self.b.trunc(value, vector(I32)), low, mask)
-        self.lanes.scatter(self.b.trunc(self.b.lshr(value, half), vector(I32)), high, mask)
+            value = ir.Constant(whole, None)
+        for word in range(self.shape.type.bytes // 4):
+            pointers = self._pointers(self._physical(self.addresses, ahead + 4 * word))
+            shift = splat_constant(32 * word, element)
+            if self.shape.op == "load":
+                found = b.zext(self.lanes.gather(pointers, mask, I32), whole)
+                value = b.or_(value, b.shl(found, shift))
+            else:
+                narrow = b.trunc(b.lshr(value, shift), vector(I32))
+                self.lanes.scatter(narrow, pointers, mask)
+        if self.shape.op == "load":
+            b.store(value, at, align=16)
 
     def _lane_by_lane(self, offsets: Value) -> None:
         """Read, combine and write in each active lane in turn, the lowest first."""
@@ -235,20 +260,27 @@ class _AccessBody:
             self.lanes.intrinsic("llvm.cttz.i32", I32, [left, ir.Constant(ir.IntType(1), 1)]), I64
         )
         at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
+        for part in range(self.shape.parts):
+            here = b.gep(at, [I64(part * self.shape.type.bytes)], source_etype=I8)
+            self._combine(here, part, lane, term)
+        rest = b.and_(left, b.sub(left, I32(1)))
+        left.add_incoming(rest, b.block)
+        b.cbranch(b.icmp_unsigned("!=", rest, I32(0)), loop, done)
+        b.position_at_end(done)
+
+    def _combine(self, at: Value, part: int, lane: Value, term: Term) -> None:
+        """One element of one lane: read it, combine, write it, and keep what was there."""
+        b, count = self.b, self.shape.parts
         single = ir.VectorType(Lowering(self.lanes, 1).type(self.shape.type).element, 1)
         old = b.load(at, typ=single, align=1)
-        given = [self._operand(part, lane, single) for part in (0, 1)]
+        given = [self._operand(n * count + part, lane, single) for n in (0, 1)]
         new = Lowering(self.lanes, 1)(term, [old, *given])
         b.store(new, at, align=1)
         bits = ir.VectorType(self.shape.element, 1)
         differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
         changed = b.zext(self.lanes.lane(differs, 0), I64)
         count_change(self.lanes, self.environment, changed)
-        b.store(old, self._place(2, lane), align=1)
-        rest = b.and_(left, b.sub(left, I32(1)))
-        left.add_incoming(rest, b.block)
-        b.cbranch(b.icmp_unsigned("!=", rest, I32(0)), loop, done)
-        b.position_at_end(done)
+        b.store(old, self._place(2 * count + part, lane), align=1)
 
     def _addresses_of(self, offsets: Value) -> Value:
         return self.b.ptrtoint(self._pointers(offsets), vector(I64))

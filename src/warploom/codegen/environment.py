@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cached_property
 
-from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
+from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.program import Program
 from warploom.rules import scheduling
+from warploom.rules.choice import AccessRules
+from warploom.rules.fields import RECORD_WIDTH
 
 
 class Slot(IntEnum):
@@ -90,23 +92,24 @@ class Status(IntEnum):
     DEADLOCK = auto()
 
 
-ROW_WIDTH = len(FIELDS) + 1
-"""An access row in compiled code: the fields, then how often the access was the common one (every
-lane on, consecutive, aligned), whose fields follow by arithmetic."""
-
-FULL = len(FIELDS)
-"""The index of that last column."""
+FULL = RECORD_WIDTH
+ROW_WIDTH = FULL + 3
+"""An access row in compiled code: a record (`rules.fields`), and from FULL on how often the access
+was the common one (every lane on, consecutive, aligned), whose costs follow by arithmetic. In
+shared memory it may start on a line, else on a sector, else on a word: a column for each."""
 
 
 @dataclass(frozen=True)
 class CountLayout:
-    """Where each count of a program stands in the counts array (of i64).
+    """Where each count of a program stands in the counts array (of i64), and by which rules its
+    accesses are counted.
 
     For each basic block its executions and the lanes active then; for each guarded instruction the
     lanes whose guard held; for each branch how often it diverged and how often its lanes met again.
     """
 
     program: Program
+    rules: AccessRules
 
     @cached_property
     def guarded(self) -> dict[int, int]:

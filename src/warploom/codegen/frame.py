@@ -27,6 +27,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
+from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import Register
 from warploom.rules.convergence import (
     FREE,
@@ -224,6 +225,10 @@ class Frame:
 
     def special(self, name: str) -> Value:
         """The value of a special register, in 32 lanes."""
+        special = SPECIAL_REGISTERS[name]
+        if special.fixed is not None:
+            return splat_constant(special.fixed, ir.IntType(special.type.bits))
+        name = special.same_as or name
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part))

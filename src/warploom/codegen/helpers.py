@@ -22,17 +22,11 @@ from llvmlite import ir
 
 from warploom.codegen.lanes import I64, PTR, Lanes, Value
 from warploom.codegen.target import optimise, target_machine
+from warploom.rules.choice import RULES
+from warploom.rules.distinct import register_jitables
 
 PREFIX = "warploom."
 """Begins the helpers' names among the symbols of a process."""
-
-_ROW_RULES = {
-    "count_global": "coalescing",
-    "count_local": "coalescing",
-    "count_shared": "banks",
-    "count_constant": "constant",
-    "count_passes": "atomics",
-}
 
 _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
@@ -47,7 +41,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 def call(lanes: Lanes, name: str, *args: Value) -> Value:
     """Emit the call of a helper; its answer is an i64."""
-    if name in _ROW_RULES:
+    if name in RULES:
         types: list[ir.Type] = [PTR, I64, I64, PTR]
     else:
         given = _CHECKS[name].partition("(")[2].rstrip(")").split(",")
@@ -61,7 +55,7 @@ def load_helpers() -> llvm.ExecutionEngine:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(_object()))
     engine.finalize_object()
-    for name in (*_ROW_RULES, *_CHECKS):
+    for name in (*RULES, *_CHECKS):
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
     return engine
 
@@ -108,12 +102,12 @@ def _keep(path: Path, data: bytes) -> None:
 def _compile() -> bytes:
     """Compile every helper with Numba, and link them into one object."""
     whole = llvm.parse_assembly("")
-    for name, module in _ROW_RULES.items():
-        function = getattr(importlib.import_module(f"warploom.rules.{module}"), name)
+    checks, turns = (importlib.import_module(f"warploom.codegen.{n}") for n in ("checks", "turns"))
+    register_jitables()
+    for name, function in RULES.items():
         whole.link_in(_compiled(name, function, "int64(u64*, int64, int64, i64*)"))
     for name, types in _CHECKS.items():
-        module = "checks" if name.startswith("check_") else "turns"
-        function = getattr(importlib.import_module(f"warploom.codegen.{module}"), name)
+        function = getattr(checks if name.startswith("check_") else turns, name)
         whole.link_in(_compiled(name, function, types))
     optimise(whole)
     return target_machine().emit_object(whole)

@@ -17,6 +17,7 @@ from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
 from warploom.codegen.target import optimise, target_machine
 from warploom.codegen.warp import WarpFunction
+from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
 
@@ -36,9 +37,12 @@ class CompiledKernel:
     engine: llvm.ExecutionEngine
 
 
-def compile_kernel(program: Program, *, independent: bool, mixes: bool) -> CompiledKernel:
-    """Compile a kernel for this computer's processor; for the rest see `codegen.control`."""
-    layout = CountLayout(program)
+def compile_kernel(
+    program: Program, rules: AccessRules, *, independent: bool, mixes: bool
+) -> CompiledKernel:
+    """Compile a kernel for this computer's processor, with the access rules of a device; for
+    `independent` and `mixes` see `codegen.control`."""
+    layout = CountLayout(program, rules)
     module = ir.Module(program.name)
     warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes)
     warp.emit()

@@ -115,6 +115,17 @@ class Lanes:
         """`new` where the mask is set, else `old`."""
         return self.b.select(mask, new, old)
 
+    def pick(self, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
+        """A vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
+        first, *others = sorted({number for number, _ in table})
+        lanes = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
+        picked = self.b.shuffle_vector(values[first], values[first], lanes)
+        for other in others:
+            here = ir.Constant(MASK, [I1(int(number == other)) for number, _ in table])
+            moved = self.b.shuffle_vector(values[other], values[other], lanes)
+            picked = self.blend(here, moved, picked)
+        return picked
+
     def gather(self, pointers: Value, mask: Value, element: ir.Type) -> Value:
         """Load one element a lane through a vector of pointers; lanes off give 0."""
         whole = vector(element)

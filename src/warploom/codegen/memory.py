@@ -7,10 +7,11 @@ operands become an access.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import space_of
+from warploom.analysis.accesses import bypasses_l1, space_of
 from warploom.codegen.access import DATA_BYTES, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
 from warploom.codegen.lanes import (
@@ -43,7 +44,7 @@ class MemoryCode:
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
-        self.functions = AccessFunctions(self.frame.module)
+        self.functions = AccessFunctions(self.frame.module, self.frame.layout.rules)
         self.rows: dict[tuple[int, Space], int] = {
             (row.instruction, row.space): i for i, row in enumerate(self.frame.layout.rows)
         }
@@ -61,14 +62,19 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self._load_parameter(index, made.operands[1], type, parts, mask)
-        addresses = self.operands.address(made.operands[1])
-        shapes = {s: Shape("load", s, type, parts) for s in self._reached(space)}
-        if space is not Space.GENERIC:
-            return self._load_from(index, shapes[space], addresses, mask)
+        shape = Shape("load", space, type, parts, bypasses_l1(made))
+        return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
+
+    def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
+        """A load of that shape; its space may be the generic one."""
+        if shape.space is not Space.GENERIC:
+            return self.load_from(index, shape, addresses, mask)
+        type, parts = shape.type, shape.parts
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
 
         def load_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            found = self._load_from(index, shapes[part], offsets, lanes_there)
+            there = replace(shape, space=part)
+            found = self.load_from(index, there, offsets, lanes_there)
             for result, value in zip(results, found, strict=True):
                 old = self.b.load(result, typ=value.type)
                 self.b.store(self.lanes.blend(lanes_there, value, old), result)
@@ -86,30 +92,45 @@ class MemoryCode:
         if reached is not None:
             self._store_pieces(reached[0], type, values, mask)
             return
-        addresses = self.operands.address(made.operands[0])
-        space = space_of(made)
-        shapes = {s: Shape("store", s, type, len(values)) for s in self._reached(space)}
-        if space is not Space.GENERIC:
-            self._store_to(index, shapes[space], addresses, values, mask)
+        shape = Shape("store", space_of(made), type, len(values))
+        self.store_at(index, shape, self.operands.address(made.operands[0]), values, mask)
+
+    def store_at(
+        self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
+    ) -> None:
+        """A store of that shape; its space may be the generic one."""
+        if shape.space is not Space.GENERIC:
+            self.store_to(index, shape, addresses, values, mask)
             return
 
         def store_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            self._store_to(index, shapes[part], offsets, values, lanes_there)
+            self.store_to(index, replace(shape, space=part), offsets, values, lanes_there)
 
         self._by_space(addresses, mask, store_some)
 
-    def _reached(self, space: Space) -> tuple[Space, ...]:
-        return (Space.GLOBAL, Space.SHARED, Space.LOCAL) if space is Space.GENERIC else (space,)
+    def load_any(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
+        """Load out of line, whatever the addresses are; lanes that are off get anything."""
+        self._call(index, shape, self.functions.plain(shape), addresses, mask)
+        at = [self._data(number * shape.part_bytes) for number in range(shape.parts)]
+        return [self.b.load(a, typ=vector(shape.element), align=16) for a in at]
 
-    def _load_from(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
+    def store_any(
+        self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
+    ) -> None:
+        """Store out of line, whatever the addresses are."""
+        for number, value in enumerate(values):
+            self.b.store(value, self._data(number * shape.part_bytes), align=16)
+        self._call(index, shape, self.functions.plain(shape), addresses, mask)
+
+    def load_from(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
+        """Load from a space: the common way or any other."""
         b = self.b
         results = [self.frame.variable(vector(shape.element)) for _ in range(shape.parts)]
 
         def load_any() -> None:
-            self._call(index, shape, self.functions.plain(shape), addresses, mask)
-            for number, part in enumerate(results):
-                at = self._data(number * shape.part_bytes)
-                b.store(b.load(at, typ=vector(shape.element), align=16), part)
+            found = self.load_any(index, shape, addresses, mask)
+            for part, value in zip(results, found, strict=True):
+                b.store(value, part)
 
         def load_common() -> None:
             for part, value in zip(results, self._load_common(shape, addresses), strict=True):
@@ -118,13 +139,13 @@ class MemoryCode:
         self._access(index, shape, addresses, mask, load_common, load_any)
         return [b.load(part, typ=vector(shape.element)) for part in results]
 
-    def _store_to(
+    def store_to(
         self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
     ) -> None:
+        """Store to a space: the common way or any other."""
+
         def store_any() -> None:
-            for number, value in enumerate(values):
-                self.b.store(value, self._data(number * shape.part_bytes), align=16)
-            self._call(index, shape, self.functions.plain(shape), addresses, mask)
+            self.store_any(index, shape, addresses, values, mask)
 
         def store_common() -> None:
             self._store_common(shape, addresses, values)
@@ -148,7 +169,7 @@ class MemoryCode:
         test = self._is_common(index, shape, addresses, mask)
         with self.b.if_else(test, likely=True) as (then, otherwise):
             with then:
-                self._count_common(index, shape.space)
+                self._count_common(index, shape.space, self.lanes.lane(addresses, 0))
                 common()
             with otherwise:
                 any_other()
@@ -165,7 +186,10 @@ class MemoryCode:
         expected = b.add(self.lanes.splat(first), lane_numbers(I64, stride))
         off = self.lanes.any(b.or_(b.icmp_unsigned("!=", addresses, expected), b.not_(mask)))
         extent = size if same else LANES * size
-        alignment = {Space.GLOBAL: extent, Space.SHARED: max(size, 4)}.get(shape.space, size)
+        free = shape.space is not Space.GLOBAL and not (
+            shape.space is Space.SHARED and (size < 4 or self.frame.layout.rules.shared_by_rows)
+        )
+        alignment = size if free else extent
         misaligned = b.icmp_unsigned("!=", b.and_(first, I64(alignment - 1)), I64(0))
         bad = b.or_(off, misaligned)
         return b.and_(b.not_(bad), self._inside(index, shape.space, first, extent))
@@ -186,8 +210,17 @@ class MemoryCode:
         within = b.icmp_unsigned("<=", b.sub(first, low), b.sub(room, I64(extent)))
         return b.and_(large_enough, within)
 
-    def _count_common(self, index: int, space: Space) -> None:
-        self.lanes.add_to(self.lanes.slot(self._row(index, space), FULL), I64(1))
+    def _count_common(self, index: int, space: Space, first: Value) -> None:
+        """One more common access; in shared memory by whether it starts on a line or a sector."""
+        b, row = self.b, self._row(index, space)
+        if space is not Space.SHARED:
+            self.lanes.add_to(self.lanes.slot(row, FULL), I64(1))
+            return
+        off_line, off_sector = (
+            b.zext(b.icmp_unsigned("!=", b.and_(first, I64(n - 1)), I64(0)), I64) for n in (128, 32)
+        )
+        column = b.add(I64(FULL), b.add(off_line, off_sector))
+        self.lanes.add_to(self.lanes.slot(row, column), I64(1))
 
     def _common_pointer(self, shape: Shape, addresses: Value) -> Value:
         first = self.lanes.lane(addresses, 0)
@@ -245,15 +278,21 @@ class MemoryCode:
         ]
         if shape.type.bytes == 4:
             return words
-        wide, half = vector(I64), splat_constant(32, I64)
-        pairs = zip(words[::2], words[1::2], strict=True)
-        return [b.or_(b.zext(lo, wide), b.shl(b.zext(hi, wide), half)) for lo, hi in pairs]
+        wide, each = vector(shape.element), shape.type.bytes // 4
+        values: list[Value] = []
+        for first in range(0, len(words), each):
+            value = b.zext(words[first], wide)
+            for place in range(1, each):
+                shift = splat_constant(32 * place, shape.element)
+                value = b.or_(value, b.shl(b.zext(words[first + place], wide), shift))
+            values.append(value)
+        return values
 
     def _store_local_rows(self, shape: Shape, pointer: Value, values: list[Value]) -> None:
         b, words = self.b, values
-        if shape.type.bytes == 8:
-            half = splat_constant(32, I64)
-            words = [b.trunc(part, vector(I32)) for v in values for part in (v, b.lshr(v, half))]
+        if shape.type.bytes > 4:
+            shifts = [splat_constant(32 * n, shape.element) for n in range(shape.type.bytes // 4)]
+            words = [b.trunc(b.lshr(v, shift), vector(I32)) for v in values for shift in shifts]
         for w, word in enumerate(words):
             b.store(word, b.gep(pointer, [I64(128 * w)], source_etype=I8), align=128)
 
@@ -283,27 +322,30 @@ class MemoryCode:
             self.frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[shape.space]))
             self.frame.leave(Status.FAULT)
 
-    def atomic(self, index: int, made: Instruction, mask: Value) -> Value | None:
-        """An atomic or a reduction; the old values, None where nobody wants them."""
+    def atomic(self, index: int, made: Instruction, mask: Value) -> list[Value]:
+        """An atomic or a reduction; the old values, element by element."""
         operation = made.operation
         type = operation.modifiers.scalar()
         sources = made.operands[1:] if operation.name == "atom" else made.operands
         addresses = self.operands.address(sources[0])
-        for part, source in enumerate(sources[1:3]):
-            value = self.operands.read(source, unsigned(type.bits))
-            self.b.store(value, self._data(part * type.bytes * LANES), align=16)
+        parts = len(elements(sources[1]))
+        given = [e for source in sources[1:3] for e in elements(source)]
+        for number, element in enumerate(given):
+            value = self.operands.read(element, unsigned(type.bits))
+            self.b.store(value, self._data(number * type.bytes * LANES), align=16)
         space = space_of(made)
 
         def apply(part: Space, offsets: Value, there: Value) -> None:
-            shape = Shape("atomic", part, type)
+            shape = Shape("atomic", part, type, parts)
             self._call(index, shape, self.functions.atomic(shape, operation), offsets, there)
 
         if space is Space.GENERIC:
             self._by_space(addresses, mask, apply)
         else:
             apply(space, addresses, mask)
-        at = self._data(2 * type.bytes * LANES)
-        return self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
+        whole = vector(ir.IntType(type.bits))
+        old = [self._data((2 * parts + n) * type.bytes * LANES) for n in range(parts)]
+        return [self.b.load(at, typ=whole, align=16) for at in old]
 
     def _by_space(self, addresses: Value, mask: Value, each: _EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""

@@ -113,7 +113,10 @@ class Operands:
         return self.b.add(address, splat_constant(window, I64)) if window else address
 
     def address(self, operand: Operand) -> Value:
-        """What `[base + offset]` means, as 64-bit lanes in the space of the instruction."""
+        """What `[base + offset]` means, as 64-bit lanes in the space of the instruction.
+
+        The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
+        """
         assert isinstance(operand, Address), operand
         offset = splat_constant(operand.offset, I64)
         if operand.base is None:
@@ -122,7 +125,12 @@ class Operands:
             base = self.address_of(operand.base)
         else:
             base = self.read(operand.base, unsigned(64))
-        return self.b.add(base, offset) if operand.offset else base
+        if not operand.offset:
+            return base
+        whole = self.b.add(base, offset)
+        if isinstance(operand.base, Register) and operand.base.type.bits == 32:
+            return self.b.and_(whole, splat_constant(0xFFFFFFFF, I64))
+        return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
         """Host pointers from 64-bit lanes, added to a base pointer where there is one."""

@@ -11,17 +11,21 @@ from llvmlite import ir
 from warploom.analysis.program import Block, Program
 from warploom.analysis.uses import member_mask
 from warploom.codegen.control import Control, Copy, meeting_table
+from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.frame import ALL_NODES, Frame
 from warploom.codegen.lanes import I32, I64, LANES, Value
 from warploom.codegen.lower import ignores_nan_bits
+from warploom.codegen.matrix import MatrixCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
 from warploom.codegen.warpwide import WarpwideCode
 from warploom.core.types import B32, PRED, U32, ScalarType, unsigned
+from warploom.isa.effectless import is_effectless
+from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector
+from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector, spread
 from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, ARGUMENT_2, NONE
 from warploom.rules.scheduling import (
     BARRIER,
@@ -31,10 +35,6 @@ from warploom.rules.scheduling import (
     RESUME,
     STATE_WORDS,
 )
-
-SILENT = frozenset({"call", "membar", "fence", "nanosleep"})
-"""Instructions that are issued and counted and change nothing here. Memory operations take effect
-in program order, so fences have nothing to order; a call's callee is inlined after it."""
 
 
 class WarpFunction:
@@ -54,6 +54,8 @@ class WarpFunction:
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.memory = MemoryCode(self.operands)
+        self.copies = CopyCode(self.memory)
+        self.matrix = MatrixCode(self.memory)
         self.warpwide = WarpwideCode(self.operands)
         meeting_table(self.frame)
         self.control = Control(self.frame, independent=independent, mixes=mixes)
@@ -237,11 +239,18 @@ class WarpFunction:
         mask = self.frame.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
         name = made.operation.name
-        if name in SILENT or (name == "bar" and "warp" in made.operation.modifiers):
+        if (
+            name == "call"
+            or is_effectless(made.operation)
+            or (name == "bar" and "warp" in made.operation.modifiers)
+        ):
             return
         if name in ("st", "red"):
             store = self.memory.store if name == "st" else self.memory.atomic
             store(index, made, on)
+            return
+        if name == "cp":
+            self.copies.copy(index, made, on)
             return
         write = _Writer(self, copy, guard)
         if name in ("ld", "ldu"):
@@ -251,7 +260,12 @@ class WarpFunction:
                 write(operand, value, type)
         elif name == "atom":
             type = made.operation.modifiers.scalar()
-            write(made.operands[0], self.memory.atomic(index, made, on), type)
+            olds = self.memory.atomic(index, made, on)
+            for operand, value in zip(elements(made.operands[0]), olds, strict=True):
+                write(operand, value, type)
+        elif made.operation.spec.unit is Unit.MATRIX:
+            for operand, value, type in self.matrix.emit(index, made, on):
+                write(operand, value, type)
         elif name == "shfl":
             value, inside = self.warpwide.shuffle(made, on)
             first, second = pair(made.operands[0])
@@ -261,6 +275,10 @@ class WarpFunction:
         elif name == "vote":
             ballot = made.operation.modifiers["mode"] == "ballot"
             write(made.operands[0], self.warpwide.vote(made, on), B32 if ballot else PRED)
+        elif name in ("match", "redux", "elect"):
+            results = self.warpwide.together(made, on)
+            for operand, (value, type) in zip(spread(made.operands[:1]), results, strict=False):
+                write(operand, value, type)
         elif name == "activemask":
             write(made.operands[0], self.warpwide.active_lanes(on), B32)
         elif name == "cvta":
@@ -312,13 +330,14 @@ class WarpFunction:
         return value
 
     def _compute(self, made: Instruction, write: _Writer) -> None:
-        """An instruction whose meaning is terms."""
+        """An instruction whose meaning is terms; all are computed before the first is written."""
         operation = made.operation
         first = len(operation.spec.destinations)
-        sources = made.operands[first:]
+        sources = tuple(spread(made.operands[first:]))
         terms = operation.terms_for(len(sources))
-        targets = [o for o in pair(made.operands[0]) if o is not None]
+        targets = tuple(spread(made.operands[:first]))
         types = operation.source_types
+        results: list[tuple[Operand, Value, ScalarType]] = []
         for target, term in zip(targets, terms, strict=False):
             root = self._root(target, term, made)
             blind = ignores_nan_bits(term)
@@ -329,7 +348,9 @@ class WarpFunction:
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
                 if type is not None
             ]
-            write(target, self.operands.lower(root, values), term.type)
+            results.append((target, self.operands.lower(root, values), term.type))
+        for target, value, type in results:
+            write(target, value, type)
 
     def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
         """The term without its last `canonical`, where the register may hold any NaN."""

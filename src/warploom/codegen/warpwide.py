@@ -1,4 +1,5 @@
-"""What the lanes of a warp do together: shuffles and votes (PTX ISA, shfl, vote, activemask)."""
+"""What the lanes of a warp do together: shuffles, votes, matches, reductions (PTX ISA, shfl, vote,
+match, redux, elect, activemask)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from llvmlite import ir
 
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value, lane_numbers, splat_constant, vector
 from warploom.codegen.operands import Operands
-from warploom.core.types import B32, PRED
+from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.spec import Modifiers
+from warploom.isa.terms import CANONICAL_NAN
 from warploom.ptx.ir import Instruction
 
 
@@ -16,6 +19,8 @@ class WarpwideCode:
     def __init__(self, operands: Operands) -> None:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._exchange = operands.frame.variable(vector(I32))
+        self._matched = operands.frame.variable(vector(I32))
+        self._remaining = operands.frame.variable(I32)
 
     def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
         """Values and in-range predicates of `shfl`.
@@ -67,3 +72,100 @@ class WarpwideCode:
     def active_lanes(self, mask: Value) -> Value:
         """`activemask`: the lanes that execute it, those that a guard leaves out not among them."""
         return self.lanes.splat(self.lanes.bits(mask))
+
+    def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """The results of `match`, `redux` and `elect`, with their types."""
+        modifiers = made.operation.modifiers
+        if made.operation.name == "elect":
+            return self._elected(mask)
+        type = modifiers.scalar()
+        value = self.operands.read(made.operands[1], type)
+        if made.operation.name == "redux":
+            return [(self.lanes.splat(self._reduced(modifiers, value, mask)), B32)]
+        if "any" in modifiers:
+            return [(self._match_any(value, mask), B32)]
+        lanes = self.lanes.bits(mask)
+        equal = self._equal_to(value, self._lowest(lanes), lanes)
+        same = self.b.icmp_unsigned("==", equal, lanes)
+        found = self.lanes.splat(self.b.select(same, lanes, I32(0)))
+        return [(found, B32), (self.lanes.splat(same), PRED)]
+
+    def _elected(self, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """The lowest lane, and which lane it is."""
+        bits = self.lanes.bits(mask)
+        lowest = self.b.and_(bits, self.b.neg(bits))
+        return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
+
+    def _lowest(self, bits: Value) -> Value:
+        """The lowest lane of a mask; lane 0 where it has none."""
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
+        return self.b.and_(lane, I32(LANES - 1))
+
+    def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
+        """Those of `lanes` that hold what one lane holds."""
+        one = self.lanes.splat(self.lanes.lane(value, lane))
+        return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
+
+    def _match_any(self, value: Value, mask: Value) -> Value:
+        """One turn for each distinct value: that of the lowest lane that has had no turn."""
+        b, lanes = self.b, self.lanes.bits(mask)
+        b.store(splat_constant(0, I32), self._matched)
+        b.store(lanes, self._remaining)
+        head, body, done = (b.append_basic_block(name) for name in ("match", "turn", "matched"))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.load(self._remaining, typ=I32)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        b.position_at_end(body)
+        equal = self._equal_to(value, self._lowest(left), lanes)
+        before = b.load(self._matched, typ=vector(I32))
+        b.store(b.select(self.lanes.mask(equal), self.lanes.splat(equal), before), self._matched)
+        b.store(b.and_(left, b.not_(equal)), self._remaining)
+        b.branch(head)
+        b.position_at_end(done)
+        return b.load(self._matched, typ=vector(I32))
+
+    def _reduced(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+        """The lanes' values joined, as an i32."""
+        type = modifiers.scalar()
+        name = modifiers.text("op", "")
+        if type.is_float:
+            return self._float_extreme(modifiers, value, mask)
+        if name in ("min", "max"):
+            name = ("s" if type.is_signed else "u") + name
+        return self._joined(name, value, mask)
+
+    def _joined(self, name: str, value: Value, mask: Value) -> Value:
+        """`value` reduced over the lanes of a mask by an integer operation of LLVM."""
+        identity = splat_constant(_IDENTITY[name], I32)
+        chosen = self.b.select(mask, value, identity)
+        return self.lanes.intrinsic(f"llvm.vector.reduce.{name}.v{LANES}i32", I32, [chosen])
+
+    def _float_extreme(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
+        """The least or the greatest float by its bits: turned so that their order as signed
+        integers is that of the numbers, -0 below +0. NaNs only count with .NaN."""
+        b, size = self.b, splat_constant(0x7FFFFFFF, I32)
+        nan = b.and_(b.fcmp_unordered("uno", value, value), mask)
+        bits = b.bitcast(value, vector(I32))
+        if "abs" in modifiers:
+            bits = b.and_(bits, size)
+        key = b.xor(bits, b.and_(b.ashr(bits, splat_constant(31, I32)), size))
+        numbers = b.and_(mask, b.not_(nan))
+        found = self._joined("s" + modifiers.text("op", ""), key, numbers)
+        found = b.xor(found, b.and_(b.ashr(found, I32(31)), I32(0x7FFFFFFF)))
+        counted = self.lanes.any(nan) if "NaN" in modifiers else I1(0)
+        none = b.or_(counted, b.not_(self.lanes.any(numbers)))
+        return b.select(none, I32(CANONICAL_NAN[32]), found)
+
+
+_IDENTITY = {
+    "add": 0,
+    "and": -1,
+    "or": 0,
+    "xor": 0,
+    "umin": -1,
+    "umax": 0,
+    "smin": 0x7FFFFFFF,
+    "smax": -0x80000000,
+}
+"""What changes nothing when it is joined."""

@@ -103,6 +103,10 @@ class DeviceTrap(KernelFault):
     """The kernel executed `trap`."""
 
 
+class DeviceAssert(KernelFault):
+    """An `assert` of the kernel did not hold. `line` is where it stands, as `file:line`."""
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingGroup:
     """Lanes of one warp that wait together: where, and for what."""

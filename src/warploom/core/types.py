@@ -55,12 +55,26 @@ U8, U16, U32, U64, U128 = (ScalarType(f"u{n}", Kind.UNSIGNED, n) for n in (8, 16
 S8, S16, S32, S64, S128 = (ScalarType(f"s{n}", Kind.SIGNED, n) for n in (8, 16, 32, 64, 128))
 B8, B16, B32, B64, B128 = (ScalarType(f"b{n}", Kind.BITS, n) for n in (8, 16, 32, 64, 128))
 F16, F32, F64 = (ScalarType(f"f{n}", Kind.FLOAT, n) for n in (16, 32, 64))
+BF16 = ScalarType("bf16", Kind.FLOAT, 16)
+F16X2, BF16X2, U16X2, S16X2 = (
+    ScalarType(name, Kind.BITS, 32) for name in ("f16x2", "bf16x2", "u16x2", "s16x2")
+)
+F32X2 = ScalarType("f32x2", Kind.BITS, 64)
+PACKED: dict[ScalarType, tuple[ScalarType, int]] = {
+    F16X2: (F16, 2),
+    BF16X2: (BF16, 2),
+    U16X2: (U16, 2),
+    S16X2: (S16, 2),
+    F32X2: (F32, 2),
+}
+"""Packed types: as a whole they are bits; here is what they hold, and how many of it."""
+
 
 TYPES: dict[str, ScalarType] = {
     t.name: t
     for t in (
         *(PRED, U8, U16, U32, U64, U128, S8, S16, S32, S64, S128),
-        *(B8, B16, B32, B64, B128, F16, F32, F64),
+        *(B8, B16, B32, B64, B128, F16, F32, F64, BF16, *PACKED),
     )
 }
 """Every type by its name without the dot."""

@@ -1,8 +1,7 @@
 """The devices that Warploom knows, by product name and by compute capability.
 
 The facts are in `data/`: architectures.json by compute capability, products.json by product, each
-fact beside the tag of its source. Compute capabilities below 5.0 are absent: their memory follows
-other rules than those in `warploom.rules`.
+fact beside the tag of its source.
 """
 
 from __future__ import annotations

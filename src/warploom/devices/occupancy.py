@@ -1,57 +1,143 @@
-"""Which launches a device refuses, whatever else is running on it.
+"""How many blocks of a kernel an SM holds at once, what limits them, and what would free more.
 
-How many blocks of a launch run on one SM at a time is not computed here.
+Sources of the rules: CUDA C Programming Guide 4.2, "Hardware Multithreading" (1.x and 2.x);
+NVIDIA's cuda_occupancy.h, versions that knew 1.0 to 5.2 and 3.0 to 12.x. Where the older header
+rounds the warps of a block to pairs on 1.x also for the limit of warps, the guide and NVIDIA's
+calculator do so for registers alone, as is done here.
 """
 
 from __future__ import annotations
 
-from warploom.core.errors import Dim3, LaunchError
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from warploom.devices.spec import DeviceSpec
 
+RESOURCES = ("warps", "registers", "shared", "blocks", "barriers")
+"""What can limit the blocks of an SM."""
 
-def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -> None:
-    """Raise LaunchError unless the device can launch such blocks.
 
-    `shared_bytes` is static and dynamic shared memory of a block together. More than a block may
-    have by default counts as asked for: the limit is the one that a kernel can opt in to. Source:
-    CUDA C++ Programming Guide 12.9, "Technical Specifications per Compute Capability".
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one block of a kernel wants: its threads, registers for each, bytes of shared memory
+    (static and dynamic together) and named barriers."""
+
+    threads: int
+    registers: int = 32
+    shared_bytes: int = 0
+    barriers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What an SM holds of such blocks.
+
+    `limits` has the most blocks that each resource allows, None where it is not needed. `limiters`
+    are the resources that allow no more than `active_blocks`. `shared_carveout` is the shared
+    memory that the SM must be set to, in bytes, the least that will do.
     """
-    _check_dims(spec, "grid", "blocks", grid, spec.max_grid_dims)
-    _check_dims(spec, "block", "threads", block, spec.max_block_dims)
-    threads = block[0] * block[1] * block[2]
-    if threads > spec.max_threads_per_block:
-        raise LaunchError(
-            f"a block of {_times(block)} = {threads} threads is too large: {spec.title} (compute"
-            f" capability {spec.cc}) takes at most {spec.max_threads_per_block} threads a block."
-            f" Use smaller blocks and more of them.",
-            resource="threads",
-            requested=threads,
-            limit=spec.max_threads_per_block,
-        )
-    limit = spec.shared_bytes_per_block_optin
-    if not 0 <= shared_bytes <= limit:
-        raise LaunchError(
-            f"{shared_bytes:,} bytes of shared memory a block: {spec.title} (compute capability"
-            f" {spec.cc}) has 0 to {limit:,} for a block. Use smaller tiles, or a device with"
-            f" more.",
-            resource="shared",
-            requested=shared_bytes,
-            limit=limit,
-        )
+
+    device: str
+    demand: Demand
+    active_blocks: int
+    active_warps: int
+    max_warps: int
+    limits: Mapping[str, int | None]
+    limiters: tuple[str, ...]
+    shared_carveout: int
+
+    @property
+    def fraction(self) -> float:
+        """Active warps over the most that an SM can hold."""
+        return self.active_warps / self.max_warps
 
 
-def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) -> None:
-    for axis, size, limit in zip("xyz", dims, limits, strict=True):
-        if not 1 <= size <= limit:
-            empty = " An empty launch has nothing to run: skip it." if size == 0 else ""
-            raise LaunchError(
-                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, and must be from 1 to"
-                f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
-                resource=f"{what}.{axis}",
-                requested=size,
-                limit=limit,
-            )
+def occupancy_of(spec: DeviceSpec, demand: Demand) -> Occupancy:
+    """How many such blocks an SM of the device holds; 0 where not even one fits."""
+    limits = {
+        "warps": _warp_limit(spec, demand),
+        "registers": _register_limit(spec, demand),
+        "shared": _shared_limit(spec, demand),
+        "blocks": spec.max_blocks_per_sm,
+        "barriers": _barrier_limit(spec, demand),
+    }
+    blocks = min(limit for limit in limits.values() if limit is not None)
+    needed = blocks * _shared_of_block(spec, demand)
+    return Occupancy(
+        device=spec.name,
+        demand=demand,
+        active_blocks=blocks,
+        active_warps=blocks * warps_of(spec, demand.threads),
+        max_warps=spec.max_warps_per_sm,
+        limits=limits,
+        limiters=tuple(name for name in RESOURCES if limits[name] == blocks),
+        shared_carveout=next((c for c in spec.shared_capacities if c >= needed), 0),
+    )
 
 
-def _times(dims: Dim3) -> str:
-    return " x ".join(str(n) for n in dims)
+def warps_of(spec: DeviceSpec, threads: int) -> int:
+    """The warps of a block."""
+    return -(-threads // spec.warp_size)
+
+
+def registers_allocated(spec: DeviceSpec, demand: Demand) -> int:
+    """The registers that a block is checked for: all its warps, in the units of the device."""
+    unit = spec.register_allocation_unit
+    if demand.registers in spec.double_unit_registers:
+        unit *= 2
+    warps = _up(warps_of(spec, demand.threads), spec.warp_check_unit)
+    each = demand.registers * spec.warp_size
+    if spec.register_allocation == "block":
+        return _up(warps * each, unit)
+    return warps * _up(each, unit)
+
+
+def _warp_limit(spec: DeviceSpec, demand: Demand) -> int:
+    if demand.threads > spec.max_threads_per_block:
+        return 0
+    return spec.max_warps_per_sm // warps_of(spec, demand.threads)
+
+
+def _register_limit(spec: DeviceSpec, demand: Demand) -> int | None:
+    """Blocks by registers: 0 where one block has too many, None where it needs none.
+
+    From 2.0 on, each part of an SM gives registers to whole warps; a launch is checked as if all
+    parts had as many of a block's warps (on 6.0, of two parts, as if it had four).
+    """
+    if demand.registers > spec.max_registers_per_thread:
+        return 0
+    block = registers_allocated(spec, demand)
+    if block > spec.registers_per_block:
+        return 0
+    if block == 0:
+        return None
+    if spec.register_allocation == "block":
+        return spec.registers_per_sm // block
+    parts = spec.warp_allocation_unit
+    warp = block // _up(warps_of(spec, demand.threads), spec.warp_check_unit)
+    warps = spec.registers_per_sm // parts // warp * parts
+    return warps // warps_of(spec, demand.threads)
+
+
+def _shared_limit(spec: DeviceSpec, demand: Demand) -> int | None:
+    if demand.shared_bytes > spec.shared_bytes_per_block_optin:
+        return 0
+    block = _shared_of_block(spec, demand)
+    return spec.shared_bytes_per_sm // block if block else None
+
+
+def _barrier_limit(spec: DeviceSpec, demand: Demand) -> int | None:
+    if demand.barriers > spec.barriers_per_block:
+        return 0
+    needed = spec.barriers_per_sm and demand.barriers
+    return spec.barriers_per_sm // demand.barriers if needed else None
+
+
+def _shared_of_block(spec: DeviceSpec, demand: Demand) -> int:
+    """Shared memory that a block takes up, with what the system keeps in it."""
+    whole = demand.shared_bytes + spec.shared_reserved_per_block
+    return _up(whole, spec.shared_allocation_unit)
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

@@ -1,7 +1,7 @@
 """What is known of one device: its limits and sizes, and where each figure comes from.
 
-Facts only. What follows from them is for others: `devices.occupancy` says which launches a device
-refuses, `rules` what a memory access costs.
+Facts only. What follows from them is for others: `devices.occupancy` says how many blocks fit and
+which launches a device refuses, `rules` what a memory access costs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,21 @@ class DeviceSpec:
     registers_per_sm: int
     registers_per_block: int
     max_registers_per_thread: int
+    register_allocation: str
+    """What registers are given out to: a "block" or a "warp"."""
     register_allocation_unit: int
-    """A warp's registers come in multiples of so many."""
+    """A block's or a warp's registers come in multiples of so many."""
+    double_unit_registers: tuple[int, ...]
+    """Registers a thread for which that unit is twice as large."""
+    warp_allocation_unit: int
+    """Registers are given out as if to warps in multiples of so many: on 1.x of a block, later one
+    to each part of an SM."""
+    warp_check_unit: int
+    """A launch must fit with its warps rounded up to a multiple of so many."""
+
+    barriers_per_block: int
+    barriers_per_sm: int
+    """The barriers of all blocks of an SM together; 0 where they set no limit."""
 
     shared_bytes_per_sm: int
     shared_bytes_per_block: int
@@ -61,10 +74,33 @@ class DeviceSpec:
     shared_allocation_unit: int
     shared_reserved_per_block: int
     """Shared memory of each block that the system keeps for itself."""
+    shared_capacities: tuple[int, ...]
+    """What an SM's shared memory can be set to."""
     shared_banks: int
     constant_bytes: int
 
+    l1_bytes: int
+    """The L1 cache of an SM; 0 where there is none."""
+    l1_holds_shared: bool
+    """Whether shared memory is cut out of it."""
+    l1_global: str
+    """Whether L1 caches global loads: "never", or a choice that is "off" or "on" by default."""
+    l1_local: bool
+    """Whether L1 caches local memory."""
+    texture_cache_bytes: int
+    """The cache for textures and read-only data; 0 where that is L1."""
+    constant_cache_bytes: int
+
+    global_rule: str
+    shared_rule: str
+    """The families of rules by which accesses are cut up; `rules.choice` knows them."""
+    constant_rule: str
+
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)
+
+    @property
+    def max_threads_per_sm(self) -> int:
+        return self.max_warps_per_sm * self.warp_size
 
     @property
     def cc(self) -> str:

@@ -17,9 +17,11 @@ from warploom.host.engines import ENGINES, Execute, find_engine
 from warploom.host.kernel import Context
 from warploom.host.module import Module
 from warploom.host.stream import Stream
+from warploom.host.targets import check_strictly
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
+from warploom.rules.choice import MemoryOptions, access_rules
 
 LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
 
@@ -28,23 +30,36 @@ class Device:
     """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
     (`Device(cc="7.5")`); an H100 where neither is given.
 
-    `engine` is "compiled" (fast) or "reference" (readable; the definition).
+    `engine` is "compiled" (fast) or "reference" (readable; the definition). `l1_global` says
+    whether L1 caches global loads, where the device leaves that open; `bank_bytes` (4 or 8) is the
+    width of shared memory's banks on compute capability 3.x. `strict_target` refuses PTX whose
+    `.target` is newer than the device, as a driver does; else its instructions decide.
     """
 
     def __init__(
-        self, name: str | None = None, *, cc: str | None = None, engine: str = "compiled"
+        self,
+        name: str | None = None,
+        *,
+        cc: str | None = None,
+        engine: str = "compiled",
+        l1_global: bool | None = None,
+        bank_bytes: int | None = None,
+        strict_target: bool = False,
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
         self.spec = find_device(name, cc)
         self.engine = engine
+        self._options = MemoryOptions(l1_global, bank_bytes)
+        self._strict_target = strict_target
         self.memory = DeviceMemory()
         self._buffers = 0
-        self._context = Context(self.spec, self.memory, engine, lambda: self._execute)
+        rules = access_rules(self.spec, self._options)
+        self._context = Context(self.spec, rules, self.memory, engine, lambda: self._execute)
 
     @cached_property
     def _execute(self) -> Execute:
-        return find_engine(self.engine)
+        return find_engine(self.engine, self.spec, self._options)
 
     @property
     def name(self) -> str:
@@ -95,6 +110,8 @@ class Device:
             raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
         ptx = parse(text, ptx_name)
         verify(ptx)
+        if self._strict_target:
+            check_strictly(ptx, self.spec)
         return Module(self._context, ptx, name)
 
     # ---- memory -----------------------------------------------------------------------------

@@ -7,9 +7,11 @@ from typing import Protocol
 
 from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
+from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.rules.choice import MemoryOptions
 
 Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
@@ -25,15 +27,15 @@ class Execute(Protocol):
     ) -> Tally: ...
 
 
-def find_engine(name: str) -> Execute:
-    """The engine of that name."""
+def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions) -> Execute:
+    """The engine of that name, for a device."""
     if name == "compiled":
         from warploom.machine.compiled import CompiledEngine
 
-        return CompiledEngine().launch
+        return CompiledEngine(spec, options).launch
     if name == "reference":
         from warploom.machine.reference.machine import ReferenceEngine
 
-        engine = ReferenceEngine()
+        engine = ReferenceEngine(spec, options)
         return lambda program, launch, memory, progress: engine.launch(program, launch, memory)
     raise WarploomError(f"there is no engine {name!r}; there are {' and '.join(ENGINES)}")

@@ -14,16 +14,19 @@ from typing import Any, cast
 from warploom.analysis.build import build
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3, LaunchError
-from warploom.devices.occupancy import check_launch
+from warploom.devices.launches import check_launch, check_registers
 from warploom.devices.spec import DeviceSpec
 from warploom.host.arguments import Arguments, pack
 from warploom.host.engines import Execute, Progress
+from warploom.host.resources import Resources, resources_of
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
+from warploom.host.targets import check_instructions
 from warploom.machine.image import Image
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Function, Module
+from warploom.rules.choice import AccessRules
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Context:
     """What a launch needs of its device. `engine` is made when it is first asked for."""
 
     spec: DeviceSpec
+    rules: AccessRules
     memory: DeviceMemory
     engine_name: str
     engine: Callable[[], Execute]
@@ -51,8 +55,15 @@ class Kernel:
 
     @cached_property
     def program(self) -> Program:
-        """The kernel as machines run it."""
-        return build(self._ptx, self.name)
+        """The kernel as machines run it; UnsupportedInstruction where the device cannot."""
+        program = build(self._ptx, self.name)
+        check_instructions(program, self.context.spec)
+        return program
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Registers and barriers, as ptxas says or as estimated."""
+        return resources_of(self.program, self.function, self.context.spec)
 
     @cached_property
     def function(self) -> Function:
@@ -107,15 +118,19 @@ class Launcher:
         launch = Launch(self.grid, self.block, b"", variables, self.shared_bytes, max_instructions)
         check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
         _check_directives(kernel.function, self.block)
+        self._check_registers()
         arguments = pack(program, kernel.function.parameters, args, context.memory)
         launch = replace(launch, parameters=bytes(arguments.data))
-        return Run(
-            launch,
-            self._start(lambda: _execute(context, program, launch, arguments, progress)),
-            device=context.spec.title,
-            compute_capability=context.spec.cc,
-            engine=context.engine_name,
-        )
+        work = self._start(lambda: _execute(context, program, launch, arguments, progress))
+        return Run(kernel, launch, work)
+
+    def _check_registers(self) -> None:
+        """Refuse blocks with too many registers, where ptxas tells; an estimate refuses nothing."""
+        spec, threads = self.kernel.context.spec, self.block[0] * self.block[1] * self.block[2]
+        if threads * spec.max_registers_per_thread > spec.registers_per_block:
+            resources = self.kernel.resources
+            if resources.source == "ptxas":
+                check_registers(spec, threads, resources.registers)
 
     def _start(self, work: Callable[[], Execution]) -> Future[Execution]:
         if self.stream is not None:

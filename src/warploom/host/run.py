@@ -6,11 +6,19 @@ import json
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from warploom.machine.launch import Launch
+from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
+from warploom.host.targets import is_newer
+from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
-from warploom.report.sections import Facts, Report, as_json, make_report
+from warploom.observe.examples import Example, find_examples
+from warploom.report.export import as_json
+from warploom.report.sections import Facts, Report, make_report
+
+if TYPE_CHECKING:
+    from warploom.host.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +33,8 @@ class Run:
     """One launch of a kernel. On a stream, asking for its results waits for it, and raises what
     the kernel did wrong."""
 
-    def __init__(
-        self,
-        launch: Launch,
-        outcome: Future[Execution],
-        *,
-        device: str,
-        compute_capability: str,
-        engine: str,
-    ) -> None:
-        self._launch, self._outcome = launch, outcome
-        self._device, self._compute_capability, self._engine = device, compute_capability, engine
+    def __init__(self, kernel: Kernel, launch: Launch, outcome: Future[Execution]) -> None:
+        self._kernel, self._launch, self._outcome = kernel, launch, outcome
 
     @property
     def seconds(self) -> float:
@@ -47,40 +46,62 @@ class Run:
         """Everything that was counted."""
         return Counters(self._outcome.result().tally)
 
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """The costliest access of each instruction that has one worse than it could be: its lanes,
+        their addresses, and which of them collide in shared memory."""
+        return find_examples(self._outcome.result().tally, self._kernel.context.rules)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
+        kernel = self._kernel
+        demand = Demand(
+            self._launch.threads_per_block,
+            kernel.resources.registers,
+            shared_bytes(kernel.program, self._launch),
+            kernel.resources.barriers,
+        )
+        return occupancy_of(kernel.context.spec, demand)
+
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
-    def report(self) -> str:
-        """The report as text."""
+    def report(self, terms: str = "cuda") -> str:
+        """The report as text, in the terms of "cuda", "opencl" or "hip"."""
         from warploom.report.render import render_text
 
-        return render_text(self.summary)
+        return render_text(self.summary, terms)
 
     def to_json(self) -> str:
         """The report as JSON, with all counters of the kernel and of each source line."""
-        return json.dumps(as_json(self.summary), indent=2)
+        return json.dumps(as_json(self.summary), indent=2, allow_nan=False)
 
     @cached_property
     def summary(self) -> Report:
         """The report as data."""
-        execution = self._outcome.result()
-        program = execution.tally.program
+        execution, kernel = self._outcome.result(), self._kernel
+        program, spec = kernel.program, kernel.context.spec
+        module = program.module
         facts = Facts(
             kernel=program.name,
-            device=self._device,
-            compute_capability=self._compute_capability,
-            engine=self._engine,
+            spec=spec,
+            engine=kernel.context.engine_name,
             grid=self._launch.grid,
             block=self._launch.block,
             warps=execution.tally.launched_warps,
+            registers=kernel.resources.registers,
+            registers_from=kernel.resources.source,
+            spill_bytes=kernel.resources.spill_bytes,
             static_shared_bytes=program.shared_bytes,
             dynamic_shared_bytes=self._launch.dynamic_shared_bytes,
             local_bytes=program.local_bytes,
+            newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
         )
-        return make_report(facts, self.counters)
+        return make_report(facts, self.counters, self.occupancy, self.examples)
 
     def __repr__(self) -> str:
         grid, block = self._launch.grid, self._launch.block

@@ -8,6 +8,11 @@ Each line of syntax in the PTX manual becomes one `OpSpec`, declared with `@op` 
 
 In the syntax a name with choices is a slot, any other name stands for itself, and braces make it
 optional. `decode` turns the text of an opcode ("add.rz.f32") into an `Operation`.
+
+Two things that stand elsewhere in the text are part of the form here. An operand whose name begins
+with % is implicit: no text shows it, the parser puts that hidden register there (`%cc`, the carry
+flag). A part of an operand (`%r1.b2`) or its negation (`-%r1`), as video instructions take them, is
+a modifier behind all others: "vadd.u32.u32.u32.a=b2".
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ class Unit(Enum):
     CONTROL = "control"
     BARRIER = "barrier"
     WARP = "warp"
+    MATRIX = "matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,20 @@ class OperandSpec:
     """One operand: its name, whether it is written, and the type by which it is accessed.
 
     `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
-    type, or one of `address`, `label`, `function`, `any`.
+    type, or one of `address`, `label`, `function`, `any`. `count` is how many of it stand in braces
+    (1: no braces), spelled `a:f32*4`.
     """
 
     name: str
     type: str
     written: bool
     optional: bool
+    count: int = 1
+
+    @property
+    def implicit(self) -> bool:
+        """Whether no text shows it."""
+        return self.name.startswith("%")
 
 
 @dataclass(frozen=True)
@@ -104,6 +117,11 @@ class OpSpec:
     def sources(self) -> tuple[OperandSpec, ...]:
         return tuple(o for o in self.operands if not o.written)
 
+    @cached_property
+    def has_implicit(self) -> bool:
+        """Whether some operand is in no text."""
+        return any(o.implicit for o in self.operands)
+
 
 @dataclass(frozen=True, eq=False)
 class Operation:
@@ -117,13 +135,29 @@ class Operation:
     def name(self) -> str:
         return self.spec.name
 
+    @cached_property
+    def opcode(self) -> str:
+        """The opcode as a text has it: without what stands at its operands."""
+        return ".".join(p for p in self.text.split(".") if not is_decoration(p))
+
+    @cached_property
+    def decorations(self) -> Mapping[str, tuple[str, str]]:
+        """What stands before and behind an operand, by the operand's name."""
+        found: dict[str, tuple[str, str]] = {}
+        for part in filter(is_decoration, self.text.split(".")):
+            name, _, selected = part.removeprefix("-").partition("=")
+            before, behind = found.get(name, ("", ""))
+            found[name] = ("-", behind) if part.startswith("-") else (before, f".{selected}")
+        return found
+
     def type_of(self, operand: OperandSpec) -> ScalarType | None:
         """The scalar type of an operand; None for addresses, labels and the like."""
         return resolve_type(operand.type, self.modifiers)
 
     @cached_property
     def source_types(self) -> tuple[ScalarType | None, ...]:
-        return tuple(self.type_of(o) for o in self.spec.sources)
+        """The types of the sources, those in braces one by one."""
+        return tuple(self.type_of(o) for o in self.spec.sources for _ in range(o.count))
 
     @cached_property
     def destination_types(self) -> tuple[ScalarType | None, ...]:
@@ -135,7 +169,7 @@ class Operation:
 
         `argument(i)` in them is source operand i, as the syntax orders them.
         """
-        return self.terms_for(len(self.spec.sources))
+        return self.terms_for(len(self.source_types))
 
     def terms_for(self, count: int) -> tuple[Term, ...]:
         """The same where only the first `count` sources are written (the others optional)."""
@@ -158,6 +192,11 @@ class Operation:
         result = self.spec.semantics(self.modifiers, *args)
         assert isinstance(result, Term)
         return result
+
+
+def is_decoration(part: str) -> bool:
+    """Whether a part of an opcode stands at an operand in the text: `a=b2` or `-a`."""
+    return "=" in part or part.startswith("-")
 
 
 def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
@@ -208,15 +247,16 @@ def declare(
 
 
 def _slots(syntax: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[Slot, ...]:
-    found = re.findall(r"(\{)?\.([\w:]+)\}?", syntax)
+    found = re.findall(r"(\{)?\.([\w:=-]+)\}?", syntax)
     return tuple(Slot(n, choices.get(n, (n,)), optional=bool(brace)) for brace, n in found)
 
 
 def _operands(text: str, *, written: bool) -> list[OperandSpec]:
     specs: list[OperandSpec] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
-        name, _, type = part.rstrip("?").partition(":")
-        specs.append(OperandSpec(name, type, written, part.endswith("?")))
+        name, _, text = part.rstrip("?").partition(":")
+        type, _, count = text.partition("*")
+        specs.append(OperandSpec(name, type, written, part.endswith("?"), int(count or 1)))
     return specs
 
 

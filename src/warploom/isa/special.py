@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from warploom.core.types import U32, U64, ScalarType
+from warploom.core.types import PRED, U32, U64, ScalarType
 
 
 class Varies(Enum):
@@ -22,15 +22,49 @@ class Varies(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpecialRegister:
-    """One special register; a vector such as `%tid` stands as its parts `%tid.x`, `.y`, `.z`."""
+    """One special register; a vector such as `%tid` stands as its parts `%tid.x`, `.y`, `.z`.
+
+    `same_as` names the register that always has the same value here, `fixed` is a value that never
+    changes.
+    """
 
     name: str
     type: ScalarType
     varies: Varies
+    same_as: str | None = None
+    fixed: int | None = None
 
 
-def _parts(name: str, varies: Varies) -> list[SpecialRegister]:
-    return [SpecialRegister(f"{name}.{part}", U32, varies) for part in "xyz"]
+def _parts(name: str, varies: Varies, same_as: str | None = None) -> list[SpecialRegister]:
+    return [
+        SpecialRegister(f"{name}.{part}", U32, varies, same_as and f"{same_as}.{part}")
+        for part in "xyz"
+    ]
+
+
+def _fixed(value: int, *names: str, type: ScalarType = U32) -> list[SpecialRegister]:
+    return [SpecialRegister(name, type, Varies.LAUNCH, fixed=value) for name in names]
+
+
+# Without clusters each block is a cluster of its own (PTX ISA, "Cluster of Cooperative Thread
+# Arrays"); all blocks run on one multiprocessor; nobody sets environment registers, and events are
+# not counted there.
+CLUSTERS = (
+    *_parts("%clusterid", Varies.BLOCK, "%ctaid"),
+    *_parts("%nclusterid", Varies.LAUNCH, "%nctaid"),
+    *_fixed(0, *(f"%cluster_ctaid.{part}" for part in "xyz"), "%cluster_ctarank"),
+    *_fixed(1, *(f"%cluster_nctaid.{part}" for part in "xyz"), "%cluster_nctarank"),
+    *_fixed(0, "%is_explicit_cluster", type=PRED),
+)
+SURROUNDINGS = (
+    *_fixed(0, "%smid"),
+    *_fixed(1, "%nsmid"),
+    *_fixed(0, *(f"%envreg{i}" for i in range(32))),
+    *_fixed(0, *(f"%pm{i}" for i in range(8))),
+    *_fixed(0, *(f"%pm{i}_64" for i in range(8)), "%current_graph_exec", type=U64),
+    *_fixed(0, *(f"%reserved_smem_offset_{name}" for name in ("begin", "end", "cap", "0", "1"))),
+    SpecialRegister("%aggr_smem_size", U32, Varies.LAUNCH, "%total_smem_size"),
+)
 
 
 SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
@@ -51,6 +85,8 @@ SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
         SpecialRegister("%dynamic_smem_size", U32, Varies.LAUNCH),
         SpecialRegister("%total_smem_size", U32, Varies.LAUNCH),
         SpecialRegister("%gridid", U64, Varies.LAUNCH),
+        *CLUSTERS,
+        *SURROUNDINGS,
     )
 }
 """The special registers that the machines provide, by name."""

@@ -26,7 +26,7 @@ Every node has exactly one meaning for every input; nothing here is undefined:
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -120,6 +120,25 @@ def _same(op: str, a: Term, b: Term | int, attr: Hashable = None) -> Term:
 def compare(op: str, a: Term, b: Term | int) -> Term:
     """`eq ne lt le gt ge` by the type of `a`; ordered on floats."""
     return Term(op, PRED, (a, _lift(b, a.type)))
+
+
+def parts(a: Term, type: ScalarType) -> tuple[Term, ...]:
+    """The values of `type` that lie side by side in `a`, the lowest first."""
+    whole, bits = reinterpret(a, unsigned(a.type.bits)), unsigned(type.bits)
+    places = range(0, a.type.bits, type.bits)
+    shifted = (Term("lshr", whole.type, (whole, constant(place, whole.type))) for place in places)
+    return tuple(reinterpret(truncate(s, bits), type) for s in shifted)
+
+
+def pack(values: Sequence[Term], type: ScalarType) -> Term:
+    """The values side by side as `type`, the lowest first."""
+    whole = unsigned(type.bits)
+    found = constant(0, whole)
+    for index, value in enumerate(values):
+        bits = extend(reinterpret(value, unsigned(value.type.bits)), whole)
+        place = constant(index * value.type.bits, whole)
+        found = found | Term("shl", whole, (bits, place))
+    return reinterpret(found, type)
 
 
 def eq(a: Term, b: Term | int) -> Term:
@@ -262,11 +281,12 @@ def canonical(a: Term) -> Term:
     return Term("canonical", a.type, (a,))
 
 
-CANONICAL_NAN = {32: 0x7FFFFFFF, 64: 0xFFF8_0000_0000_0000}
+CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF, 64: 0xFFF8_0000_0000_0000}
 """Bits of the NaN that arithmetic gives, by width.
 
-Source: CUDA "Floating Point and IEEE 754", for .f32; for .f64 the manual leaves the payload open
-and this is the choice.
+Source: CUDA "Floating Point and IEEE 754", for .f32; PTX ISA, "Half Precision Floating Point
+Instructions: fma", for .f16 and .bf16 (the headers of CUDA agree); for .f64 the manual leaves the
+payload open and this is the choice.
 """
 
 

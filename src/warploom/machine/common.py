@@ -9,35 +9,37 @@ from functools import lru_cache
 
 import numpy as np
 
-from warploom.analysis.accesses import FIELDS, AccessRow
+from warploom.analysis.accesses import FIELDS, AccessRow, bypasses_l1, bytes_of
 from warploom.analysis.program import Program
 from warploom.machine.tally import Counts
-from warploom.ptx.ir import Space, Vector
-from warploom.rules.banks import count_shared
-from warploom.rules.coalescing import count_global, count_local
-from warploom.rules.constant import count_constant
+from warploom.ptx.ir import Space
+from warploom.rules.choice import RULES, AccessRules
+from warploom.rules.fields import RECORD_WIDTH
 
 ALL_LANES = 0xFFFFFFFF
 
-RULES = {
-    Space.GLOBAL: count_global,
-    Space.SHARED: count_shared,
-    Space.LOCAL: count_local,
-    Space.CONST: count_constant,
-}
+STARTS = (0, 32, 4)
+"""Where common accesses to shared memory can start: on a line, on a sector, on a word."""
 
 
-def common_cost(program: Program, row: AccessRow) -> Counts:
-    """The counts of one common access of a row, in the order of FIELDS."""
+def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int = 0) -> Counts:
+    """The counts of one common access of a row, in the order of FIELDS.
+
+    `start` is the first address, one of STARTS.
+    """
     instruction = program.instructions[row.instruction]
-    vectors = [o for o in instruction.operands if isinstance(o, Vector)]
-    parts = len(vectors[0].elements) if vectors else 1
-    return _cost(row.space, instruction.operation.modifiers.scalar().bytes * parts)
+    size = bytes_of(instruction)
+    names = [rules.cost(row.space.value, row.op, bypass=bypasses_l1(instruction))]
+    if row.op == "store" and (writes := rules.writes(row.space.value)):
+        names.append(writes)
+    return _cost(tuple(names), row.space, size, max(start, size) if start == STARTS[-1] else start)
 
 
-@lru_cache
-def _cost(space: Space, size: int) -> Counts:
+@lru_cache(maxsize=1024)
+def _cost(names: tuple[str, ...], space: Space, size: int, start: int) -> Counts:
     stride = {Space.LOCAL: 4, Space.CONST: 0}.get(space, size)
-    counts = np.zeros(len(FIELDS), np.int64)
-    RULES[space](np.arange(32, dtype=np.uint64) * np.uint64(stride), ALL_LANES, size, counts)
-    return counts
+    counts = np.zeros(RECORD_WIDTH, np.int64)
+    addresses = np.arange(32, dtype=np.uint64) * np.uint64(stride) + np.uint64(start)
+    for name in names:
+        RULES[name](addresses, ALL_LANES, size, counts)
+    return counts[: len(FIELDS)]

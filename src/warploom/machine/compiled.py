@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import FIELDS
 from warploom.analysis.program import Program
-from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
+from warploom.codegen.environment import FULL, ROW_WIDTH, CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.memory import SPACE_CODES, local_stride
 from warploom.core.errors import Allocation
-from warploom.machine.common import common_cost
+from warploom.devices.catalog import find_device
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.common import STARTS, common_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, Schedule, shared_bytes
@@ -27,6 +28,8 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules import scheduling
+from warploom.rules.choice import MemoryOptions, access_rules
+from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 Words = npt.NDArray[np.int64]
 
@@ -40,7 +43,10 @@ POLL_SECONDS = 0.1
 class CompiledEngine:
     """Runs programs as machine code; keeps what it compiled."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
+    ) -> None:
+        self._rules = access_rules(spec or find_device(), options)
         self._kernels: dict[tuple[int, bool, bool], CompiledKernel] = {}
 
     def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
@@ -48,7 +54,7 @@ class CompiledEngine:
         key = (id(program), schedule.independent, schedule.mixes)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
-                program, independent=schedule.independent, mixes=schedule.mixes
+                program, self._rules, independent=schedule.independent, mixes=schedule.mixes
             )
         return self._kernels[key]
 
@@ -152,7 +158,7 @@ class _Work:
             memory,
             environment,
             counts=np.zeros(max(1, kernel.layout.size), np.int64),
-            rows=np.zeros((max(1, len(kernel.layout.rows)), ROW_WIDTH), np.int64),
+            rows=_access_rows(kernel.layout),
             states=states.reshape(-1, scheduling.STATE_WORDS),
             tables=contexts.view(np.int64).reshape(slots * warps, -1),
             plan=plan,
@@ -186,10 +192,11 @@ class _Work:
                 at : at + 2
             ]
         for number, row in enumerate(layout.rows):
-            full = int(self.rows[number, FULL])
-            tally.accesses[number] = self.rows[number, : len(FIELDS)]
-            if full:
-                tally.accesses[number] += full * common_cost(program, row)
+            tally.records[number] = self.rows[number, :FULL]
+            for start, times in zip(STARTS, self.rows[number, FULL:].tolist(), strict=True):
+                if times:
+                    cost = common_cost(program, row, layout.rules, start)
+                    tally.accesses[number] += times * cost
         limit = self.launch.max_instructions
         if limit is not None and tally.warps.sum() > limit:
             raise self.error(Status.LIMIT)
@@ -247,6 +254,15 @@ class _Work:
         ]
         started = int(self.plan[scheduling.NEXT_BLOCK])
         return deadlock_error(program, self.launch, waiting, started)
+
+
+def _access_rows(layout: CountLayout) -> Words:
+    """The rows in which accesses are counted, before the first."""
+    rows = np.zeros((max(1, len(layout.rows)), ROW_WIDTH), np.int64)
+    for number, row in enumerate(layout.rows):
+        cost = common_cost(layout.program, row, layout.rules)
+        rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
+    return rows
 
 
 def thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:

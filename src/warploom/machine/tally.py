@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
 from warploom.analysis.program import Program
+from warploom.rules.fields import RECORD_WIDTH
 
 Counts = npt.NDArray[np.int64]
 
@@ -21,7 +22,8 @@ class Tally:
       active and with a true guard, summed.
     - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
       lanes which this branch parted met again.
-    - `accesses`, shape (rows, len(FIELDS)): what memory accesses cost; `rows` names the rows.
+    - `records`, shape (rows, RECORD_WIDTH): what memory accesses cost, and an example of the worst
+      (`rules.fields`); `rows` names the rows. `accesses` are the costs alone, in order of FIELDS.
     - `launched_warps`: how many warps the launch had.
     """
 
@@ -32,8 +34,12 @@ class Tally:
     threads_on: Counts
     divergent: Counts
     reconvergences: Counts
-    accesses: Counts
+    records: Counts
     launched_warps: int = field(default=0)
+
+    @property
+    def accesses(self) -> Counts:
+        return self.records[:, : len(FIELDS)]
 
     @classmethod
     def empty(cls, program: Program, launched_warps: int) -> Tally:
@@ -44,7 +50,7 @@ class Tally:
         def column() -> Counts:
             return np.zeros(n, np.int64)
 
-        accesses = np.zeros((len(rows), len(FIELDS)), np.int64)
+        records = np.zeros((len(rows), RECORD_WIDTH), np.int64)
         return cls(
             program,
             rows,
@@ -53,6 +59,6 @@ class Tally:
             threads_on=column(),
             divergent=column(),
             reconvergences=column(),
-            accesses=accesses,
+            records=records,
             launched_warps=launched_warps,
         )

@@ -74,7 +74,7 @@ class FunctionParser:
             link,
             noreturn,
             directives,
-            tuple(self.names.registers),
+            (*self.names.registers, *self.names.implicit),
             body,
             cursor.span(at),
         )

@@ -6,13 +6,15 @@ Source: PTX ISA, "Instruction Statements"; for calls, "Control Flow Instructions
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import islice
 
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.source import Location, Span
+from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
-from warploom.isa.spec import FORMS, UnknownOpcode, decode
+from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.ir import Guard, Instruction, Operand, Vector
+from warploom.ptx.ir import Decorated, Guard, Instruction, Operand, Vector
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 
@@ -29,6 +31,10 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> Inst
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text))
     operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
+    if operation.spec.has_implicit:
+        operands = _with_implicit(operation, operands, names)
+    if any(type(o) is Decorated for o in operands):
+        operation, operands = _undecorated(cursor, operation, operands)
     return Instruction(operation, operands, guard, span, location)
 
 
@@ -80,6 +86,41 @@ def _list(cursor: Cursor, names: Names) -> Vector:
     at = cursor.at
     cursor.expect("(")
     return Vector(operands_until(")", cursor, names), cursor.span(at, cursor.at))
+
+
+def _with_implicit(
+    operation: Operation, operands: tuple[Operand, ...], names: Names
+) -> tuple[Operand, ...]:
+    """The operands with those that no text shows in their places."""
+    given = iter(operands)
+    found: list[Operand] = []
+    for spec in operation.spec.operands:
+        if spec.implicit:
+            found.append(names.implicit_register(spec.name, TYPES[spec.type]))
+        else:
+            found.extend(islice(given, 1))
+    return (*found, *given)
+
+
+def _undecorated(
+    cursor: Cursor, operation: Operation, operands: tuple[Operand, ...]
+) -> tuple[Operation, tuple[Operand, ...]]:
+    """Plain registers, and the operation that knows what stood at them."""
+    plain = list(operands)
+    parts: list[str] = []
+    signs: list[str] = []
+    for index, (spec, given) in enumerate(zip(operation.spec.operands, operands, strict=False)):
+        if not isinstance(given, Decorated):
+            continue
+        plain[index] = given.register
+        parts += [f".{spec.name}={given.part}"] if given.part else []
+        signs += [f".-{spec.name}"] if given.negated else []
+        try:
+            decode(operation.text + "".join((*parts, *signs)))
+        except UnknownOpcode:
+            message = f"`{operation.text}` takes a plain register here, or another part of it"
+            raise cursor.unsupported(message, given.span) from None
+    return decode(operation.text + "".join((*parts, *signs))), tuple(plain)
 
 
 def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:

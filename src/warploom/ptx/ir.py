@@ -7,6 +7,7 @@ instruction tables (`warploom.isa`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -121,9 +122,43 @@ class Sink:
     span: Span = field(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Decorated:
+    """`-r.b0`: some bytes of a register or its negation; which ones, goes into the operation of a
+    finished instruction, whose operand is the plain register."""
+
+    register: Register
+    part: str
+    negated: bool
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 Operand = (
-    Register | Special | Immediate | Symbol | Address | Vector | Pair | Negated | Element | Sink
+    Register
+    | Special
+    | Immediate
+    | Symbol
+    | Address
+    | Vector
+    | Pair
+    | Negated
+    | Element
+    | Sink
+    | Decorated
 )
+
+
+def spread(operands: Iterable[Operand]) -> Iterator[Operand]:
+    """The operands one by one: those in braces without their braces, pairs taken apart."""
+    for operand in operands:
+        match operand:
+            case Vector(elements):
+                yield from elements
+            case Pair(first, second):
+                yield first
+                yield second
+            case _:
+                yield operand
 
 
 # ---- statements ---------------------------------------------------------------------------------
@@ -142,7 +177,8 @@ class Instruction:
     """One instruction: destinations first, then sources, in the order of the syntax.
 
     A `call` has the operands (Vector of returns, Symbol or Register callee, Vector of arguments
-    [, Symbol of prototype or targets]); missing lists are empty Vectors.
+    [, Symbol of prototype or targets]); missing lists are empty Vectors. Operands that no text
+    shows stand where the form has them (`isa.spec`).
     """
 
     operation: Operation
@@ -150,6 +186,15 @@ class Instruction:
     guard: Guard | None = None
     span: Span = field(default=NOWHERE, compare=False)
     location: Location | None = field(default=None, compare=False)
+
+    @property
+    def written(self) -> tuple[Operand, ...]:
+        """The operands that the text shows."""
+        spec = self.operation.spec
+        if not spec.has_implicit:
+            return self.operands
+        pairs = zip(spec.operands, self.operands, strict=False)
+        return tuple(operand for form, operand in pairs if not form.implicit)
 
 
 @dataclass(frozen=True, slots=True)

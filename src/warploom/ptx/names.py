@@ -28,7 +28,7 @@ class Names:
     which keep their names whatever was declared before.
 
     `known` maps the names of the text to what they mean here; `registers` are all that were
-    declared, in order.
+    declared, in order; `implicit` those that instructions use and no text shows.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Names:
         self.cursor = cursor
         self.known: dict[str, Meaning] = {name: name for name in module_names}
         self.registers: list[Register] = []
+        self.implicit: list[Register] = []
         self._used = set(self.known) if renaming else set[str]()
         self._hidden: list[dict[str, Meaning | None]] = [{}]
 
@@ -74,6 +75,13 @@ class Names:
             self._mean(f"{name}.{colour}", register, at)
         self.registers.extend(parts)
         return unique
+
+    def implicit_register(self, name: str, type: ScalarType) -> Register:
+        """A register that no text shows, the same throughout the function."""
+        register = Register(name, type)
+        if register not in self.implicit:
+            self.implicit.append(register)
+        return register
 
     def undeclared(self, name: str) -> str:
         """The message that nobody declared `name`."""

@@ -5,8 +5,8 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 
 from __future__ import annotations
 
-from warploom.core.types import PRED, TYPES, Kind, ScalarType
-from warploom.isa.spec import OperandSpec, Operation
+from warploom.core.types import PACKED, PRED, TYPES, Kind, ScalarType
+from warploom.isa.spec import OperandSpec, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
     Address,
@@ -29,7 +29,7 @@ RELAXED = frozenset({"ld", "ldu", "st", "cvt"})
 """Instructions whose registers may be wider than their type (PTX ISA, "Operand Size Exceeding
 Instruction-Type Size")."""
 
-PAIRED = frozenset({"setp", "shfl", "lop3"})
+PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect"})
 """Instructions that can write a predicate beside their result: `d|p`."""
 
 ADDRESS_SOURCES = frozenset({"mov", "cvta"})
@@ -39,8 +39,8 @@ ADDRESS_SOURCES = frozenset({"mov", "cvta"})
 def check_operands(scope: Scope, instruction: Instruction) -> None:
     """Every operand suits the instruction's form, and there are as many as it wants."""
     operation = instruction.operation
-    specs = operation.spec.operands
-    given = instruction.operands
+    specs = tuple(spec for spec in operation.spec.operands if not spec.implicit)
+    given = instruction.written
     needed = sum(not spec.optional for spec in specs)
     if not needed <= len(given) <= len(specs):
         wanted = f"{needed}" if needed == len(specs) else f"{needed} to {len(specs)}"
@@ -86,6 +86,8 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     space = space_of(operation)
     # A generic address of global and constant memory is the plain one; elsewhere it is not.
     reached = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
+    if operation.name == "cp":
+        reached = (Space.GLOBAL, Space.SHARED)
     if variable.space not in reached:
         message = f"`{symbol.name}` is in .{variable.space.value} memory"
         if space is Space.GENERIC:
@@ -105,8 +107,9 @@ def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: 
     """An operand with a scalar type: what it is, and whether its type agrees."""
     type = operation.type_of(spec)
     assert type is not None
-    count = {"v2": 2, "v4": 4}.get(operation.modifiers.text("vec", ""), 1)
-    if spec.type == "type" and (count > 1 or isinstance(operand, Vector)):
+    count = {"v2": 2, "v4": 4, "v8": 8}.get(operation.modifiers.text("vec", ""), spec.count)
+    braces = spec.type == "type" or spec.count > 1 or operation.spec.unit is Unit.MATRIX
+    if braces and (count > 1 or isinstance(operand, Vector)):
         check_vector(scope, operation, spec, operand, type, count)
     elif isinstance(operand, Pair):
         check_pair(scope, operation, spec, operand, type)
@@ -122,7 +125,7 @@ def check_vector(
     type: ScalarType,
     count: int,
 ) -> None:
-    """`.v2` and `.v4` want as many elements; `mov` packs and unpacks equal parts of its type."""
+    """Vectors want as many elements as they say; `mov` packs and unpacks equal parts of its type."""
     if not isinstance(operand, Vector):
         raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
     if count == 1 and operation.name == "mov":
@@ -142,7 +145,8 @@ def check_pair(
     scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair, type: ScalarType
 ) -> None:
     """`d|p` writes a second result, a predicate."""
-    if not spec.written or operation.name not in PAIRED:
+    second = operation.spec.semantics is None or len(operation.terms) > 1
+    if not spec.written or operation.name not in PAIRED or not second:
         raise scope.error(f"`{operation.text}` takes no pair here", operand.span)
     check_scalar(scope, operation, spec, operand.first, type)
     check_scalar(scope, operation, spec, operand.second, PRED)
@@ -202,6 +206,8 @@ def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
         if type.is_integer and (type.kind is not Kind.BITS or operand.float_bits != type.bits):
             raise scope.error(f"a {type} operand cannot be a float", operand.span)
         return
+    if type in PACKED or (type.is_float and type.bits == 16):
+        raise scope.error(f"a {type} operand is a register; move the bits there", operand.span)
     if type.is_float:
         raise scope.error(f"a {type} operand is written as a float, such as 1.0", operand.span)
     if type is PRED:

@@ -5,12 +5,15 @@ Source: PTX ISA, "Instruction Operands".
 
 from __future__ import annotations
 
+import re
+
 from warploom.core.source import Span
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.constants import constant, integer, offset
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.ir import (
     Address,
+    Decorated,
     Negated,
     Operand,
     Pair,
@@ -21,6 +24,9 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.names import Names
+
+PART = re.compile(r"[bh][0-7]{1,4}")
+"""What may stand behind a register: which bytes or halves (PTX ISA, "Video Instructions")."""
 
 
 def operand(cursor: Cursor, names: Names) -> Operand:
@@ -58,7 +64,20 @@ def _other(cursor: Cursor, names: Names) -> Operand:
     if text in SPECIAL_REGISTERS:
         cursor.at += 1
         return Special(text, cursor.span(at))
+    if text == "-" and isinstance(names.known.get(cursor.next_text.partition(".")[0]), Register):
+        cursor.at += 1
+        inner = operand(cursor, names)
+        if isinstance(inner, Decorated):
+            return Decorated(inner.register, inner.part, True, cursor.span(at, cursor.at))
+        assert isinstance(inner, Register)
+        return Decorated(inner, "", True, cursor.span(at, cursor.at))
     if NAME.match(text) and text != "WARP_SZ":
+        base, _, part = text.rpartition(".")
+        known = names.known.get(base)
+        if isinstance(known, Register) and PART.fullmatch(part):
+            cursor.at += 1
+            span = cursor.span(at)
+            return Decorated(Register(known.name, known.type, span), part, False, span)
         raise cursor.error(names.undeclared(text), at)
     if not text or text in ",;)]}":
         raise cursor.wrong("an operand")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import (
     Address,
+    Decorated,
     Element,
     Function,
     Immediate,
@@ -89,10 +91,19 @@ def _function(function: Function) -> Iterator[str]:
         return
     yield "{"
     signature = {p.name for p in (*function.returns, *function.parameters)}
-    declared = [r for r in function.registers if r.name.partition(".")[0] not in signature]
+    shown = signature | {r.name for r in _implicit(function)}
+    declared = [r for r in function.registers if r.name.partition(".")[0] not in shown]
     yield from (f"\t{line}" for line in _registers(declared))
     yield from (f"\t{_statement(s)}" for s in function.body)
     yield "}"
+
+
+def _implicit(function: Function) -> Iterator[Register]:
+    """The registers that instructions use and no text shows."""
+    for made in function.instructions:
+        if made.operation.spec.has_implicit:
+            names = {form.name for form in made.operation.spec.operands if form.implicit}
+            yield from (o for o in made.operands if isinstance(o, Register) and o.name in names)
 
 
 def _heading(function: Function) -> str:
@@ -209,8 +220,20 @@ def _instruction(instruction: Instruction) -> str:
     if instruction.guard is not None:
         guard = f"@{'!' if instruction.guard.negated else ''}{instruction.guard.register.name} "
     operation = instruction.operation
-    shown = _call if operation.name == "call" else _operands
-    return f"{guard}{operation.text} {shown(instruction.operands)}".rstrip() + ";"
+    if operation.name == "call":
+        return f"{guard}{operation.text} {_call(instruction.operands)};"
+    shown = ", ".join(_decorated(instruction))
+    return f"{guard}{operation.opcode} {shown}".rstrip() + ";"
+
+
+def _decorated(instruction: Instruction) -> Iterator[str]:
+    """The operands that the text shows, with what the operation says to stand at them."""
+    operation = instruction.operation
+    forms = (form for form in operation.spec.operands if not form.implicit)
+    for operand, form in zip_longest(instruction.written, forms):
+        if operand is not None:
+            before, behind = operation.decorations.get(form.name if form else "", ("", ""))
+            yield f"{before}{_operand(operand)}{behind}"
 
 
 def _call(operands: tuple[Operand, ...]) -> str:
@@ -250,6 +273,8 @@ def _operand(operand: Operand) -> str:
             return f"{register.name}.{PARTS[index]}"
         case Sink():
             return "_"
+        case Decorated(register, part, negated):
+            return f"{'-' * negated}{register.name}{f'.{part}' * bool(part)}"
 
 
 def _immediate(value: int, float_bits: int) -> str:

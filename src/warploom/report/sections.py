@@ -1,52 +1,73 @@
 """The sections of a report, named as Nsight Compute names its own.
 
-Every section says of what kind its numbers are: "launch" (as launched) or "counted" (in the
-execution). How sections look is for `report.render`.
+Every number says of what kind it is: "launch" (as launched), "counted" (in the execution) or
+"modelled" (computed from the device's facts). How sections look is for `report.render`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warploom.core.errors import Dim3
-from warploom.observe.counters import Counters, Counts
+from warploom.devices.occupancy import Occupancy
+from warploom.devices.spec import DeviceSpec
+from warploom.observe.counters import Counters
+from warploom.observe.examples import Example
+from warploom.observe.metrics import metric_of
+from warploom.report.advice import Advice, Case, advise
+from warploom.report.costs import LineCost, line_costs
 
 Value = int | float | str
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a launch beside its counters. `seconds` were measured on the host."""
+    """What is known of a launch beside its counters. `seconds` were measured on the host.
+
+    `registers_from` is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could
+    tell. `newer_target` is the module's `.target` where the device is older than it.
+    """
 
     kernel: str
-    device: str
-    compute_capability: str
+    spec: DeviceSpec
     engine: str
     grid: Dim3
     block: Dim3
     warps: int
+    registers: int
+    registers_from: str
+    spill_bytes: int | None
     static_shared_bytes: int
     dynamic_shared_bytes: int
     local_bytes: int
+    newer_target: str | None
     seconds: float
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One line of a section."""
+    """One line of a section; `nsight` is Nsight Compute's name of it, where it has one."""
 
     name: str
     unit: str
     value: Value
+    kind: str
+    nsight: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Lines of one kind under a title."""
+    """Lines under a title."""
 
     title: str
-    kind: str
     metrics: tuple[Metric, ...]
 
 
@@ -56,59 +77,111 @@ class Report:
 
     facts: Facts
     sections: tuple[Section, ...]
-    lines: tuple[tuple[str, Counts], ...]
+    lines: tuple[LineCost, ...]
+    advice: tuple[Advice, ...]
     counters: Counters
+    examples: tuple[Example, ...]
 
 
-def make_report(facts: Facts, counters: Counters) -> Report:
-    """The report of a launch from its facts and counters."""
+def make_report(
+    facts: Facts, counters: Counters, occupancy: Occupancy, examples: tuple[Example, ...]
+) -> Report:
+    """The report of a launch."""
     sections = (
-        launch_statistics(facts),
+        launch_statistics(facts, occupancy),
+        occupancy_section(occupancy),
         instruction_statistics(counters),
         memory_workload(counters),
     )
-    lines = sorted(
-        counters.by_line().items(), key=lambda item: item[1].warp_instructions, reverse=True
-    )
-    return Report(facts, sections, tuple(lines), counters)
+    case = Case(facts.spec, facts.blocks, facts.threads_per_block, counters, occupancy, examples)
+    lines = line_costs(counters, examples)
+    return Report(facts, sections, lines, advise(case), counters, examples)
 
 
-def launch_statistics(facts: Facts) -> Section:
-    """The shape of the launch and the memory that it asked for."""
-    blocks = facts.grid[0] * facts.grid[1] * facts.grid[2]
-    threads = blocks * facts.block[0] * facts.block[1] * facts.block[2]
-    given = (
-        ("Grid Size", "block", _dims(facts.grid)),
-        ("Block Size", "thread", _dims(facts.block)),
-        ("Blocks", "block", blocks),
-        ("Threads", "thread", threads),
-        ("Warps", "warp", facts.warps),
-        ("Static Shared Memory Per Block", "byte", facts.static_shared_bytes),
-        ("Dynamic Shared Memory Per Block", "byte", facts.dynamic_shared_bytes),
-        ("Local Memory Per Thread", "byte", facts.local_bytes),
+def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:
+    """The shape of the launch, and what it takes of an SM."""
+    threads = facts.blocks * facts.threads_per_block
+    launched = (
+        ("Grid Size", "block", facts.blocks, "launch__grid_size"),
+        ("Block Size", "thread", facts.threads_per_block, "launch__block_size"),
+        ("Grid", "block", _dims(facts.grid), None),
+        ("Block", "thread", _dims(facts.block), None),
+        ("Threads", "thread", threads, "launch__thread_count"),
+        ("Warps", "warp", facts.warps, None),
+        (
+            *("Static Shared Memory Per Block", "byte", facts.static_shared_bytes),
+            "launch__shared_mem_per_block_static",
+        ),
+        (
+            *("Dynamic Shared Memory Per Block", "byte", facts.dynamic_shared_bytes),
+            "launch__shared_mem_per_block_dynamic",
+        ),
+        ("Local Memory Per Thread", "byte", facts.local_bytes, None),
+        ("# SMs", "SM", facts.spec.sms, "launch__sm_count"),
     )
-    return Section("Launch Statistics", "launch", tuple(Metric(*line) for line in given))
+    metrics = [Metric(*line[:3], "launch", line[3]) for line in launched]
+    name = f"Registers Per Thread ({facts.registers_from})"
+    registers = "launch__registers_per_thread"
+    metrics.append(Metric(name, "register/thread", facts.registers, "modelled", registers))
+    if facts.spill_bytes is not None:
+        metrics.append(Metric("Spills Per Thread", "byte", facts.spill_bytes, "modelled"))
+    if occupancy.active_blocks:
+        waves = facts.blocks / (facts.spec.sms * occupancy.active_blocks)
+        nsight = "launch__waves_per_multiprocessor"
+        metrics.append(Metric("Waves Per SM", "wave", waves, "modelled", nsight))
+    return Section("Launch Statistics", tuple(metrics))
+
+
+_LIMITS = {
+    "blocks": ("Block Limit SM", "launch__occupancy_limit_blocks"),
+    "registers": ("Block Limit Registers", "launch__occupancy_limit_registers"),
+    "shared": ("Block Limit Shared Mem", "launch__occupancy_limit_shared_mem"),
+    "warps": ("Block Limit Warps", "launch__occupancy_limit_warps"),
+    "barriers": ("Block Limit Barriers", "launch__occupancy_limit_barriers"),
+}
+
+
+def occupancy_section(occupancy: Occupancy) -> Section:
+    """How many blocks an SM holds at once, and what limits them."""
+    metrics = [
+        Metric(name, "block", limit, "modelled", nsight)
+        for resource, (name, nsight) in _LIMITS.items()
+        if (limit := occupancy.limits[resource]) is not None
+    ]
+    warps = "sm__maximum_warps_avg_per_active_cycle"
+    share = "sm__maximum_warps_per_active_cycle_pct"
+    percent = 100 * occupancy.fraction
+    metrics += [
+        Metric("Active Blocks per SM", "block", occupancy.active_blocks, "modelled"),
+        Metric(
+            "Theoretical Active Warps per SM", "warp", occupancy.active_warps, "modelled", warps
+        ),
+        Metric("Theoretical Occupancy", "%", percent, "modelled", share),
+        Metric("Limited By", "", ", ".join(occupancy.limiters), "modelled"),
+    ]
+    return Section("Occupancy", tuple(metrics))
 
 
 def instruction_statistics(counters: Counters) -> Section:
     """What was executed, by class, and how control flowed."""
-    metrics = [
-        Metric("Warp Instructions", "inst", counters.warp_instructions),
-        Metric("Thread Instructions", "inst", counters.thread_instructions),
-        Metric(
-            "Thread Instructions, Predicated On", "inst", counters.thread_instructions_predicated_on
+    given: list[tuple[str, str, Value]] = [
+        ("Warp Instructions", "inst", counters.warp_instructions),
+        ("Thread Instructions", "inst", counters.thread_instructions),
+        (
+            *("Thread Instructions, Predicated On", "inst"),
+            counters.thread_instructions_predicated_on,
         ),
-        Metric("Active Lanes Per Warp Instruction", "lane", counters.average_active_lanes),
+        ("Active Lanes Per Warp Instruction", "lane", counters.average_active_lanes),
     ]
     by_class = sorted(counters.instructions_by_unit.items(), key=lambda item: -item[1])
-    metrics += [Metric(f"Class {name}", "inst", count) for name, count in by_class]
-    metrics += [
-        Metric("Branches", "inst", counters.branches),
-        Metric("Divergent Branches", "inst", counters.divergent_branches),
-        Metric("Reconvergences", "event", counters.reconvergences),
-        Metric("Barriers", "inst", counters.barriers),
+    given += [(f"Class {name}", "inst", count) for name, count in by_class]
+    given += [
+        ("Branches", "inst", counters.branches),
+        ("Divergent Branches", "inst", counters.divergent_branches),
+        ("Reconvergences", "event", counters.reconvergences),
+        ("Barriers", "inst", counters.barriers),
     ]
-    return Section("Instruction Statistics", "counted", tuple(metrics))
+    return Section("Instruction Statistics", tuple(_counted(*line) for line in given))
 
 
 def memory_workload(counters: Counters) -> Section:
@@ -116,65 +189,64 @@ def memory_workload(counters: Counters) -> Section:
     metrics: list[Metric] = []
     for space in ("global", "local", "shared", "constant"):
         for op in ("load", "store", "atomic"):
-            metrics += _accesses(counters, space, op)
+            if counters.get(f"{space}_{op}_requests", 0):
+                metrics += _accesses(counters, space, op)
     if counters.atomic_requests:
-        metrics.append(Metric("Atomic Passes", "pass", counters.atomic_passes))
-    return Section("Memory Workload Analysis", "counted", tuple(metrics))
+        metrics.append(_counted("Atomic Passes", "pass", counters.atomic_passes))
+    return Section("Memory Workload Analysis", tuple(metrics))
+
+
+_FIELDS = (
+    ("sectors", "sector"),
+    ("lines", "line"),
+    ("wavefronts", "wavefront"),
+    ("bank_conflicts", "wavefront"),
+    ("transactions", "transaction"),
+)
+_SIZES = ("transactions_32", "transactions_64", "transactions_128")
 
 
 def _accesses(counters: Counters, space: str, op: str) -> list[Metric]:
     """The lines of one kind of access."""
-    requests = counters.get(f"{space}_{op}_requests", 0)
-    if not requests:
-        return []
-    title = f"{space.title()} {op.title()}"
-    found = [Metric(f"{title} Requests", "request", requests)]
-    for field, unit in (
-        ("sectors", "sector"),
-        ("lines", "line"),
-        ("wavefronts", "wavefront"),
-        ("bank_conflicts", "wavefront"),
-    ):
-        count = counters.get(f"{space}_{op}_{field}")
-        if count is not None:
+    title, kind = f"{space.title()} {op.title()}", f"{space}_{op}"
+    requests = counters[f"{kind}_requests"]
+    found = [_counted(f"{title} Requests", "request", requests, f"{kind}_requests")]
+    for field, unit in _FIELDS:
+        count = counters[f"{kind}_{field}"] if f"{kind}_{field}" in counters else None
+        if count is not None and (space != "shared" or field not in ("sectors", "lines")):
             name = f"{title} {field.replace('_', ' ').title()}"
-            found.append(Metric(name, unit, count))
-            found.append(Metric(f"{name} Per Request", unit, count / requests))
-    asked = counters[f"{space}_{op}_bytes_requested"]
-    moved = counters[f"{space}_{op}_bytes_moved"]
-    found.append(Metric(f"{title} Bytes Requested", "byte", asked))
-    found.append(Metric(f"{title} Bytes Moved", "byte", moved))
+            found.append(_counted(name, unit, count, f"{kind}_{field}"))
+            found.append(_counted(f"{name} Per Request", unit, count / requests))
+    for field in _SIZES:
+        if count := counters.get(f"{kind}_{field}"):
+            name = f"{title} Transactions of {field.rpartition('_')[2]} Bytes"
+            found.append(_counted(name, "transaction", count))
+    if (writes := counters.get(f"{kind}_writes")) is not None:
+        found.append(_counted(f"{title} Writes", "write", writes))
+    asked, moved = counters[f"{kind}_bytes_requested"], counters[f"{kind}_bytes_moved"]
+    found.append(_counted(f"{title} Bytes Requested", "byte", asked))
+    found.append(_counted(f"{title} Bytes Moved", "byte", moved))
+    if moved:
+        found.append(_counted(f"{title} Efficiency", "%", 100 * asked / moved))
+    return found + _caches(counters, kind, title)
+
+
+def _caches(counters: Counters, kind: str, title: str) -> list[Metric]:
+    """Hits and misses, where caches were counted."""
+    found: list[Metric] = []
+    for level in ("l1", "l2"):
+        hits = counters.get(f"{kind}_{level}_hits", 0)
+        looked_up = hits + counters.get(f"{kind}_{level}_misses", 0)
+        if looked_up:
+            name = f"{title} {level.upper()}"
+            found.append(_counted(f"{name} Hits", "sector", hits))
+            found.append(_counted(f"{name} Misses", "sector", looked_up - hits))
+            found.append(_counted(f"{name} Hit Rate", "%", 100 * hits / looked_up))
     return found
 
 
-def as_json(report: Report) -> dict[str, object]:
-    """The report as what `json.dumps` takes; `counters` and `lines` hold every counter."""
-    facts = report.facts
-    return {
-        "kernel": facts.kernel,
-        "device": facts.device,
-        "compute_capability": facts.compute_capability,
-        "engine": facts.engine,
-        "grid": list(facts.grid),
-        "block": list(facts.block),
-        "seconds": facts.seconds,
-        "sections": {section.title: _section(section) for section in report.sections},
-        "counters": _counts(report.counters),
-        "lines": {line: _counts(counts) for line, counts in report.lines},
-    }
-
-
-def _section(section: Section) -> dict[str, object]:
-    metrics = [{"name": m.name, "unit": m.unit, "value": m.value} for m in section.metrics]
-    return {"kind": section.kind, "metrics": metrics}
-
-
-def _counts(counts: Counts) -> dict[str, int | float | Mapping[str, int]]:
-    return {
-        **counts,
-        "average_active_lanes": counts.average_active_lanes,
-        "instructions_by_unit": counts.instructions_by_unit,
-    }
+def _counted(name: str, unit: str, value: Value, counter: str | None = None) -> Metric:
+    return Metric(name, unit, value, "counted", metric_of(counter) if counter else None)
 
 
 def _dims(dims: Dim3) -> str:

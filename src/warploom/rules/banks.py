@@ -1,17 +1,24 @@
-"""What a warp-wide access to shared memory costs.
+"""What a warp-wide access to shared memory costs, from compute capability 2.0 on.
 
-From compute capability 5.0 on, shared memory has 32 banks of 4 bytes. Lanes on one word are served
-together; different words of one bank take a wavefront each. Accesses of 8 bytes go by half-warps,
-of 16 by quarter-warps (CUDA C++ Programming Guide 12.9, "Compute Capability 5.x", "Shared Memory").
+Lanes on one word are served together; different words of one bank take a wavefront each. What a
+bank is, and how many lanes go together, differs (CUDA C++ Programming Guide 12.9, "Shared Memory"
+of each compute capability; CUDA C Programming Guide 4.2, F.4.3 and F.5.3):
 
-As accesses are aligned, lanes of 8 bytes meet in a bank exactly where they meet in a pair of banks:
-a group of lanes as wide as the 128 bytes of all banks, over as many banks as it has lanes.
+- 5.0 and later: 32 banks of 4 bytes. Lanes of 8 bytes go by half-warps, of 16 by quarter-warps.
+- 3.x: 32 banks of 8 bytes, so twice as many lanes go together. In the mode of 4 bytes, a bank
+  serves words i and i + 32 of an aligned row of 64 words at once.
+- 2.x: as 5.0, but a quarter-warp of 16 bytes takes one wavefront more than its words do.
+
+As accesses are aligned, wider lanes meet in a bank exactly where their first words do.
+Before 2.0, see `rules.half_warp_banks`. `ldmatrix` and `stmatrix` cost what an access of 16 bytes
+does by the lanes whose addresses they use: rows of 16 bytes, 8 to a matrix (PTX ISA, ldmatrix).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from warploom.rules.coalescing import LINE_BITS, SECTOR_BITS
 from warploom.rules.distinct import (
     Addresses,
     Row,
@@ -24,7 +31,9 @@ from warploom.rules.fields import (
     BANK_CONFLICTS,
     BYTES_MOVED,
     BYTES_REQUESTED,
+    LINES,
     REQUESTS,
+    SECTORS,
     TRANSACTIONS,
     WAVEFRONTS,
 )
@@ -34,23 +43,76 @@ WORD_BITS = 2
 
 
 @jitable
-def count_shared(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add what an access to shared memory costs.
+def shared_32_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Shared memory from compute capability 5.0 on.
 
     Wavefronts beyond one for each group of lanes that takes part are bank conflicts.
     """
-    shift = WORD_BITS
+    add_wavefronts(addresses, mask, size, WORD_BITS, 0, row)
+
+
+@jitable
+def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Shared memory on 2.x: a quarter-warp of 16 bytes has a conflict of two ways at least."""
+    add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, row)
+
+
+@jitable
+def shared_wide_banks(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Shared memory on 3.x, in the mode of 8 bytes."""
+    add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, row)
+
+
+@jitable
+def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Shared memory on 3.x, in the mode of 4 bytes.
+
+    Word i of a row of 64 is renamed to the 8-byte place that it shares with word i + 32, or i - 32.
+    """
+    lanes = min(32, BANKS * 8 // size)
+    wavefronts = 0
+    groups = 0
+    for first in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << first)
+        if group != 0:
+            groups += 1
+            wavefronts += count_ways_of_rows(addresses, group)
+    add_request(addresses, mask, size, wavefronts, groups, row)
+
+
+@jitable
+def add_wavefronts(
+    addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, row: Row
+) -> None:
+    """Add a request over banks of 2^bank_bits bytes; each group takes `more` wavefronts extra.
+
+    A group of lanes is as wide as all banks; lanes wider than a bank meet over fewer of them.
+    """
+    shift = bank_bits
     while (1 << shift) < size:
         shift += 1
-    width = BANKS >> (shift - WORD_BITS)
+    width = BANKS >> (shift - bank_bits)
     wavefronts = 0
     groups = 0
     for first in range(0, 32, width):
         group = mask & (((1 << width) - 1) << first)
         if group != 0:
             groups += 1
-            wavefronts += count_wavefronts(addresses, group, shift, width)
+            wavefronts += count_wavefronts(addresses, group, shift, width) + more
+    add_request(addresses, mask, size, wavefronts, groups, row)
+
+
+@jitable
+def add_request(
+    addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, row: Row
+) -> None:
+    """Add one request that takes so many wavefronts, of which it needs one for each group."""
+    shift = WORD_BITS
+    while (1 << shift) < size:
+        shift += 1
     row[REQUESTS] += 1
+    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
     row[TRANSACTIONS] += wavefronts
     row[BYTES_REQUESTED] += count_lanes(mask) * size
     row[BYTES_MOVED] += count_distinct(addresses, mask, shift) << shift
@@ -97,5 +159,30 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
                         mask ^= 1 << lane
                     elif (other ^ word) & bank_mask == np.uint64(0):
                         leader = lane
+        most = max(most, ways)
+    return most
+
+
+@jitable
+def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
+    """The most different rows of 64 words that lanes want of any one of the 32 banks."""
+    bank_mask = np.uint64(BANKS - 1)
+    row_bits = np.uint64(8)
+    most = 0
+    while mask != 0:
+        ways = 0
+        leader = first_lane(mask)
+        while leader >= 0:
+            ways += 1
+            word = addresses[leader]
+            leader = -1
+            for lane in range(32):
+                if (mask >> lane) & 1:
+                    other = addresses[lane]
+                    if ((other ^ word) >> np.uint64(WORD_BITS)) & bank_mask == np.uint64(0):
+                        if other >> row_bits == word >> row_bits:
+                            mask ^= 1 << lane
+                        else:
+                            leader = lane
         most = max(most, ways)
     return most

@@ -1,8 +1,16 @@
-"""What a warp-wide access to global or local memory costs.
+"""What a warp-wide access to global or local memory costs, from compute capability 2.0 on.
 
-From compute capability 5.0 on, a request is served in 32-byte sectors, four to a 128-byte line, and
-each sector that any lane touches is one transaction (CUDA C++ Programming Guide 12.9, "Compute
-Capability 5.x", "Global Memory"; Best Practices Guide, "Coalesced Access to Global Memory").
+From 5.0 on, a request is served in 32-byte sectors, four to a 128-byte line, and each sector that
+any lane touches is one transaction (CUDA C++ Programming Guide 12.9, "Compute Capability 5.x",
+"Global Memory"; Best Practices Guide, "Coalesced Access to Global Memory").
+
+On 2.x and 3.x, what goes through L1 moves whole 128-byte lines, anything else 32-byte segments;
+lanes of 8 bytes are served by half-warps and those of 16 by quarter-warps, each on its own (CUDA C
+Programming Guide 4.2, F.4.2). Before 2.0, see `rules.segments`.
+
+Local memory is laid out so that the same 4-byte word of all lanes fills one 128-byte line (CUDA C++
+Programming Guide, "Local Memory"). Its rules get offsets in that layout, of the first word of each
+lane's access; its further words follow 128 bytes apart.
 """
 
 from __future__ import annotations
@@ -25,33 +33,70 @@ from warploom.rules.fields import (
     REQUESTS,
     SECTORS,
     TRANSACTIONS,
+    TRANSACTIONS_32,
+    TRANSACTIONS_128,
 )
 
 SECTOR_BITS = 5
 LINE_BITS = 7
 SECTOR_BYTES = 1 << SECTOR_BITS
-SECTORS_PER_LINE = 1 << (LINE_BITS - SECTOR_BITS)
+LINE_BYTES = 1 << LINE_BITS
+SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 
 
 @jitable
-def count_global(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add what an access to global memory costs.
+def global_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Global memory from compute capability 5.0 on.
 
     An aligned access of up to 32 bytes lies in one sector, so first bytes alone tell the sectors.
     """
-    sectors = count_distinct(addresses, mask, SECTOR_BITS)
-    lines = count_distinct(addresses, mask, LINE_BITS)
-    add_costs(sectors, lines, count_lanes(mask) * size, row)
+    before = row[SECTORS]
+    count_touched(addresses, mask, size, row)
+    move_sectors(row[SECTORS] - before, row)
 
 
 @jitable
-def count_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add what an access to local memory costs.
+def global_by_segments(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Global memory on 2.x and 3.x without L1: 32-byte segments."""
+    count_touched(addresses, mask, size, row)
+    move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), row)
 
-    Local memory is laid out so that the same 4-byte word of all lanes fills one 128-byte line (CUDA
-    C++ Programming Guide, "Local Memory"). Addresses are offsets in that layout, of the first word
-    of each lane's access; its further words follow 128 bytes apart.
-    """
+
+@jitable
+def global_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Global memory on 2.x and 3.x through L1: 128-byte lines."""
+    count_touched(addresses, mask, size, row)
+    move_lines(count_by_groups(addresses, mask, size, LINE_BITS), row)
+
+
+@jitable
+def local_by_sectors(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Local memory where 32-byte sectors are moved."""
+    before = row[SECTORS]
+    count_touched_local(addresses, mask, size, row)
+    move_sectors(row[SECTORS] - before, row)
+
+
+@jitable
+def local_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Local memory on 2.x and 3.x, where L1 always caches it: 128-byte lines."""
+    before = row[LINES]
+    count_touched_local(addresses, mask, size, row)
+    move_lines(row[LINES] - before, row)
+
+
+@jitable
+def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Add a request with the sectors and lines that it touches and the bytes that it asks for."""
+    row[REQUESTS] += 1
+    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
+    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
+    row[BYTES_REQUESTED] += count_lanes(mask) * size
+
+
+@jitable
+def count_touched_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """The same in the layout of local memory."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
@@ -61,7 +106,25 @@ def count_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     else:
         sectors = count_runs(addresses, mask, SECTOR_BITS, SECTORS_PER_LINE, words)
         lines = count_runs(addresses, mask, LINE_BITS, 1, words)
-    add_costs(sectors, lines, count_lanes(mask) * size, row)
+    row[REQUESTS] += 1
+    row[SECTORS] += sectors
+    row[LINES] += lines
+    row[BYTES_REQUESTED] += count_lanes(mask) * size
+
+
+@jitable
+def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> int:
+    """Stretches of 2^shift bytes that are touched, group by group of lanes.
+
+    A group is what 128 bytes of words are: a warp up to 4 bytes, a half-warp of 8, a quarter of 16.
+    """
+    lanes = min(32, LINE_BYTES // size)
+    count = 0
+    for first in range(0, 32, lanes):
+        group = mask & (((1 << lanes) - 1) << first)
+        if group != 0:
+            count += count_distinct(addresses, group, shift)
+    return count
 
 
 @jitable
@@ -89,11 +152,16 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
 
 
 @jitable
-def add_costs(sectors: int, lines: int, bytes_requested: int, row: Row) -> None:
-    """Add one request of so many sectors, lines and bytes."""
-    row[REQUESTS] += 1
-    row[SECTORS] += sectors
-    row[LINES] += lines
-    row[TRANSACTIONS] += sectors
-    row[BYTES_REQUESTED] += bytes_requested
-    row[BYTES_MOVED] += SECTOR_BYTES * sectors
+def move_sectors(count: int, row: Row) -> None:
+    """Add so many transactions of 32 bytes."""
+    row[TRANSACTIONS] += count
+    row[TRANSACTIONS_32] += count
+    row[BYTES_MOVED] += SECTOR_BYTES * count
+
+
+@jitable
+def move_lines(count: int, row: Row) -> None:
+    """Add so many transactions of 128 bytes."""
+    row[TRANSACTIONS] += count
+    row[TRANSACTIONS_128] += count
+    row[BYTES_MOVED] += LINE_BYTES * count

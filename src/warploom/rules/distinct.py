@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import numba.extending
 import numpy as np
 import numpy.typing as npt
 
@@ -16,11 +15,24 @@ Addresses = npt.NDArray[np.uint64]
 Row = npt.NDArray[np.int64]
 
 _F = TypeVar("_F", bound=Callable[..., object])
+_JITABLES: list[Callable[..., object]] = []
 
 
 def jitable(function: _F) -> _F:
     """Mark a function that Numba may compile into its callers; it stays plain Python itself."""
-    return numba.extending.register_jitable(function)
+    _JITABLES.append(function)
+    return function
+
+
+def register_jitables() -> None:
+    """Tell Numba of all marked functions, before it compiles one that calls them.
+
+    Numba takes long to import, and most runs find what it made in the cache.
+    """
+    from numba.extending import register_jitable
+
+    while _JITABLES:
+        register_jitable(_JITABLES.pop())
 
 
 @jitable

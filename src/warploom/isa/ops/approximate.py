@@ -172,10 +172,14 @@ def cos(m: Modifiers, a: Term) -> Term:
 @op("tanh.approx.type", dst="d:type", src="a:type", unit=Unit.FLOAT, type=SINGLE)
 def tanh(m: Modifiers, a: Term) -> Term:
     """d = tanh(a)                                  PTX ISA, Floating Point: tanh"""
+    return result(m, select(is_nan(a), nan_like(a), tanh_of(a)))
+
+
+def tanh_of(a: Term) -> Term:
+    """tanh(a); a NaN gives some number."""
     size, square = float_abs(a), mul(a, a)
     small = mul(a, fma(polynomial(square, TANH), square, number(1.0)))
     grown = float_op("fadd", "rn", exp2(mul(size, number(TWO_LOG2_E))), number(1.0))
     large = float_op("fsub", "rn", number(1.0), float_op("fdiv", "rn", number(2.0), grown))
     signed = select(a < number(0.0), float_neg(large), large)
-    value = select(size < number("0x1.333332p-1"), small, signed)
-    return result(m, select(is_nan(a), nan_like(a), value))
+    return select(size < number("0x1.333332p-1"), small, signed)

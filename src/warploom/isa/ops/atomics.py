@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import PRED
+from warploom.isa.ops import half
+from warploom.isa.ops.common import by_part
 from warploom.isa.spec import Modifiers, Semantics, Unit, op
 from warploom.isa.terms import (
     Term,
@@ -24,6 +26,8 @@ from warploom.isa.terms import (
 ADDED = ("u32", "u64", "s32")
 COMPARED = ("u32", "u64", "s32", "s64")
 BITS = ("b32", "b64")
+HALVES = ("f16", "bf16")
+PACKED_HALVES = ("f16x2", "bf16x2")
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 REDUCTION_ORDERS = ("relaxed", "release")
 PREFIX = "{.sem}{.scope}{.space}"
@@ -34,14 +38,26 @@ CHOICES = {
 
 
 def atomic(
-    names: tuple[str, ...], types: tuple[str, ...], *, reduction: bool = True, src: str = "b:type"
+    names: tuple[str, ...],
+    types: tuple[str, ...],
+    *,
+    reduction: bool = True,
+    src: str = "b:type",
+    flush: str = "",
+    vectors: tuple[str, ...] = (),
 ) -> Callable[[Semantics], Semantics]:
-    """Declare the operations `names` as `atom` and, unless told otherwise, as `red`."""
+    """Declare the operations `names` as `atom` and, unless told otherwise, as `red`.
+
+    With `vectors`, those forms of .global memory whose elements are each an atomic of its own.
+    """
 
     def register(semantics: Semantics) -> Semantics:
-        tail = f"{PREFIX}.op{{.L2::cache_hint}}.type"
+        vector = ".vec" if vectors else ""
+        tail = f"{PREFIX}.op{flush}{{.L2::cache_hint}}{vector}.type"
         sources = f"a:address, {src}, policy:b64?"
-        choices = CHOICES | {"op": names, "type": types, "sem": ORDERS}
+        choices = CHOICES | {"op": names, "type": types, "sem": ORDERS, "vec": vectors}
+        if vectors:
+            choices["space"] = ("global",)
         op(f"atom{tail}", dst="d:type", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
         if reduction:
             choices["sem"] = REDUCTION_ORDERS
@@ -57,6 +73,7 @@ def add(_: Modifiers, old: Term, b: Term) -> Term:
     return old + b
 
 
+@atomic(("add",), ("f32",), vectors=("v2", "v4"))
 @atomic(("add",), ("f32", "f64"))
 def add_float(m: Modifiers, old: Term, b: Term) -> Term:
     """[a] = [a] + b; an .f32 flushes subnormals except in .shared
@@ -65,6 +82,31 @@ def add_float(m: Modifiers, old: Term, b: Term) -> Term:
         return canonical(float_op("fadd", "rn", old, b))
     total = float_op("fadd", "rn", flush_subnormal(old), flush_subnormal(b))
     return flush_subnormal(canonical(total))
+
+
+@atomic(("add",), PACKED_HALVES, flush=".noftz", vectors=("v2", "v4"))
+@atomic(("add",), HALVES, flush=".noftz", vectors=("v2", "v4", "v8"))
+@atomic(("add",), (*HALVES, *PACKED_HALVES), flush=".noftz")
+@by_part
+def add_half(m: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = [a] + b                               PTX ISA, Parallel Synchronization: atom, red"""
+    return half.add(m, old, b)
+
+
+@atomic(("min",), PACKED_HALVES, flush=".noftz", vectors=("v2", "v4"))
+@atomic(("min",), HALVES, flush=".noftz", vectors=("v2", "v4", "v8"))
+@by_part
+def smaller_half(m: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = min([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
+    return half.smaller(m, old, b)
+
+
+@atomic(("max",), PACKED_HALVES, flush=".noftz", vectors=("v2", "v4"))
+@atomic(("max",), HALVES, flush=".noftz", vectors=("v2", "v4", "v8"))
+@by_part
+def larger_half(m: Modifiers, old: Term, b: Term) -> Term:
+    """[a] = max([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
+    return half.larger(m, old, b)
 
 
 @atomic(("min",), COMPARED)
@@ -109,13 +151,13 @@ def bitwise_xor(_: Modifiers, old: Term, b: Term) -> Term:
     return old ^ b
 
 
-@atomic(("exch",), BITS, reduction=False)
+@atomic(("exch",), (*BITS, "b128"), reduction=False)
 def exchange(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = b                                     PTX ISA, Parallel Synchronization: atom"""
     return b
 
 
-@atomic(("cas",), ("b16", *BITS), reduction=False, src="b:type, c:type")
+@atomic(("cas",), ("b16", *BITS, "b128"), reduction=False, src="b:type, c:type")
 def compare_and_swap(_: Modifiers, old: Term, b: Term, c: Term) -> Term:
     """[a] = ([a] == b) ? c : [a]                  PTX ISA, Parallel Synchronization: atom"""
     return select(eq(old, b), c, old)

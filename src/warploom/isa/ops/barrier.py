@@ -22,3 +22,38 @@ declare(
     sem=("sc", "acq_rel", "acquire", "release"),
     scope=SCOPES,
 )
+
+
+def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
+    """Declare one syntax line of a fence between ways of reaching memory."""
+    declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=FENCE_DOC, **choices)
+
+
+fence("fence.mbarrier_init.release.cluster")
+fence(
+    "fence.sem.sync_restrict.scope",
+    sem=("acquire",),
+    scope=("cluster",),
+    sync_restrict=("sync_restrict::shared::cluster",),
+)
+fence(
+    "fence.sem.sync_restrict.scope",
+    sem=("release",),
+    scope=("cluster",),
+    sync_restrict=("sync_restrict::shared::cta",),
+)
+fence(
+    "fence.proxy.kind",
+    kind=("alias", "async"),
+)
+fence("fence.proxy.async.space", space=("global", "shared::cta", "shared::cluster"))
+fence("fence.proxy.tensormap::generic.release.scope", scope=SCOPES)
+fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32", scope=SCOPES)
+declare(
+    "griddepcontrol.action",
+    unit=Unit.CONTROL,
+    doc="orders dependent grids, which run one by one here   PTX ISA: griddepcontrol",
+    action=("launch_dependents", "wait"),
+)
+declare("pmevent", src="a:u32", unit=Unit.CONTROL, doc="counts an event   PTX ISA: pmevent")
+declare("pmevent.mask", src="a:u16", unit=Unit.CONTROL, doc="counts events   PTX ISA: pmevent")

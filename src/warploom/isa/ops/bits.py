@@ -15,6 +15,7 @@ from warploom.isa.terms import (
     maximum,
     minimum,
     ne,
+    reinterpret,
     reverse_bits,
     select,
     shift_left,
@@ -24,6 +25,7 @@ from warploom.isa.terms import (
 
 WIDTHS = ("b32", "b64")
 WORDS = ("u32", "u64", "s32", "s64")
+SINGLES = ("u32", "s32")
 
 
 @op("popc.type", dst="d:u32", src="a:type", unit=Unit.INTEGER, type=WIDTHS)
@@ -78,6 +80,63 @@ def bfi(_: Modifiers, a: Term, b: Term, c: Term, d: Term) -> Term:
     position, length = c & 0xFF, d & 0xFF
     mask = shift_left(low_mask(length, a.type), position)
     return (b & ~mask) | (shift_left(a, position) & mask)
+
+
+MODES = ("clamp", "wrap")
+
+
+def bounded(m: Modifiers, amount: Term) -> Term:
+    """A bit position or a width, taken modulo 32 with .wrap; shifts clamp it otherwise."""
+    return amount & 31 if m["mode"] == "wrap" else amount
+
+
+@op("bmsk.mode.b32", dst="d:b32", src="a:b32, b:b32", unit=Unit.INTEGER, mode=MODES)
+def bmsk(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = b ones from bit a on                     PTX ISA, Integer Arithmetic: bmsk"""
+    return shift_left(low_mask(bounded(m, b), B32), bounded(m, a))
+
+
+@op(
+    "szext.mode.type",
+    dst="d:type",
+    src="a:type, b:u32",
+    unit=Unit.INTEGER,
+    mode=MODES,
+    type=SINGLES,
+)
+def szext(m: Modifiers, a: Term, b: Term) -> Term:
+    """d = the low b bits of a, extended            PTX ISA, Integer Arithmetic: szext"""
+    unused = constant(32, U32) - minimum(bounded(m, b), 32)
+    return shift_right(shift_left(a, unused), unused)
+
+
+@op("fns.b32", dst="d:b32", src="mask:b32, base:b32, offset:s32", unit=Unit.INTEGER)
+def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
+    """d = place of the |offset|-th 1 in mask from base on, upwards or downwards; ~0 if none
+    PTX ISA, Integer Arithmetic: fns"""
+    down = offset < 0
+    seen = select(down, reverse_bits(mask), mask)
+    start = select(down, constant(31, U32) - base, reinterpret(base, U32))
+    # An offset of 0 asks for the bit at base alone, others for the bits from there on.
+    reach = select(eq(offset, 0), constant(1, U32), constant(-1, U32))
+    left = seen & shift_left(reinterpret(reach, B32), start)
+    size = reinterpret(maximum(offset, -offset), U32)
+    before = select(eq(offset, 0), size, size - 1)
+    place = nth_one(left, before)
+    up = select(down, constant(31, U32) - place, place)
+    return select(before < count_ones(left, U32), reinterpret(up, B32), -1)
+
+
+def nth_one(word: Term, n: Term) -> Term:
+    """The place of the 1 in `word` that has `n` others below it, found by halves."""
+    place = constant(0, U32)
+    for width in (16, 8, 4, 2, 1):
+        below = shift_right(word, place) & ((1 << width) - 1)
+        count = count_ones(below, U32)
+        beyond = n >= count
+        n = select(beyond, n - count, n)
+        place = select(beyond, place + width, place)
+    return place
 
 
 def byte_of(pair: Term, index: Term) -> Term:

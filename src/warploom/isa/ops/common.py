@@ -5,21 +5,47 @@ The instructions themselves are in the other modules of this package.
 
 from __future__ import annotations
 
-from warploom.core.types import PRED
+from collections.abc import Callable
+from functools import reduce, wraps
+from typing import TypedDict
+
+from warploom.core.types import PACKED, PRED, unsigned
 from warploom.isa.spec import Modifiers
 from warploom.isa.terms import (
     CANONICAL_NAN,
     Term,
     canonical,
     constant,
+    float_abs,
     flush_subnormal,
+    is_nan,
+    pack,
+    parts,
+    reinterpret,
     saturate,
+    select,
 )
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
 SIGNED = ("s16", "s32", "s64")
 BITS = ("b16", "b32", "b64")
 FLOATS = ("f32", "f64")
+PACKED_INTEGERS = ("u16x2", "s16x2")
+
+
+def by_part(semantics: Callable[..., Term]) -> Callable[..., Term]:
+    """The same for packed operands: each part of them for itself, put together again."""
+
+    @wraps(semantics)
+    def packed(m: Modifiers, *values: Term) -> Term:
+        whole = m.scalar()
+        if whole not in PACKED:
+            return semantics(m, *values)
+        type, _ = PACKED[whole]
+        columns = zip(*(parts(v, type) for v in values), strict=True)
+        return pack([semantics(m, *column) for column in columns], whole)
+
+    return packed
 
 
 def operands(m: Modifiers, *values: Term) -> tuple[Term, ...]:
@@ -34,6 +60,18 @@ def result(m: Modifiers, value: Term) -> Term:
     return saturate(value) if "sat" in m else canonical(value)
 
 
+class Clamping(TypedDict):
+    """How `narrow.narrowed` treats what is too large, and what is negative."""
+
+    finite: bool
+    relu: bool
+
+
+def clamping(m: Modifiers) -> Clamping:
+    """What `.satfinite` and `.relu` ask for."""
+    return {"finite": "satfinite" in m, "relu": "relu" in m}
+
+
 def rounding(m: Modifiers) -> str:
     """The rounding mode; nearest even where none is written."""
     return m.text("rnd", "rn")
@@ -42,6 +80,25 @@ def rounding(m: Modifiers) -> str:
 def nan_like(value: Term) -> Term:
     """The canonical NaN in the type of `value`."""
     return constant(CANONICAL_NAN[value.type.bits], value.type)
+
+
+def sign_bit(a: Term) -> Term:
+    """The sign bit of a float in its place, as an integer of its width."""
+    return reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
+
+
+def extreme(m: Modifiers, choose: Callable[[Term, Term], Term], *values: Term) -> Term:
+    """The least or the greatest of float values, by `choose`. `.abs` looks at their sizes, `.NaN`
+    lets a NaN win, `.xorsign` gives the result the product of their signs."""
+    sizes = [float_abs(v) for v in values] if "abs" in m else list(values)
+    found = canonical(reduce(choose, sizes))
+    if "xorsign" in m:
+        sign = reduce(Term.__xor__, (sign_bit(v) for v in values))
+        signed = reinterpret(reinterpret(found, sign.type) | sign, found.type)
+        found = select(is_nan(found), found, signed)
+    if "NaN" in m:
+        found = select(any_of(*(is_nan(v) for v in values)), nan_like(found), found)
+    return found
 
 
 def any_of(*conditions: Term) -> Term:

@@ -6,9 +6,12 @@ things lie and on registers' widths: the machines know them by name.
 
 from __future__ import annotations
 
-from warploom.core.types import ScalarType
-from warploom.isa.ops.common import BITS, FLOATS, INTEGERS, operands, result, rounding
-from warploom.isa.spec import Modifiers, Unit, declare, op
+from collections.abc import Callable
+
+from warploom.core.types import U16, ScalarType
+from warploom.isa.narrow import HALVES, integer_to_odd, narrowed, wide
+from warploom.isa.ops.common import BITS, FLOATS, INTEGERS, clamping, operands, result, rounding
+from warploom.isa.spec import Modifiers, Semantics, Unit, declare, op
 from warploom.isa.terms import (
     INTEGRAL_ROUNDINGS,
     ROUNDINGS,
@@ -20,12 +23,24 @@ from warploom.isa.terms import (
     is_nan,
     maximum,
     minimum,
+    reinterpret,
     resize,
     round_integral,
+    saturate,
     select,
+    truncate,
 )
 
 CONVERTED = ("u8", "s8", *INTEGERS)
+NARROW = ("f16", "bf16")
+
+
+def cvt(
+    line: str, to: tuple[str, ...], of: tuple[str, ...], **choices: tuple[str, ...]
+) -> Callable[[Semantics], Semantics]:
+    """Declare a syntax line of `cvt`: its modifiers, and which types it converts to and from."""
+    names = {"rnd": ROUNDINGS, "irnd": INTEGRAL_ROUNDINGS} | choices | {"dtype": to, "type": of}
+    return op(f"cvt{line}.dtype.type", dst="d:dtype", src="a:type", unit=Unit.CONVERT, **names)
 
 
 def limits(type: ScalarType) -> tuple[int, int]:
@@ -34,14 +49,22 @@ def limits(type: ScalarType) -> tuple[int, int]:
     return (-top - 1 if type.is_signed else 0), top
 
 
-@op(
-    "cvt{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    dtype=CONVERTED,
-    type=CONVERTED,
-)
+def number(m: Modifiers, a: Term) -> Term:
+    """A float operand as an .f32 or .f64; `.ftz` is about an .f32."""
+    if a.type in HALVES:
+        return wide(a, HALVES[a.type])
+    return operands(m, a)[0] if a.type.bits == 32 else a
+
+
+def as_half(m: Modifiers, value: Term) -> Term:
+    """A value as the .f16 or .bf16 that is written."""
+    target = m.scalar("dtype")
+    value = saturate(value) if "sat" in m else value
+    bits = narrowed(value, HALVES[target], rounding(m), **clamping(m))
+    return reinterpret(truncate(bits, U16), target)
+
+
+@cvt("{.sat}", CONVERTED, CONVERTED)
 def integer_to_integer(m: Modifiers, a: Term) -> Term:
     """d = a, extended or cut; with .sat, clamped   PTX ISA, Data Movement and Conversion: cvt"""
     target = m.scalar("dtype")
@@ -51,104 +74,64 @@ def integer_to_integer(m: Modifiers, a: Term) -> Term:
     return resize(a, target)
 
 
-@op(
-    "cvt.rnd{.ftz}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    rnd=ROUNDINGS,
-    dtype=("f32",),
-    type=CONVERTED,
-)
-@op(
-    "cvt.rnd{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    rnd=ROUNDINGS,
-    dtype=("f64",),
-    type=CONVERTED,
-)
+@cvt(".rnd{.ftz}{.sat}", ("f32",), CONVERTED)
+@cvt(".rnd{.sat}", ("f16", "f64"), CONVERTED)
+@cvt(".rnd", ("bf16",), CONVERTED)
 def integer_to_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded                               PTX ISA, Data Movement and Conversion: cvt"""
+    if m.scalar("dtype") in HALVES:
+        return as_half(m, integer_to_odd(a))
     return result(m, int_to_float(a, m.scalar("dtype"), rounding(m)))
 
 
-@op(
-    "cvt.irnd{.ftz}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    irnd=INTEGRAL_ROUNDINGS,
-    dtype=CONVERTED,
-    type=("f32",),
-)
-@op(
-    "cvt.irnd{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    irnd=INTEGRAL_ROUNDINGS,
-    dtype=CONVERTED,
-    type=("f64",),
-)
+@cvt(".irnd{.ftz}{.sat}", CONVERTED, ("f32",))
+@cvt(".irnd{.sat}", CONVERTED, ("f16", "f64"))
+@cvt(".irnd", CONVERTED, ("bf16",))
 def float_to_integer(m: Modifiers, a: Term) -> Term:
     """d = a, rounded and clamped; of a NaN, 0 or the top bit
     PTX ISA, Data Movement and Conversion: cvt"""
-    target = m.scalar("dtype")
-    (a,) = operands(m, a)
+    target, a = m.scalar("dtype"), number(m, a)
     value = float_to_int(round_integral(a, m.text("irnd", "")), target)
     if a.type.bits < 64 and target.bits < 64:
         return value
     return select(is_nan(a), constant(1 << (target.bits - 1), target), value)
 
 
-@op(
-    "cvt.rnd{.ftz}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    rnd=ROUNDINGS,
-    dtype=("f32",),
-    type=("f64",),
-)
-@op(
-    "cvt{.ftz}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    dtype=("f64",),
-    type=("f32",),
-)
+@cvt(".rnd{.ftz}{.sat}", ("f32",), ("f64",))
+@cvt("{.ftz}{.sat}", ("f64",), ("f32",))
+@cvt("{.ftz}{.sat}", ("f32",), ("f16",))
+@cvt("{.sat}", ("f64",), ("f16",))
+@cvt("{.ftz}", ("f32",), ("bf16",))
+@cvt("", ("f64",), ("bf16",))
 def float_to_other_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded; .ftz is about its .f32 side  PTX ISA, Data Movement and Conversion: cvt"""
-    source = operands(m, a)[0] if a.type.bits == 32 else a
-    target = m.scalar("dtype")
-    return result(m, float_to_float(source, target, rounding(m)))
+    return result(m, float_to_float(number(m, a), m.scalar("dtype"), rounding(m)))
 
 
-@op(
-    "cvt{.irnd}{.ftz}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    irnd=INTEGRAL_ROUNDINGS,
-    dtype=("f32",),
-    type=("f32",),
-)
-@op(
-    "cvt{.irnd}{.sat}.dtype.type",
-    dst="d:dtype",
-    src="a:type",
-    unit=Unit.CONVERT,
-    irnd=INTEGRAL_ROUNDINGS,
-    dtype=("f64",),
-    type=("f64",),
-)
+@cvt(".rnd{.ftz}{.sat}", ("f16",), ("f32",))
+@cvt(".rnd{.sat}", ("f16",), ("f64",))
+@cvt(".rnd", ("f16",), ("bf16",))
+@cvt(".rnd{.ftz}", ("bf16",), ("f32",))
+@cvt(".rnd", ("bf16",), ("f16", "f64"))
+@cvt(".rnd.relu", NARROW, ("f32",), rnd=("rn", "rz"))
+@cvt(".rnd{.relu}.satfinite", NARROW, ("f32",), rnd=("rn", "rz"))
+@cvt(".rnd.satfinite.relu", NARROW, ("f32",), rnd=("rn", "rz"))
+def float_to_half(m: Modifiers, a: Term) -> Term:
+    """d = a, rounded; .relu from 0 on, .satfinite up to the largest number
+    PTX ISA, Data Movement and Conversion: cvt"""
+    return as_half(m, number(m, a))
+
+
+@cvt("{.irnd}{.ftz}{.sat}", ("f32",), ("f32",))
+@cvt("{.irnd}{.sat}", ("f64",), ("f64",))
+@cvt("{.irnd}{.sat}", ("f16",), ("f16",))
+@cvt("{.irnd}", ("bf16",), ("bf16",))
 def float_to_same_float(m: Modifiers, a: Term) -> Term:
     """d = a, rounded to an integral value          PTX ISA, Data Movement and Conversion: cvt"""
-    (a,) = operands(m, a)
-    return result(m, round_integral(a, m.text("irnd", "")) if m["irnd"] else a)
+    half, value = a.type in HALVES, number(m, a)
+    if m["irnd"]:
+        value = round_integral(value, m.text("irnd", ""))
+    return as_half(m, value) if half else result(m, value)
 
 
 @op(

@@ -6,12 +6,11 @@ Functions that the hardware approximates by tables are in `approximate.py`.
 from __future__ import annotations
 
 from warploom.core.types import PRED, unsigned
-from warploom.isa.ops.common import FLOATS, any_of, nan_like, operands, result, rounding
+from warploom.isa.ops.common import FLOATS, by_part, extreme, operands, result, rounding, sign_bit
 from warploom.isa.spec import Modifiers, Unit, op
 from warploom.isa.terms import (
     ROUNDINGS,
     Term,
-    canonical,
     float_abs,
     float_constant,
     float_max,
@@ -24,14 +23,17 @@ from warploom.isa.terms import (
 )
 
 SMALLEST_NORMAL = {32: 2.0**-126, 64: 2.0**-1022}
-SINGLE, DOUBLE = ("f32",), ("f64",)
+SINGLE, DOUBLE, PAIR = ("f32",), ("f64",), ("f32x2",)
 ONE, TWO, THREE = "a:type", "a:type, b:type", "a:type, b:type, c:type"
+UP_TO_THREE = f"{THREE}?"
 
 
 @op(
     "add{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
 )
 @op("add{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@op("add{.rnd}{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=PAIR)
+@by_part
 def add(m: Modifiers, a: Term, b: Term) -> Term:
     """d = a + b                                    PTX ISA, Floating Point: add"""
     return result(m, float_op("fadd", rounding(m), *operands(m, a, b)))
@@ -41,6 +43,8 @@ def add(m: Modifiers, a: Term, b: Term) -> Term:
     "sub{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
 )
 @op("sub{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@op("sub{.rnd}{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=PAIR)
+@by_part
 def sub(m: Modifiers, a: Term, b: Term) -> Term:
     """d = a - b                                    PTX ISA, Floating Point: sub"""
     return result(m, float_op("fsub", rounding(m), *operands(m, a, b)))
@@ -50,6 +54,8 @@ def sub(m: Modifiers, a: Term, b: Term) -> Term:
     "mul{.rnd}{.ftz}{.sat}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
 )
 @op("mul{.rnd}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@op("mul{.rnd}{.ftz}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, rnd=ROUNDINGS, type=PAIR)
+@by_part
 def mul(m: Modifiers, a: Term, b: Term) -> Term:
     """d = a * b                                    PTX ISA, Floating Point: mul"""
     return result(m, float_op("fmul", rounding(m), *operands(m, a, b)))
@@ -62,7 +68,9 @@ def mul(m: Modifiers, a: Term, b: Term) -> Term:
     "mad.rnd{.ftz}{.sat}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=SINGLE
 )
 @op("fma.rnd.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@op("fma.rnd{.ftz}.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=PAIR)
 @op("mad.rnd.type", dst="d:type", src=THREE, unit=Unit.FLOAT, rnd=ROUNDINGS, type=DOUBLE)
+@by_part
 def fma(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     """d = a * b + c, rounded once                  PTX ISA, Floating Point: fma, mad"""
     return result(m, float_op("fma", rounding(m), *operands(m, a, b, c)))
@@ -84,11 +92,6 @@ def div_approx(m: Modifiers, a: Term, b: Term) -> Term:
     vanishes = float_abs(b) > float_constant(2.0**126, b.type)
     flushed = select(vanishes, signed_zero(b), inverse)
     return result(m, float_op("fmul", "rn", a, flushed))
-
-
-def sign_bit(a: Term) -> Term:
-    """The sign bit of a float in its place, as an integer of its width."""
-    return reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
 
 
 def signed_zero(a: Term) -> Term:
@@ -159,24 +162,24 @@ def negate(m: Modifiers, a: Term) -> Term:
     return float_neg(*operands(m, a))
 
 
-@op("min{.ftz}{.NaN}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+@op("min{.ftz}{.NaN}.type", dst="d:type", src=UP_TO_THREE, unit=Unit.FLOAT, type=SINGLE)
+@op("min{.ftz}{.NaN}.abs.type", dst="d:type", src=THREE, unit=Unit.FLOAT, type=SINGLE)
+@op("min{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("min.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
-def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b); a NaN loses, with .NaN it wins  PTX ISA, Floating Point: min"""
-    a, b = operands(m, a, b)
-    return _or_nan(m, a, b, canonical(float_min(a, b)))
+def smaller(m: Modifiers, *values: Term) -> Term:
+    """d = min(a, b) or min(a, b, c); a NaN loses, with .NaN it wins
+    PTX ISA, Floating Point: min"""
+    return extreme(m, float_min, *operands(m, *values))
 
 
-@op("max{.ftz}{.NaN}.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
+@op("max{.ftz}{.NaN}.type", dst="d:type", src=UP_TO_THREE, unit=Unit.FLOAT, type=SINGLE)
+@op("max{.ftz}{.NaN}.abs.type", dst="d:type", src=THREE, unit=Unit.FLOAT, type=SINGLE)
+@op("max{.ftz}{.NaN}.xorsign.abs.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=SINGLE)
 @op("max.type", dst="d:type", src=TWO, unit=Unit.FLOAT, type=DOUBLE)
-def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b); a NaN loses, with .NaN it wins  PTX ISA, Floating Point: max"""
-    a, b = operands(m, a, b)
-    return _or_nan(m, a, b, canonical(float_max(a, b)))
-
-
-def _or_nan(m: Modifiers, a: Term, b: Term, value: Term) -> Term:
-    return select(any_of(is_nan(a), is_nan(b)), nan_like(a), value) if "NaN" in m else value
+def larger(m: Modifiers, *values: Term) -> Term:
+    """d = max(a, b) or max(a, b, c); a NaN loses, with .NaN it wins
+    PTX ISA, Floating Point: max"""
+    return extreme(m, float_max, *operands(m, *values))
 
 
 @op(

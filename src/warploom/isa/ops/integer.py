@@ -1,12 +1,12 @@
 """Integer arithmetic: PTX ISA, "Integer Arithmetic Instructions".
 
-Packed forms and the forms that carry through the condition code are not here.
+The forms that carry through the condition code are in `carry.py`, dot products in `dot.py`.
 """
 
 from __future__ import annotations
 
 from warploom.core.types import ScalarType, unsigned
-from warploom.isa.ops.common import INTEGERS, SIGNED
+from warploom.isa.ops.common import INTEGERS, PACKED_INTEGERS, SIGNED, by_part
 from warploom.isa.spec import Modifiers, Unit, op
 from warploom.isa.terms import (
     Term,
@@ -25,12 +25,21 @@ from warploom.isa.terms import (
 
 WIDENABLE = ("u16", "u32", "s16", "s32")
 WORDS = ("u32", "s32")
+RECTIFIABLE = ("s32", "s16x2")
+UNRECTIFIABLE = ("u16", "u32", "u64", "s16", "s64", "u16x2")
 
 
 def clamp_to(value: Term, type: ScalarType) -> Term:
     """A wider signed `value`, clamped to the range of the signed `type`."""
     top = (1 << (type.bits - 1)) - 1
     return truncate(minimum(maximum(value, -top - 1), top), type)
+
+
+@op("add.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=PACKED_INTEGERS)
+@by_part
+def add_packed(_: Modifiers, a: Term, b: Term) -> Term:
+    """d = a + b, half by half                      PTX ISA, Integer Arithmetic: add"""
+    return a + b
 
 
 @op("add.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=INTEGERS)
@@ -181,15 +190,21 @@ def negate(_: Modifiers, a: Term) -> Term:
     return -a
 
 
-@op("min.relu.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=("s32",))
-@op("min.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=INTEGERS)
+@op("min.relu.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=RECTIFIABLE)
+@op("min.type{.relu}", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=RECTIFIABLE)
+@op("min.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
+@by_part
 def smaller(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = min(a, b), not below 0 with .relu        PTX ISA, Integer Arithmetic: min"""
+    """d = min(a, b), not below 0 with .relu; half by half where packed
+    PTX ISA, Integer Arithmetic: min"""
     return maximum(minimum(a, b), 0) if "relu" in m else minimum(a, b)
 
 
-@op("max.relu.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=("s32",))
-@op("max.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=INTEGERS)
+@op("max.relu.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=RECTIFIABLE)
+@op("max.type{.relu}", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=RECTIFIABLE)
+@op("max.type", dst="d:type", src="a:type, b:type", unit=Unit.INTEGER, type=UNRECTIFIABLE)
+@by_part
 def larger(m: Modifiers, a: Term, b: Term) -> Term:
-    """d = max(a, b), not below 0 with .relu        PTX ISA, Integer Arithmetic: max"""
+    """d = max(a, b), not below 0 with .relu; half by half where packed
+    PTX ISA, Integer Arithmetic: max"""
     return maximum(maximum(a, b), 0) if "relu" in m else maximum(a, b)

@@ -1,12 +1,16 @@
-"""Loads and stores: PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st".
+"""Loads, stores and copies: PTX ISA, "Data Movement and Conversion Instructions: ld, ldu, st,
+prefetch, isspacep, cp.async" and their neighbours.
 
-They have no terms: the machines move the bytes. Hints about caches change no value.
+What moves bytes has no terms: the machines do it. Hints about caches change no value.
 """
 
 from __future__ import annotations
 
+from warploom.core.types import PRED, U64
 from warploom.isa.ops.common import BITS, FLOATS, INTEGERS
-from warploom.isa.spec import Unit, declare
+from warploom.isa.spec import Modifiers, Unit, declare, op
+from warploom.isa.terms import Term, constant
+from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 SPACES = {
     "space": (
@@ -24,8 +28,8 @@ HINTS = "{.evict1}{.evict2}{.L2::cache_hint}"
 EVICTIONS = {"evict1": L1_EVICTIONS, "evict2": L2_EVICTIONS}
 PREFETCH = {"prefetch": ("L2::64B", "L2::128B", "L2::256B")}
 VALUES = {
-    "vec": ("v2", "v4"),
-    "type": ("b8", "u8", "s8", *BITS, *INTEGERS, *FLOATS),
+    "vec": ("v2", "v4", "v8"),
+    "type": ("b8", "u8", "s8", *BITS, "b128", *INTEGERS, *FLOATS),
 }
 
 LOAD_DOC = "d = [a]                      PTX ISA, Data Movement and Conversion: ld"
@@ -83,3 +87,91 @@ declare(
     vec=VALUES["vec"],
     type=VALUES["type"],
 )
+
+
+# ---- hints --------------------------------------------------------------------------------------
+
+HINT_DOC = "tells a cache about [a]; no value changes"
+
+
+def hint(syntax: str, section: str, src: str = "a:address", **choices: tuple[str, ...]) -> None:
+    """Declare one syntax line of what only speaks to caches."""
+    doc = f"{HINT_DOC}   PTX ISA, Data Movement and Conversion: {section}"
+    declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=doc, **choices)
+
+
+hint("prefetch{.space}.level", "prefetch", space=("global", "local"), level=("L1", "L2"))
+hint("prefetch.space.level", "prefetch", space=("global",), level=L2_EVICTIONS)
+hint("prefetchu.L1", "prefetchu")
+hint(
+    "applypriority{.space}.level",
+    "applypriority",
+    "a:address, size:u64",
+    space=("global",),
+    level=("L2::evict_normal",),
+)
+hint("discard{.space}.L2", "discard", "a:address, size:u64", space=("global",))
+
+POLICIES = {
+    "primary": (*L2_EVICTIONS, "L2::evict_unchanged"),
+    "secondary": ("L2::evict_first", "L2::evict_unchanged"),
+}
+
+
+@op(
+    "createpolicy.fractional.primary{.secondary}.b64",
+    dst="d:b64",
+    src="fraction:f32?",
+    unit=Unit.MOVE,
+    **POLICIES,
+)
+@op("createpolicy.cvt.L2.b64", dst="d:b64", src="property:b64", unit=Unit.MOVE)
+def createpolicy(_: Modifiers, *operands: Term) -> Term:
+    """d = a policy, to be used as a hint   PTX ISA, Data Movement and Conversion: createpolicy
+
+    What it is made of is open; no cache here listens to it."""
+    return constant(0, U64)
+
+
+# ---- generic addresses --------------------------------------------------------------------------
+
+
+@op(
+    "isspacep.space",
+    dst="p:pred",
+    src="a:u64",
+    unit=Unit.LOGIC,
+    space=("global", "local", "shared", "shared::cta", "shared::cluster"),
+)
+def isspacep(m: Modifiers, a: Term) -> Term:
+    """p = the generic address a is one of the space   PTX ISA, Data Movement: isspacep
+
+    What lies in no window is global memory."""
+    windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+    inside = {name: (a - start) < WINDOW_SIZE for name, start in windows.items()}
+    space = m.text("space", "").partition("::")[0]
+    if space != "global":
+        return inside[space]
+    return Term("not", PRED, (Term("or", PRED, tuple(inside.values())),))
+
+
+# ---- asynchronous copies ------------------------------------------------------------------------
+
+declare(
+    "cp.async.cop.to.global{.L2::cache_hint}{.prefetch}",
+    dst="",
+    src="d:address, a:address, size:u32, count:any?, policy:b64?",
+    unit=Unit.MEMORY,
+    semantics=None,
+    doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
+    PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
+    cop=("ca", "cg"),
+    to=("shared", "shared::cta"),
+    **PREFETCH,
+)
+GROUP_DOC = (
+    "orders copies, which are complete here   PTX ISA, Data Movement and Conversion: cp.async"
+)
+declare("cp.async.commit_group", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.wait_group", src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.wait_all", unit=Unit.MEMORY, doc=GROUP_DOC)

@@ -1,4 +1,5 @@
-"""What the lanes of a warp do together: PTX ISA, "shfl", "vote", "activemask", "bar.warp.sync".
+"""What the lanes of a warp do together: PTX ISA, "shfl", "vote", "match", "redux", "elect",
+"activemask", "bar.warp.sync".
 
 They have no terms, for a lane's result depends on its neighbours: the machines know them by name.
 """
@@ -13,6 +14,7 @@ VOTES = ("all", "any", "uni")
 SHUFFLE_DOC = "d = a of the lane that b and c choose; p = it was in range   PTX ISA: shfl"
 VOTE_DOC = "d = whether all, any, or equally many of the lanes hold a       PTX ISA: vote"
 BALLOT_DOC = "d = bit i says whether lane i holds a                         PTX ISA: vote"
+REDUX_DOC = "d = all lanes' a, joined by the operation            PTX ISA: redux.sync"
 
 declare(
     "shfl.sync.mode.b32",
@@ -49,6 +51,51 @@ declare(
 declare("vote.mode.pred", dst="d:pred", src="a:pred", unit=Unit.WARP, doc=VOTE_DOC, mode=VOTES)
 declare(
     "vote.mode.b32", dst="d:b32", src="a:pred", unit=Unit.WARP, doc=BALLOT_DOC, mode=("ballot",)
+)
+declare(
+    "match.any.sync.type",
+    dst="d:b32",
+    src="a:type, membermask:b32",
+    unit=Unit.WARP,
+    doc="d = the lanes that hold the same a                          PTX ISA: match.sync",
+    type=("b32", "b64"),
+)
+declare(
+    "match.all.sync.type",
+    dst="d:b32",
+    src="a:type, membermask:b32",
+    unit=Unit.WARP,
+    doc="d = the lanes if all hold the same a, else 0; p = they do   PTX ISA: match.sync",
+    type=("b32", "b64"),
+)
+for operations, types in (
+    (("add", "min", "max"), ("u32", "s32")),
+    (("and", "or", "xor"), ("b32",)),
+):
+    declare(
+        "redux.sync.op.type",
+        dst="d:type",
+        src="a:type, membermask:b32",
+        unit=Unit.WARP,
+        doc=REDUX_DOC,
+        op=operations,
+        type=types,
+    )
+declare(
+    "redux.sync.op{.abs}{.NaN}.type",
+    dst="d:type",
+    src="a:type, membermask:b32",
+    unit=Unit.WARP,
+    doc=REDUX_DOC,
+    op=("min", "max"),
+    type=("f32",),
+)
+declare(
+    "elect.sync",
+    dst="d:b32",
+    src="membermask:b32",
+    unit=Unit.WARP,
+    doc="d = the lowest of the lanes; p = this lane is it            PTX ISA: elect.sync",
 )
 declare(
     "activemask.b32", dst="d:b32", unit=Unit.WARP, doc="d = the active lanes   PTX ISA: activemask"

@@ -12,28 +12,23 @@ from typing import Protocol
 
 import numpy as np
 
-from warploom.analysis.accesses import GENERIC_SPACES, OPS, space_of
+from warploom.analysis.accesses import accesses, bypasses_l1
+from warploom.analysis.accesses import reached as spaces_reached
 from warploom.core.errors import Allocation
+from warploom.core.types import ScalarType
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import Values, collect, dtype, lanes_of
+from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.state import Bytes, Warp
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes
-from warploom.rules.banks import count_shared
-from warploom.rules.coalescing import count_global, count_local
-from warploom.rules.constant import count_constant
+from warploom.rules.choice import RULES
+from warploom.rules.example import keep_example
+from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.scheduling import CHANGES
 from warploom.rules.windows import WINDOW_SIZE
-
-COSTS = {
-    Space.GLOBAL: count_global,
-    Space.SHARED: count_shared,
-    Space.LOCAL: count_local,
-    Space.CONST: count_constant,
-}
 
 
 class Store(Protocol):
@@ -70,6 +65,20 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What instruction `index` asks of memory: `op` (load, store, atomic) on `size` bytes a lane.
+
+    `framed` says that the addresses are those of the parameters of a call.
+    """
+
+    index: int
+    space: Space
+    op: str
+    size: int
+    framed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """One lane's access: the space that it falls into, and the address there."""
 
@@ -83,70 +92,107 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     """`ld` and `ldu`."""
     destination, address = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
-    elements = _elements(destination)
-    size = type.bytes * len(elements)
-    reached = _reach(warp, index, instruction, address, mask, size)
-    data = np.zeros((WARP_SIZE, size), np.uint8)
-    for reach in reached:
-        data[reach.lane] = np.frombuffer(reach.store.read(reach.address, size), np.uint8)
+    elements = elements_of(destination)
+    request = _request(warp, index, instruction, address, type.bytes * len(elements))
+    data = gather(warp, request, _where(warp, address), mask)
     for place, element in enumerate(elements):
-        part = data[:, place * type.bytes : (place + 1) * type.bytes]
-        write(warp, element, np.ascontiguousarray(part).view(dtype(type.bits)).ravel(), type, on)
+        write(warp, element, part(data, place, type), type, on)
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`st`."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
-    values = [read(warp, element, type) for element in _elements(source)]
-    size = type.bytes * len(values)
-    data = np.stack(values, axis=1).view(np.uint8)
-    for reach in _reach(warp, index, instruction, address, mask, size):
-        reach.store.write(reach.address, data[reach.lane].tobytes())
-    warp.run.plan[CHANGES] += 1
+    data = joined([read(warp, element, type) for element in elements_of(source)], type)
+    request = _request(warp, index, instruction, address, data.shape[1])
+    scatter(warp, request, _where(warp, address), data, mask)
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`atom` and `red`: each lane reads, combines and writes in its turn."""
+    """`atom` and `red`: each lane reads, combines and writes in its turn, element by element."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
     address, *sources = instruction.operands[count:]
     needed = sum(not source.optional for source in operation.spec.sources) - 1
-    operands = [read(warp, source, type) for source in sources[:needed]]
-    olds = [0] * WARP_SIZE
-    for reach in _reach(warp, index, instruction, address, mask, type.bytes):
-        lane, old = reach.lane, reach.store.read(reach.address, type.bytes)
-        olds[lane] = int.from_bytes(old, "little")
-        values = [collect([olds[lane]], type), *(o[lane : lane + 1] for o in operands)]
-        new = evaluate(operation.combine, values, 1).tobytes()
-        reach.store.write(reach.address, new)
-        warp.run.plan[CHANGES] += new != old
+    given = [[read(warp, e, type) for e in elements_of(source)] for source in sources[:needed]]
+    parts = len(given[0])
+    olds = [[0] * WARP_SIZE for _ in range(parts)]
+    request = _request(warp, index, instruction, address, type.bytes * parts)
+    for reached in reach(warp, request, _where(warp, address), mask):
+        lane = reached.lane
+        for place in range(parts):
+            at = reached.address + place * type.bytes
+            old = int.from_bytes(reached.store.read(at, type.bytes), "little")
+            values = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
+            new = int(evaluate(operation.combine, values, 1)[0])
+            reached.store.write(at, new.to_bytes(type.bytes, "little"))
+            olds[place][lane] = old
+            warp.run.plan[CHANGES] += new != old
     if count:
-        write(warp, instruction.operands[0], collect(olds, type), type, on)
+        for element, old in zip(elements_of(instruction.operands[0]), olds, strict=True):
+            write(warp, element, collect(old, type), type, on)
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
+def elements_of(operand: Operand) -> tuple[Operand, ...]:
+    """The elements of a vector operand, or the operand itself."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _reach(
-    warp: Warp, index: int, instruction: Instruction, address: Operand, mask: int, size: int
-) -> list[Reach]:
-    """The accesses of the lanes of `mask`, checked and counted."""
+def part(data: Bytes, place: int, type: ScalarType) -> Values:
+    """Element `place` of rows of bytes, a row for each lane."""
+    cut = data[:, place * type.bytes : (place + 1) * type.bytes]
+    return collect((int.from_bytes(row.tobytes(), "little") for row in cut), type)
+
+
+def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
+    """Rows of bytes, one for each lane, from elements."""
+    rows = [b"".join(int(v[lane]).to_bytes(type.bytes, "little") for v in values)
+            for lane in range(WARP_SIZE)]  # fmt: skip
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(WARP_SIZE, -1)
+
+
+def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Bytes:
+    """The bytes that each lane of `mask` loads, a row for each lane; the others have zeros."""
+    data = np.zeros((WARP_SIZE, request.size), np.uint8)
+    for reached in reach(warp, request, where, mask):
+        found = reached.store.read(reached.address, request.size)
+        data[reached.lane] = np.frombuffer(found, np.uint8)
+    return data
+
+
+def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
+    """Store each lane's row of bytes."""
+    for reached in reach(warp, request, where, mask):
+        reached.store.write(reached.address, data[reached.lane].tobytes())
+    warp.run.plan[CHANGES] += mask != 0
+
+
+def _request(
+    warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
+) -> Request:
     assert isinstance(address, Address)
-    space, where = space_of(instruction), addresses(warp, address)
+    ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.places[address.base.name].frame
-    reached: list[Reach] = []
+    return Request(index, space, op, size, framed)
+
+
+def _where(warp: Warp, address: Operand) -> list[int]:
+    assert isinstance(address, Address)
+    return addresses(warp, address)
+
+
+def reach(warp: Warp, request: Request, where: Sequence[int], mask: int) -> list[Reach]:
+    """The accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted."""
+    found: list[Reach] = []
     for lane in lanes_of(mask):
-        inside, offset = _locate(space, where[lane])
-        reached.append(Reach(lane, inside, offset, _store(warp, inside, lane, framed)))
-    writes = OPS[instruction.operation.name] != "load"
-    for reach in reached:
-        _check(warp, index, reach, size, writes)
-    for each in GENERIC_SPACES if space is Space.GENERIC else (space,):
-        _count(warp, index, instruction, each, [r for r in reached if r.space is each], size)
-    return reached
+        inside, offset = _locate(request.space, where[lane])
+        found.append(Reach(lane, inside, offset, _store(warp, inside, lane, request.framed)))
+    for one in found:
+        _check(warp, request, one)
+    for each in spaces_reached(request.space):
+        _count(warp, request, each, [one for one in found if one.space is each])
+    return found
 
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:
@@ -172,47 +218,48 @@ def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
     return warp.run.memory
 
 
-def _check(warp: Warp, index: int, reach: Reach, size: int, writes: bool) -> None:
+def _check(warp: Warp, request: Request, one: Reach) -> None:
     """Raise the fault of an access that must not be."""
-    found = reach.store.find(reach.address)
-    if found is None or reach.address + size > found.address + found.size:
+    size = request.size
+    found = one.store.find(one.address)
+    if found is None or one.address + size > found.address + found.size:
         kind = FaultKind.OUT_OF_BOUNDS
-    elif reach.address % size:
+    elif one.address % size:
         kind = FaultKind.MISALIGNED
-    elif writes and reach.store.is_constant(reach.address):
+    elif request.op != "load" and one.store.is_constant(one.address):
         kind = FaultKind.READ_ONLY
     else:
         return
-    place = (index, warp.block.number, warp.number, reach.lane)
-    fault = Fault(kind, *place, reach.address, size, reach.space)
-    nearest = reach.store.nearest(reach.address)
+    place = (request.index, warp.block.number, warp.number, one.lane)
+    fault = Fault(kind, *place, one.address, size, one.space)
+    nearest = one.store.nearest(one.address)
     raise fault_error(fault, warp.run.program, warp.run.launch, nearest)
 
 
-def _count(
-    warp: Warp,
-    index: int,
-    instruction: Instruction,
-    space: Space,
-    reached: Sequence[Reach],
-    size: int,
-) -> None:
+def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
     """Count the request that some lanes make of a space; parameters are not counted."""
-    if not reached or space is Space.PARAM:
+    if not found or space is Space.PARAM:
         return
-    row = warp.run.tally.accesses[warp.run.rows[index, space]]
+    row = warp.run.tally.records[warp.run.rows[request.index, space]]
+    rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     where = np.zeros(WARP_SIZE, np.uint64)
     mask = 0
-    for reach in reached:
-        mask |= 1 << reach.lane
-        where[reach.lane] = _physical(reach) if space is Space.LOCAL else reach.address
-    COSTS[space](where, mask, size, row)
-    if OPS[instruction.operation.name] == "atomic":
-        count_passes(where, mask, size, row)
+    for one in found:
+        mask |= 1 << one.lane
+        where[one.lane] = _physical(one) if space is Space.LOCAL else one.address
+    before = int(row[TRANSACTIONS])
+    cost = rules.cost(space.value, request.op, bypass=bypasses_l1(instruction))
+    RULES[cost](where, mask, request.size, row)
+    keep_example(where, mask, before, row)
+    if request.op == "atomic":
+        count_passes(where, mask, request.size, row)
+    writes = rules.writes(space.value) if request.op == "store" else None
+    if writes is not None:
+        RULES[writes](where, mask, request.size, row)
 
 
-def _physical(reach: Reach) -> int:
+def _physical(one: Reach) -> int:
     """Where a thread's local byte lies: the same word of all lanes is one stretch of 128 bytes
     (CUDA C++ Programming Guide, "Local Memory")."""
-    word, byte = divmod(reach.address, 4)
-    return (word * WARP_SIZE + reach.lane) * 4 + byte
+    word, byte = divmod(one.address, 4)
+    return (word * WARP_SIZE + one.lane) * 4 + byte

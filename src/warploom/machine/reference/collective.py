@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles and votes.
+"""What the lanes of a warp do together: shuffles, votes, matches, reductions.
 
 Only lanes that execute the instruction take part; the member mask is not looked at. A lane that
 reads from one that takes no part gets its own value (PTX ISA leaves that open).
@@ -6,9 +6,24 @@ reads from one that takes no part gets its own value (PTX ISA leaves that open).
 
 from __future__ import annotations
 
-from warploom.core.types import B32, PRED
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.spec import Modifiers
+from warploom.isa.terms import CANONICAL_NAN
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference.lanes import Values, collect, splat, to_mask
+from warploom.machine.reference.lanes import (
+    Values,
+    as_numbers,
+    collect,
+    from_mask,
+    lanes_of,
+    splat,
+    to_mask,
+)
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
@@ -45,3 +60,50 @@ def vote(mode: str, a: Values, mask: int) -> Values:
         return splat(agreed, B32, WARP_SIZE)
     answers = {"all": agreed == mask, "any": agreed != 0, "uni": agreed in (0, mask)}
     return splat(answers[mode], PRED, WARP_SIZE)
+
+
+def match_any(a: Values, mask: int) -> Values:
+    """For each lane the lanes that hold the same value (PTX ISA, match.any)."""
+    return collect((to_mask(a == value) & mask for value in a), B32)
+
+
+def match_all(a: Values, mask: int) -> tuple[Values, Values]:
+    """The lanes, if all hold the same value, and whether they do (PTX ISA, match.all)."""
+    same = len({int(a[lane]) for lane in lanes_of(mask)}) == 1
+    return splat(mask if same else 0, B32, WARP_SIZE), splat(same, PRED, WARP_SIZE)
+
+
+def elect(mask: int) -> tuple[Values, Values]:
+    """The lowest lane of a mask that has some, and which lane it is (PTX ISA, elect)."""
+    lowest = mask & -mask
+    return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest)
+
+
+_JOIN: dict[str, Callable[[int, int], int]] = {
+    "add": int.__add__,
+    "and": int.__and__,
+    "or": int.__or__,
+    "xor": int.__xor__,
+    "min": min,
+    "max": max,
+}
+
+
+def reduction(m: Modifiers, a: Values, mask: int) -> Values:
+    """All lanes' values joined, the same in every lane (PTX ISA, redux)."""
+    type, lanes = m.scalar(), lanes_of(mask)
+    if type.is_float:
+        return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
+    numbers: list[int] = as_numbers(a, type)[lanes].tolist()
+    return collect([reduce(_JOIN[m.text("op", "")], numbers)] * WARP_SIZE, type)
+
+
+def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
+    """The bits of the least or the greatest float; -0 is below +0, NaNs only count with .NaN."""
+    sizes = a & 0x7FFFFFFF if "abs" in m else a
+    nan = np.isnan(as_numbers(sizes, type))
+    if nan.all() or ("NaN" in m and nan.any()):
+        return CANONICAL_NAN[32]
+    bits: list[int] = sizes[~nan].tolist()
+    choose = min if m["op"] == "min" else max
+    return choose(bits, key=lambda b: -(b & 0x7FFFFFFF) - 1 if b >> 31 else b)

@@ -7,15 +7,25 @@ machines must agree with this one on every register, byte of memory and count.
 from __future__ import annotations
 
 from warploom.analysis.program import Program
+from warploom.devices.catalog import find_device
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.block import run_blocks
 from warploom.machine.reference.state import Run
 from warploom.machine.tally import Tally
+from warploom.rules.choice import MemoryOptions, access_rules
+from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 
 class ReferenceEngine:
-    """Runs programs the readable way."""
+    """Runs programs the readable way, as a device does; an H100 where none is given."""
+
+    def __init__(
+        self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
+    ) -> None:
+        self._rules = access_rules(spec or find_device(), options)
 
     def launch(self, program: Program, launch: Launch, memory: DeviceMemory) -> Tally:
         """Run all blocks of a launch, in the order of their numbers; gives what was counted.
@@ -23,7 +33,9 @@ class ReferenceEngine:
         Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit, as the kernel deserves.
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
+        for row, record in zip(tally.rows, tally.records, strict=True):
+            record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
         plan = launch.schedule.plan(launch, program.exit)
-        run_blocks(Run(program, launch, memory, tally, rows, plan))
+        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan))
         return tally

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.core.types import B64, PRED, U64, ScalarType
+from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import exact
 from warploom.machine.reference.lanes import Values, resized, splat
@@ -33,12 +34,20 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
     if isinstance(operand, Immediate):
         return splat(immediate_bits(operand, type), type, WARP_SIZE)
     if isinstance(operand, Special):
-        return resized(warp.specials[operand.name], type.bits)
+        return resized(special(warp, operand.name), type.bits)
     if isinstance(operand, Negated):
         return ~warp.registers[operand.operand.name]
     if isinstance(operand, Symbol):
         return resized(splat(symbol_address(warp, operand), B64, WARP_SIZE), type.bits)
     raise TypeError(f"{operand} has no value")
+
+
+def special(warp: Warp, name: str) -> Values:
+    """The value of a special register."""
+    known = SPECIAL_REGISTERS[name]
+    if known.fixed is not None:
+        return splat(known.fixed, known.type, WARP_SIZE)
+    return warp.specials[known.same_as or name]
 
 
 def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:
@@ -73,6 +82,10 @@ def symbol_address(warp: Warp, symbol: Symbol) -> int:
 
 
 def addresses(warp: Warp, address: Address) -> list[int]:
-    """What `[base + offset]` means in each lane, in the space of the instruction."""
+    """What `[base + offset]` means in each lane, in the space of the instruction.
+
+    The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
+    """
     base = [0] * WARP_SIZE if address.base is None else read(warp, address.base, U64).tolist()
-    return [(start + address.offset) % (1 << 64) for start in base]
+    width = address.base.type.bits if isinstance(address.base, Register) else U64.bits
+    return [(start + address.offset) % (1 << width) for start in base]

@@ -16,6 +16,7 @@ from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
+from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,6 +32,7 @@ class Run:
     memory: DeviceMemory
     tally: Tally
     rows: dict[tuple[int, Space], int]
+    rules: AccessRules
     plan: Words
     issued: int = 0
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from warploom.core.types import B32, PRED, TYPES
+from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference import access, collective
+from warploom.machine.reference import access, collective, copies, matrix
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, resized, splat, to_mask
 from warploom.machine.reference.operands import WINDOWS, read, write
 from warploom.machine.reference.state import Warp
-from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector
+from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
 from warploom.rules.scheduling import RUNNABLE
-
-NOTHING = frozenset({"call", "membar", "fence", "nanosleep"})
-"""Instructions without effect here: a call's body follows it, and memory is always in order."""
 
 
 def run_turn(warp: Warp) -> int:
@@ -54,6 +52,8 @@ def _guard(warp: Warp, instruction: Instruction) -> int:
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """What happens in the lanes of `mask`, which are some, other than control flow."""
     name, on = instruction.operation.name, from_mask(mask)
+    if is_effectless(instruction.operation):
+        return
     if name in ACCESSES:
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
@@ -62,7 +62,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _convert_address(warp, instruction, on)
     elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
         _move_vector(warp, instruction, on)
-    elif name not in NOTHING:
+    elif name != "call":
         _compute(warp, instruction, on)
 
 
@@ -72,6 +72,12 @@ ACCESSES = {
     "st": access.store,
     "atom": access.atomic,
     "red": access.atomic,
+    "cp": copies.copy,
+    "mma": matrix.multiply,
+    "wmma": matrix.warp_matrix,
+    "ldmatrix": matrix.load_rows,
+    "stmatrix": matrix.store_rows,
+    "movmatrix": matrix.transpose,
 }
 
 
@@ -81,13 +87,14 @@ ACCESSES = {
 def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
     """An instruction that is the same function in each lane: its terms."""
     operation = instruction.operation
-    destination, *sources = instruction.operands
+    first = len(operation.spec.destinations)
+    targets = tuple(spread(instruction.operands[:first]))
+    sources = tuple(spread(instruction.operands[first:]))
     arguments = [
         read(warp, source, type)
         for source, type in zip(sources, operation.source_types, strict=False)
         if type is not None
     ]
-    targets = _targets(destination)
     terms = operation.terms_for(len(sources))[: len(targets)]
     results = [evaluate(term, arguments) for term in terms]
     for target, term, result in zip(targets, terms, results, strict=True):
@@ -136,13 +143,28 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
     mode = operation.modifiers.text("mode", "")
     if operation.name == "shfl":
         a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
-        received, in_range = collective.shuffle(mode, a, b, c, mask)
-        targets = _targets(operands[0])
-        write(warp, targets[0], received, B32, on)
-        if len(targets) == 2:
-            write(warp, targets[1], in_range, PRED, on)
+        _write_pair(warp, operands[0], collective.shuffle(mode, a, b, c, mask), on)
     elif operation.name == "vote":
         answer = collective.vote(mode, read(warp, operands[1], PRED), mask)
         write(warp, operands[0], answer, B32 if mode == "ballot" else PRED, on)
     elif operation.name == "activemask":
         write(warp, operands[0], splat(mask, B32, WARP_SIZE), B32, on)
+    elif operation.name == "elect":
+        _write_pair(warp, operands[0], collective.elect(mask), on)
+    elif operation.name in ("match", "redux"):
+        type = operation.modifiers.scalar()
+        a = read(warp, operands[1], type)
+        if operation.name == "redux":
+            write(warp, operands[0], collective.reduction(operation.modifiers, a, mask), type, on)
+        elif "any" in operation.modifiers:
+            write(warp, operands[0], collective.match_any(a, mask), B32, on)
+        else:
+            _write_pair(warp, operands[0], collective.match_all(a, mask), on)
+
+
+def _write_pair(
+    warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
+) -> None:
+    """A word, and a predicate where there is a second destination."""
+    for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
+        write(warp, target, value, type, on)

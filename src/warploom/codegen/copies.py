@@ -1,0 +1,77 @@
+"""`cp.async` in a warp's code: the bytes go from global to shared memory at once.
+
+Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
+"""
+
+from __future__ import annotations
+
+from warploom.codegen.access import Shape
+from warploom.codegen.lanes import I32, I64, Value, splat_constant, vector
+from warploom.codegen.memory import MemoryCode
+from warploom.core.types import B8, B32, PRED, U32
+from warploom.ptx.ir import Immediate, Instruction, Register, Space
+
+
+class CopyCode:
+    """Emits the copies of one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.lanes, self.b = memory.lanes, memory.b
+
+    def copy(self, index: int, made: Instruction, on: Value) -> None:
+        """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+        b, size = self.b, made.operands[2]
+        assert isinstance(size, Immediate)
+        source = self.operands.address(made.operands[1])
+        load = Shape("load", Space.GLOBAL, B32, size.value // 4)
+        wanted = self._counts(made, size.value)
+        whole = on
+        if wanted is not None:
+            whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size.value, I32)))
+        values = self.memory.load_from(index, load, source, whole)
+        if wanted is not None:
+            values = [self.lanes.blend(whole, v, splat_constant(0, I32)) for v in values]
+            part = b.and_(b.and_(on, b.not_(whole)), self._more_than(wanted, 0))
+            values = self._with_part(index, source, values, wanted, part)
+        target = self.operands.address(made.operands[0])
+        store = Shape("store", Space.SHARED, B32, size.value // 4)
+        self.memory.store_to(index, store, target, values, on)
+
+    def _counts(self, made: Instruction, size: int) -> Value | None:
+        """How many bytes each lane takes from global memory; None where all take all."""
+        given = made.operands[3:]
+        if "L2::cache_hint" in made.operation.modifiers:
+            given = given[:-1]
+        if not given:
+            return None
+        everything = splat_constant(size, I32)
+        if isinstance(given[0], Register) and given[0].type == PRED:
+            ignored = self.operands.read(given[0], PRED)
+            return self.b.select(ignored, splat_constant(0, I32), everything)
+        count = self.operands.read(given[0], U32)
+        less = self.b.icmp_unsigned("<", count, everything)
+        return self.b.select(less, count, everything)
+
+    def _more_than(self, wanted: Value, place: int) -> Value:
+        return self.b.icmp_unsigned(">", wanted, splat_constant(place, I32))
+
+    def _with_part(
+        self, index: int, source: Value, values: list[Value], wanted: Value, part: Value
+    ) -> list[Value]:
+        """The values with the bytes of those lanes put in that copy a part."""
+        b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
+        for word, value in zip(words, values, strict=True):
+            b.store(value, word)
+        byte = Shape("load", Space.GLOBAL, B8)
+        with b.if_then(self.lanes.any(part), likely=False):
+            for place in range(4 * len(words)):
+                some = b.and_(part, self._more_than(wanted, place))
+                where = b.add(source, splat_constant(place, I64))
+                (found,) = self.memory.load_any(index, byte, where, some)
+                zero = splat_constant(0, byte.element)
+                wide = b.zext(self.lanes.blend(some, found, zero), vector(I32))
+                shifted = b.shl(wide, splat_constant(8 * (place % 4), I32))
+                word = words[place // 4]
+                b.store(b.or_(b.load(word, typ=vector(I32)), shifted), word)
+        return [b.load(word, typ=vector(I32)) for word in words]

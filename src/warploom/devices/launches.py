@@ -1,0 +1,79 @@
+"""Which launches a device refuses, whatever else is running on it."""
+
+from __future__ import annotations
+
+from warploom.core.errors import Dim3, LaunchError
+from warploom.devices.occupancy import Demand, registers_allocated
+from warploom.devices.spec import DeviceSpec
+
+
+def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -> None:
+    """Raise LaunchError unless the device can launch such blocks.
+
+    `shared_bytes` is static and dynamic shared memory of a block together. More than a block may
+    have by default counts as asked for: the limit is the one that a kernel can opt in to. Source:
+    CUDA C++ Programming Guide 12.9, "Technical Specifications per Compute Capability".
+    """
+    _check_dims(spec, "grid", "blocks", grid, spec.max_grid_dims)
+    _check_dims(spec, "block", "threads", block, spec.max_block_dims)
+    threads = block[0] * block[1] * block[2]
+    if threads > spec.max_threads_per_block:
+        raise LaunchError(
+            f"a block of {_times(block)} = {threads} threads is too large: {spec.title} (compute"
+            f" capability {spec.cc}) takes at most {spec.max_threads_per_block} threads a block."
+            f" Use smaller blocks and more of them.",
+            resource="threads",
+            requested=threads,
+            limit=spec.max_threads_per_block,
+        )
+    limit = spec.shared_bytes_per_block_optin
+    if not 0 <= shared_bytes <= limit:
+        raise LaunchError(
+            f"{shared_bytes:,} bytes of shared memory a block: {spec.title} (compute capability"
+            f" {spec.cc}) has 0 to {limit:,} for a block. Use smaller tiles, or a device with"
+            f" more.",
+            resource="shared",
+            requested=shared_bytes,
+            limit=limit,
+        )
+
+
+def check_registers(spec: DeviceSpec, threads: int, registers: int) -> None:
+    """Raise LaunchError where a block of so many threads with so many registers each cannot fit."""
+    most = spec.max_registers_per_thread
+    if registers > most:
+        raise LaunchError(
+            f"{registers} registers a thread: {spec.title} (compute capability {spec.cc}) has at"
+            f" most {most}. Compile with a limit (-maxrregcount, .maxnreg).",
+            resource="registers",
+            requested=registers,
+            limit=most,
+        )
+    needed = registers_allocated(spec, Demand(threads, registers))
+    if needed > spec.registers_per_block:
+        raise LaunchError(
+            f"a block of {threads} threads with {registers} registers each takes {needed:,}"
+            f" registers, and {spec.title} (compute capability {spec.cc}) has"
+            f" {spec.registers_per_block:,} for a block. Use smaller blocks, or fewer registers"
+            f" (__launch_bounds__({threads}), -maxrregcount).",
+            resource="registers",
+            requested=needed,
+            limit=spec.registers_per_block,
+        )
+
+
+def _check_dims(spec: DeviceSpec, what: str, of: str, dims: Dim3, limits: Dim3) -> None:
+    for axis, size, limit in zip("xyz", dims, limits, strict=True):
+        if not 1 <= size <= limit:
+            empty = " An empty launch has nothing to run: skip it." if size == 0 else ""
+            raise LaunchError(
+                f"a {what} of {_times(dims)} {of}: its {axis} is {size}, and must be from 1 to"
+                f" {limit:,} on {spec.title} (compute capability {spec.cc}).{empty}",
+                resource=f"{what}.{axis}",
+                requested=size,
+                limit=limit,
+            )
+
+
+def _times(dims: Dim3) -> str:
+    return " x ".join(str(n) for n in dims)

@@ -1,0 +1,98 @@
+"""What NVIDIA's assembler says of a kernel: registers, spills, barriers.
+
+`ptxas` comes with the wheel nvidia-cuda-nvcc (the extra `ptxas`) or with a CUDA toolkit on the
+PATH. It runs without a GPU; nothing but its messages is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+SECONDS = 120
+"""Longer than this, ptxas is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What ptxas says of one kernel; sizes in bytes a thread."""
+
+    registers: int
+    barriers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+
+
+@lru_cache
+def find_ptxas() -> str | None:
+    """The path of ptxas: the wheel's, else the one on the PATH, else None."""
+    for package in ("nvidia.cu13", "nvidia.cuda_nvcc"):
+        try:
+            roots = list(importlib.import_module(package).__path__)
+        except ImportError:
+            continue
+        for root in roots:
+            found = Path(root) / "bin" / "ptxas"
+            if found.exists():
+                return str(found)
+    return shutil.which("ptxas")
+
+
+@lru_cache(maxsize=32)
+def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
+    """What ptxas says of each kernel of a module, by name.
+
+    Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
+    knows some architectures only, and refuses a `.target` above the one asked for.
+    """
+    ptxas = find_ptxas()
+    if ptxas is None:
+        return {}
+    architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "kernel.ptx"
+        source.write_text(ptx)
+        command = [ptxas, "-v", "--gpu-name", architecture, str(source)]
+        try:
+            made = subprocess.run(
+                [*command, "-o", str(Path(folder) / "kernel.cubin")],
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+    return dict(read_messages(made.stderr)) if made.returncode == 0 else {}
+
+
+def read_messages(text: str) -> Iterator[tuple[str, Assembled]]:
+    """The kernels in the messages of `ptxas -v`."""
+    for part in re.split(r"Compiling entry function ", text)[1:]:
+        name = re.match(r"'([^']+)'", part)
+        registers = re.search(r"Used (\d+) registers", part)
+        if name is None or registers is None:
+            continue
+        yield (
+            name[1],
+            Assembled(
+                registers=int(registers[1]),
+                barriers=_number(r"used (\d+) barriers", part),
+                stack=_number(r"(\d+) bytes stack frame", part),
+                spill_stores=_number(r"(\d+) bytes spill stores", part),
+                spill_loads=_number(r"(\d+) bytes spill loads", part),
+            ),
+        )
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    return int(found[1]) if found else 0

@@ -1,0 +1,59 @@
+"""Whether a device can run a program: its instructions one by one, and what its `.target` says.
+
+A driver refuses a module whose `.target` is newer than the device. Here only instructions count
+unless strictness is asked for, for no compiler is left that makes PTX for the older devices.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warploom.analysis.program import Program
+from warploom.core.errors import CompileError, UnsupportedInstruction
+from warploom.devices.spec import DeviceSpec
+from warploom.isa.targets import needed
+from warploom.ptx.ir import Module
+
+
+def target_of(module: Module) -> tuple[tuple[int, int], str]:
+    """The compute capability in a module's `.target`, and the letter of what runs there alone."""
+    for name in module.target:
+        if found := re.fullmatch(r"sm_(\d+)(\d)([a-z]?)", name):
+            return (int(found[1]), int(found[2])), found[3]
+    return (1, 0), ""
+
+
+def is_newer(module: Module, spec: DeviceSpec) -> bool:
+    """Whether the module was made for a newer device than this one, or for exactly another."""
+    target, letter = target_of(module)
+    wrong = letter == "a" and target != spec.compute_capability
+    return wrong or target > spec.compute_capability
+
+
+def check_strictly(module: Module, spec: DeviceSpec) -> None:
+    """Raise CompileError where a driver would refuse the module."""
+    if is_newer(module, spec):
+        raise CompileError(
+            f"{module.name} is for {', '.join(module.target)}, which {spec.title} (compute"
+            f" capability {spec.cc}) is not: its driver would refuse it. Compile for sm_"
+            f"{spec.compute_capability[0]}{spec.compute_capability[1]}, or leave strictness out"
+            f" (strict_target, --strict-target): its instructions may still run."
+        )
+
+
+def check_instructions(program: Program, spec: DeviceSpec) -> None:
+    """Raise UnsupportedInstruction for the first instruction that the device does not have."""
+    for instruction in program.instructions:
+        brought = needed(instruction.operation)
+        if brought > spec.compute_capability:
+            major, minor = brought
+            lines = program.module.text.splitlines()
+            at = instruction.span.line
+            raise UnsupportedInstruction(
+                f"{spec.title} (compute capability {spec.cc}) has no"
+                f" {instruction.operation.text}: compute capability {major}.{minor} brought it."
+                f" Take a newer device, or write what does without it.",
+                instruction.span,
+                lines[at - 1] if 0 < at <= len(lines) else "",
+                program.module.name,
+            )

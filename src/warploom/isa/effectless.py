@@ -1,0 +1,22 @@
+"""Instructions that are issued and counted, and change nothing on machines like these.
+
+Memory accesses take effect in program order, so nothing is left for fences and groups of copies to
+order; no cache, clock or other grid listens to a hint.
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Operation
+
+NAMES = frozenset(
+    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol"}
+    | {"prefetch", "prefetchu", "applypriority", "discard"}
+)
+COPY_GROUPS = ("commit_group", "wait_group", "wait_all")
+
+
+def is_effectless(operation: Operation) -> bool:
+    """Whether a machine has nothing to do for it."""
+    if operation.name == "cp":
+        return any(flag in operation.modifiers for flag in COPY_GROUPS)
+    return operation.name in NAMES

@@ -1,0 +1,123 @@
+"""Extended precision: PTX ISA, "Extended-Precision Integer Arithmetic Instructions".
+
+The carry flag of the condition code is a hidden predicate register, `%cc`: an operand like any
+other that no text shows. A subtraction puts its borrow there.
+"""
+
+from __future__ import annotations
+
+from warploom.core.types import ScalarType, unsigned
+from warploom.isa.ops.common import any_of
+from warploom.isa.spec import Modifiers, Unit, op
+from warploom.isa.terms import Term, high, reinterpret, resize, select, widen
+
+TYPES = ("u32", "s32", "u64", "s64")
+HALVES = ("lo", "hi")
+CARRIED = "d:type, %cc:pred"
+TWO, THREE = "a:type, b:type", "a:type, b:type, c:type"
+
+Carried = tuple[Term, Term]
+
+
+def number(carry: Term, type: ScalarType) -> Term:
+    """The flag as 0 or 1."""
+    one = Term("const", type, (), 1)
+    return select(carry, one, 0)
+
+
+def sum_of(a: Term, b: Term, carry: Term | None) -> Carried:
+    """a + b + carry and what is carried out of it."""
+    whole = unsigned(a.type.bits)
+    first, second = reinterpret(a, whole), reinterpret(b, whole)
+    total = first + second
+    over = total < first
+    if carry is not None:
+        before, total = total, total + number(carry, whole)
+        over = any_of(over, total < before)
+    return reinterpret(total, a.type), over
+
+
+def difference_of(a: Term, b: Term, borrow: Term | None) -> Carried:
+    """a - b - borrow and what is borrowed for it."""
+    whole = unsigned(a.type.bits)
+    first, second = reinterpret(a, whole), reinterpret(b, whole)
+    rest = first - second
+    under = first < second
+    if borrow is not None:
+        before, taken = rest, number(borrow, whole)
+        rest = before - taken
+        under = any_of(under, before < taken)
+    return reinterpret(rest, a.type), under
+
+
+def half_product(m: Modifiers, a: Term, b: Term) -> Term:
+    """The half of a * b that the opcode names."""
+    return a * b if m["half"] == "lo" else resize(high(widen(a) * widen(b)), a.type)
+
+
+@op("add.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
+def add_cc(_: Modifiers, a: Term, b: Term) -> Carried:
+    """d = a + b, carry out to CC                   PTX ISA, Extended Precision: add.cc"""
+    return sum_of(a, b, None)
+
+
+@op("addc.type", dst="d:type", src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
+def addc(_: Modifiers, a: Term, b: Term, carry: Term) -> Term:
+    """d = a + b + CC                               PTX ISA, Extended Precision: addc"""
+    return sum_of(a, b, carry)[0]
+
+
+@op("addc.cc.type", dst=CARRIED, src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
+def addc_cc(_: Modifiers, a: Term, b: Term, carry: Term) -> Carried:
+    """d = a + b + CC, carry out to CC              PTX ISA, Extended Precision: addc"""
+    return sum_of(a, b, carry)
+
+
+@op("sub.cc.type", dst=CARRIED, src=TWO, unit=Unit.INTEGER, type=TYPES)
+def sub_cc(_: Modifiers, a: Term, b: Term) -> Carried:
+    """d = a - b, borrow out to CC                  PTX ISA, Extended Precision: sub.cc"""
+    return difference_of(a, b, None)
+
+
+@op("subc.type", dst="d:type", src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
+def subc(_: Modifiers, a: Term, b: Term, borrow: Term) -> Term:
+    """d = a - (b + CC)                             PTX ISA, Extended Precision: subc"""
+    return difference_of(a, b, borrow)[0]
+
+
+@op("subc.cc.type", dst=CARRIED, src=f"{TWO}, %cc:pred", unit=Unit.INTEGER, type=TYPES)
+def subc_cc(_: Modifiers, a: Term, b: Term, borrow: Term) -> Carried:
+    """d = a - (b + CC), borrow out to CC           PTX ISA, Extended Precision: subc"""
+    return difference_of(a, b, borrow)
+
+
+@op("mad.half.cc.type", dst=CARRIED, src=THREE, unit=Unit.INTEGER, half=HALVES, type=TYPES)
+def mad_cc(m: Modifiers, a: Term, b: Term, c: Term) -> Carried:
+    """d = half of (a * b) + c, carry out to CC     PTX ISA, Extended Precision: mad.cc"""
+    return sum_of(half_product(m, a, b), c, None)
+
+
+@op(
+    "madc.half.type",
+    dst="d:type",
+    src=f"{THREE}, %cc:pred",
+    unit=Unit.INTEGER,
+    half=HALVES,
+    type=TYPES,
+)
+def madc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Term:
+    """d = half of (a * b) + c + CC                 PTX ISA, Extended Precision: madc"""
+    return sum_of(half_product(m, a, b), c, carry)[0]
+
+
+@op(
+    "madc.half.cc.type",
+    dst=CARRIED,
+    src=f"{THREE}, %cc:pred",
+    unit=Unit.INTEGER,
+    half=HALVES,
+    type=TYPES,
+)
+def madc_cc(m: Modifiers, a: Term, b: Term, c: Term, carry: Term) -> Carried:
+    """d = half of (a * b) + c + CC, carry out to CC  PTX ISA, Extended Precision: madc"""
+    return sum_of(half_product(m, a, b), c, carry)

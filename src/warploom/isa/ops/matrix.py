@@ -1,0 +1,236 @@
+"""Matrix instructions of a warp: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions".
+
+They have no terms: each lane holds a part of each matrix (`isa.fragments`). How sums round is in
+docs/decisions/matrix-sums.md.
+"""
+
+from __future__ import annotations
+
+from warploom.isa.fragments import (
+    Fragment,
+    Product,
+    accumulator,
+    extents,
+    operand,
+    quad_accumulator,
+    quad_operand,
+)
+from warploom.isa.spec import Modifiers, Operation, Unit, declare
+
+LAYOUTS = ("row", "col")
+SPACES = ("global", "shared", "shared::cta")
+WMMA_HALF_COUNT = 16
+"""Elements of a `wmma` fragment of f16 for A or B, whatever the shape: eight registers."""
+
+MMA_DOC = """D = A * B + C   PTX ISA, Multiply-and-Accumulate Instruction: mma"""
+WMMA_DOC = """D = A * B + C   PTX ISA, Matrix Multiply-and-Accumulate: wmma.mma"""
+LOAD_DOC = (
+    """r = the matrix at [p], its rows or columns `stride` elements apart   PTX ISA: wmma.load"""
+)
+STORE_DOC = """the matrix at [p] = r   PTX ISA: wmma.store"""
+
+
+def registers(name: str, fragment: Fragment) -> str:
+    """How an operand that holds a fragment is declared."""
+    type = fragment.type if fragment.type in ("f32", "f64", "s32") else "b32"
+    return f"{name}:{type}*{fragment.registers}"
+
+
+def fragment_of(m: Modifiers, role: str, type: str) -> Fragment:
+    """The fragment of operand a, b, c or d of a form with these modifiers."""
+    shape = m.text("shape", "")
+    rows, columns, depth = extents(shape)
+    if shape == "m8n8k4" and type in ("f16", "f32"):
+        if role in "cd":
+            return quad_accumulator(type)
+        return quad_operand(m[f"{role}layout"] == {"a": "row", "b": "col"}[role])
+    if role in "cd":
+        return accumulator(type, rows, columns)
+    repeated = WMMA_HALF_COUNT if type == "f16" and "wmma" in m else None
+    return operand(type, rows if role == "a" else columns, depth, repeated)
+
+
+def product_of(operation: Operation) -> Product:
+    """What an `mma` or `wmma.mma` multiplies."""
+    return product(whole(operation.name, operation.modifiers))
+
+
+def product(m: Modifiers) -> Product:
+    a, b, c, d = (fragment_of(m, role, m.text(f"{role}type", "f16")) for role in "abcd")
+    return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""))
+
+
+def whole(name: str, m: Modifiers) -> Modifiers:
+    """The modifiers, with the name of the instruction as a flag."""
+    return Modifiers({**m.values, name: name})
+
+
+# ---- mma ----------------------------------------------------------------------------------------
+
+
+def mma(shapes: str, a: tuple[str, ...], sums: tuple[str, ...], *, same: bool = True) -> None:
+    """Declare the forms of `mma.sync` of these shapes, operand types and accumulator types."""
+    for shape in shapes.split():
+        for c in sums:
+            for d in (c,) if same else sums:
+                _mma(shape, a, c, d)
+
+
+def _mma(shape: str, a: tuple[str, ...], c: str, d: str) -> None:
+    volta = shape == "m8n8k4" and a == ("f16",)
+    choices = {
+        "shape": (shape,),
+        "alayout": LAYOUTS if volta else ("row",),
+        "blayout": LAYOUTS if volta else ("col",),
+        "dtype": (d,),
+        "atype": a,
+        "btype": a,
+        "ctype": (c,),
+        "logic": ("xor", "and"),
+    }
+    saturation = "{.satfinite}" if c == "s32" and a != ("b1",) else ""
+    logic = ".logic.popc" if a == ("b1",) else ""
+    _declare(
+        f"mma.sync.aligned.shape.alayout.blayout{saturation}.dtype.atype.btype.ctype{logic}",
+        "mma",
+        MMA_DOC,
+        choices,
+    )
+
+
+def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...]]) -> None:
+    """Declare a form of a product; its operands follow from the first of each choice."""
+    values = {slot: names[0] for slot, names in choices.items() if names}
+    p = product(whole(name, Modifiers(values)))
+    declare(
+        syntax,
+        dst=registers("d", p.d),
+        src=", ".join(registers(n, f) for n, f in (("a", p.a), ("b", p.b), ("c", p.c))),
+        unit=Unit.MATRIX,
+        semantics=None,
+        doc=doc,
+        **{slot: names for slot, names in choices.items() if names},
+    )
+
+
+mma("m8n8k4", ("f16",), ("f16", "f32"), same=False)
+mma("m16n8k8 m16n8k16", ("f16",), ("f16", "f32"))
+mma("m16n8k8 m16n8k16", ("bf16",), ("f32",))
+mma("m16n8k4 m16n8k8", ("tf32",), ("f32",))
+mma("m16n8k16 m16n8k32", ("e4m3", "e5m2"), ("f16", "f32"))
+mma("m8n8k4 m16n8k4 m16n8k8 m16n8k16", ("f64",), ("f64",))
+mma("m8n8k16 m16n8k16 m16n8k32", ("s8", "u8"), ("s32",))
+mma("m8n8k32 m16n8k32 m16n8k64", ("s4", "u4"), ("s32",))
+mma("m8n8k128 m16n8k128 m16n8k256", ("b1",), ("s32",))
+
+# ---- wmma ---------------------------------------------------------------------------------------
+
+CUBES = ("m16n16k16", "m8n32k16", "m32n8k16")
+
+
+def wmma(
+    shape: str, a: tuple[str, ...], sums: tuple[str, ...], layouts: tuple[str, ...] = LAYOUTS
+) -> None:
+    """Declare `wmma.load`, `.mma` and `.store` of a shape, operand types and accumulator types."""
+    for role, types in (("a", a), ("b", a)):
+        only = layouts if len(layouts) == 2 else (("row",) if role == "a" else ("col",))
+        _move("load", role, shape, types, only)
+    for type in sums:
+        _move("load", "c", shape, (type,), LAYOUTS)
+        _move("store", "d", shape, (type,), LAYOUTS)
+    for c in sums:
+        for d in sums:
+            _wmma_mma(shape, a, c, d, layouts)
+
+
+_moves: set[tuple[str, ...]] = set()
+
+
+def _move(
+    access: str, role: str, shape: str, types: tuple[str, ...], layouts: tuple[str, ...]
+) -> None:
+    """Declare one `wmma.load` or `wmma.store`, unless another family of types has."""
+    if (key := (access, role, shape, *types)) in _moves:
+        return
+    _moves.add(key)
+    values = {"wmma": "wmma", "shape": shape, "alayout": "row", "blayout": "col"}
+    held = registers("r", fragment_of(Modifiers(values), role, types[0]))
+    declare(
+        "wmma.access.role.sync.aligned.layout.shape{.space}.type",
+        dst=held if access == "load" else "",
+        src=f"p:address, {'' if access == 'load' else held + ', '}stride:u32?",
+        unit=Unit.MATRIX,
+        doc=LOAD_DOC if access == "load" else STORE_DOC,
+        access=(access,),
+        role=(role,),
+        layout=layouts,
+        shape=(shape,),
+        space=SPACES,
+        type=types,
+    )
+
+
+def _wmma_mma(shape: str, a: tuple[str, ...], c: str, d: str, layouts: tuple[str, ...]) -> None:
+    bits, half = a == ("b1",), a == ("f16",)
+    choices = {
+        "logic": ("xor", "and") if bits else (),
+        "alayout": layouts if len(layouts) == 2 else ("row",),
+        "blayout": layouts if len(layouts) == 2 else ("col",),
+        "shape": (shape,),
+        "dtype": (d,),
+        "atype": () if half else a,
+        "btype": () if half else a,
+        "ctype": (c,),
+    }
+    operands = ".dtype.ctype" if half else ".dtype.atype.btype.ctype"
+    saturation = "{.satfinite}" if c == "s32" and not bits else ""
+    rounding = "{.rn}" if c == "f64" else ""
+    start = ".logic.popc" if bits else ""
+    _declare(
+        f"wmma.mma{start}.sync.aligned.alayout.blayout.shape{operands}{saturation}{rounding}",
+        "wmma",
+        WMMA_DOC,
+        choices,
+    )
+
+
+for cube in CUBES:
+    wmma(cube, ("f16",), ("f16", "f32"))
+    wmma(cube, ("bf16",), ("f32",))
+    wmma(cube, ("s8", "u8"), ("s32",))
+wmma("m16n16k8", ("tf32",), ("f32",))
+wmma("m8n8k4", ("f64",), ("f64",))
+wmma("m8n8k32", ("s4", "u4"), ("s32",), ("row",))
+wmma("m8n8k128", ("b1",), ("s32",), ("row",))
+
+# ---- matrices of shared memory ------------------------------------------------------------------
+
+for number, count in (("x1", 1), ("x2", 2), ("x4", 4)):
+    declare(
+        "ldmatrix.sync.aligned.shape.num{.trans}{.space}.b16",
+        dst=f"r:b32*{count}",
+        src="p:address",
+        unit=Unit.MATRIX,
+        doc="r = 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 point at the rows of matrix i"
+        "   PTX ISA: ldmatrix",
+        shape=("m8n8",),
+        num=(number,),
+        space=("shared", "shared::cta"),
+    )
+    declare(
+        "stmatrix.sync.aligned.shape.num{.trans}{.space}.b16",
+        src=f"p:address, r:b32*{count}",
+        unit=Unit.MATRIX,
+        doc="8x8 matrices of 16-bit elements = r; lanes 8i to 8i+7 point at the rows of matrix i"
+        "   PTX ISA: stmatrix",
+        shape=("m8n8",),
+        num=(number,),
+        space=("shared", "shared::cta"),
+    )
+declare(
+    "movmatrix.sync.aligned.m8n8.trans.b16",
+    dst="d:b32",
+    src="a:b32",
+    unit=Unit.MATRIX,
+    doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
+)

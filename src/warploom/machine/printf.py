@@ -1,0 +1,147 @@
+"""printf as CUDA formats it: a format, and a buffer that holds the arguments one after another.
+
+Each argument stands at a multiple of its size. Source: CUDA C++ Programming Guide, "Formatted
+Output": conversions of the C library, `%s` of device strings, at most 32 arguments.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+
+MAX_ARGUMENTS = 32
+SPECIFIER = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|j|t|L)?(.)", re.DOTALL)
+LONG = ("l", "ll", "z", "j", "t")
+NARROW = {"h": 16, "hh": 8}
+
+Read = Callable[[int, int], bytes]
+"""Bytes of memory by address and number."""
+
+
+class Arguments:
+    """The arguments of one thread, taken in order."""
+
+    def __init__(self, read: Read, at: int) -> None:
+        self.read, self.at, self.taken = read, at, 0
+
+    def take(self, size: int) -> bytes | None:
+        """The next argument's bytes; None where there have been too many."""
+        self.taken += 1
+        if self.taken > MAX_ARGUMENTS:
+            return None
+        start = -(-self.at // size) * size
+        self.at = start + size
+        return self.read(start, size)
+
+
+def string(read: Read, at: int) -> bytes:
+    """The bytes from an address up to the next zero."""
+    found = bytearray()
+    while (byte := read(at + len(found), 1)) != b"\0":
+        found += byte
+    return bytes(found)
+
+
+def formatted(format: bytes, arguments: Arguments) -> str:
+    """The text that a format and its arguments make; conversions that are none stay as they are."""
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        return _converted(match, arguments)
+
+    return SPECIFIER.sub(replaced, format).decode(errors="replace")
+
+
+def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
+    flags, width, precision, length, kind = (
+        part.decode("latin-1") if part is not None else None for part in match.groups()
+    )
+    assert flags is not None
+    assert kind is not None
+    if kind == "%":
+        return b"%"
+    if kind not in "diuxXocpsfFeEgGaA":
+        return match.group()
+    width, precision = (_counted(count, arguments) for count in (width, precision))
+    if width and width.startswith("-"):
+        flags, width = flags + "-", width[1:]
+    if precision and precision.startswith("-"):
+        precision = None
+    size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
+    data = arguments.take(size)
+    if data is None:
+        return match.group()
+    if kind in "fFeEgG":
+        shown = _python(flags, width, precision, kind) % struct.unpack("<d", data)
+        return shown.encode()
+    if kind in "aA":
+        return _padded(_hexadecimal(data, precision, kind, flags), flags, width)
+    if kind == "s":
+        text = string(arguments.read, int.from_bytes(data, "little"))
+        text = text if precision is None else text[: int(precision or 0)]
+        return _padded(text, flags.replace("0", ""), width)
+    if kind == "c":
+        return _padded(data[:1], flags.replace("0", ""), width)
+    if kind == "p":
+        return _padded(f"0x{int.from_bytes(data, 'little'):x}".encode(), flags, width)
+    value = int.from_bytes(data, "little", signed=kind in "di")
+    if length in NARROW:
+        bits = NARROW[length]
+        value &= (1 << bits) - 1
+        value -= (value >> (bits - 1) << bits) if kind in "di" else 0
+    return _integer(value, flags, width, precision, kind)
+
+
+def _counted(count: str | None, arguments: Arguments) -> str | None:
+    """A width or precision; `*` takes it from the arguments."""
+    if count != "*":
+        return count
+    data = arguments.take(4)
+    return str(int.from_bytes(data, "little", signed=True)) if data else ""
+
+
+def _integer(value: int, flags: str, width: str | None, precision: str | None, kind: str) -> bytes:
+    """C's integer conversions; Python's own differ in `#o` and know no unsigned one."""
+    digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
+    body = format(abs(value), digits)
+    if precision is not None:
+        body = (
+            "" if value == 0 and not int(precision or 0) else body.rjust(int(precision or 0), "0")
+        )
+        flags = flags.replace("0", "")
+    if "#" in flags and value and kind in "xX":
+        prefix = f"0{kind}"
+    elif "#" in flags and kind == "o" and not body.startswith("0"):
+        prefix, body = "", "0" + body
+    else:
+        prefix = ""
+    if kind in "di":
+        prefix = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+    if "0" in flags and "-" not in flags:
+        body = body.rjust(int(width or 0) - len(prefix), "0")
+    return _padded((prefix + body).encode(), flags.replace("0", ""), width)
+
+
+def _python(flags: str, width: str | None, precision: str | None, kind: str) -> str:
+    """The conversion as Python's `%` spells it."""
+    after = "" if precision is None else f".{precision or 0}"
+    return f"%{flags}{width or ''}{after}{kind}"
+
+
+def _hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
+    """`%a`: all digits that the value has (C leaves the choice of the exponent open)."""
+    (value,) = struct.unpack("<d", data)
+    text = float(value).hex()
+    if "p" in text and "." in text:
+        mantissa, exponent = text.split("p")
+        whole, fraction = mantissa.split(".")
+        fraction = fraction.rstrip("0") if precision is None else fraction[: int(precision or 0)]
+        text = f"{whole}{'.' if fraction else ''}{fraction}p{exponent}"
+    if "+" in flags and not text.startswith("-"):
+        text = "+" + text
+    return (text.upper() if kind == "A" else text).encode()
+
+
+def _padded(text: bytes, flags: str, width: str | None) -> bytes:
+    size = int(width or 0)
+    return text.ljust(size) if "-" in flags else text.rjust(size)

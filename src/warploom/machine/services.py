@@ -1,0 +1,114 @@
+"""What the machine does for a kernel that calls printf, assert, malloc or free.
+
+Both machines come here with one warp's call, its lanes in rising order; so one thread's lines stay
+in order, and a run gives the same text and the same addresses every time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from warploom.analysis.program import Program
+from warploom.core.errors import DeviceAssert, KernelFault
+from warploom.machine.heap import Heap
+from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.printf import Arguments, formatted, string
+
+Reader = Callable[[int, int, int], bytes]
+"""Bytes by lane, generic address and number; raises KernelFault where they are not all there."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One warp's call: which service, where, the lanes, and each argument in all lanes."""
+
+    name: str
+    instruction: int
+    block: int
+    warp: int
+    lanes: tuple[int, ...]
+    arguments: tuple[Sequence[int], ...]
+    read: Reader
+
+
+@dataclass(frozen=True)
+class Services:
+    """The services of one launch."""
+
+    program: Program
+    launch: Launch
+    heap: Heap
+
+    def answer(self, call: Call) -> list[int]:
+        """Do it in each lane; gives a result for all 32. Raises KernelFault."""
+        results = [0] * WARP_SIZE
+        for lane in call.lanes:
+            given = [argument[lane] for argument in call.arguments]
+            results[lane] = _ANSWERS[call.name](self, call, lane, *given)
+        return results
+
+    def print(self, call: Call, lane: int, format: int, arguments: int) -> int:
+        """`vprintf`: gives how many arguments the format took (CUDA's printf returns that)."""
+
+        def read(address: int, size: int) -> bytes:
+            return call.read(lane, address, size)
+
+        taken = Arguments(read, arguments)
+        text = formatted(string(read, format), taken)
+        (self.launch.output or sys.stdout.write)(text)
+        return taken.taken
+
+    def fail(
+        self, call: Call, lane: int, message: int, file: int, line: int, function: int, width: int
+    ) -> int:
+        """`__assertfail`: stops the kernel."""
+
+        def text(address: int) -> str:
+            found = string(lambda at, size: call.read(lane, at, size), address)
+            return found.decode(errors="replace")
+
+        block, thread = self._place(call, lane)
+        where = f"{text(file)}:{line & 0xFFFFFFFF}"
+        raise DeviceAssert(
+            f"Assertion `{text(message)}` failed\n    at {where} in {text(function)}, kernel"
+            f" {self.program.name}, by thread {thread} in block {block}",
+            kernel=self.program.name,
+            line=where,
+            block=block,
+            thread=thread,
+        )
+
+    def allocate(self, call: Call, lane: int, size: int) -> int:
+        """`malloc`."""
+        block, thread = self._place(call, lane)
+        return self.heap.allocate(size, f"malloc by thread {thread} of block {block}")
+
+    def release(self, call: Call, lane: int, address: int) -> int:
+        """`free`; nothing happens to a null pointer."""
+        if address and not self.heap.free(address):
+            block, thread = self._place(call, lane)
+            line = self.program.line(call.instruction)
+            raise KernelFault(
+                f"free of {address:#x}, which no malloc of a kernel gave, or which is free already"
+                f"\n    at {line} in kernel {self.program.name}, by thread {thread} in block"
+                f" {block}\n    Free each allocation once, and only what malloc gave.",
+                kernel=self.program.name,
+                line=line,
+                block=block,
+                thread=thread,
+            )
+        return 0
+
+    def _place(self, call: Call, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        thread = self.launch.thread_index(call.warp * WARP_SIZE + lane)
+        return self.launch.block_index(call.block), thread
+
+
+_ANSWERS: Mapping[str, Callable[..., int]] = {
+    "vprintf": Services.print,
+    "__assertfail": Services.fail,
+    "malloc": Services.allocate,
+    "free": Services.release,
+}

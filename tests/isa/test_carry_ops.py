@@ -1,0 +1,81 @@
+"""Extended precision against Python's unbounded integers: the flag carries from word to word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opcode_values import apply_all, integers, signed
+
+from warploom.isa.spec import decode
+
+FEW = settings(max_examples=60, deadline=None)
+TYPES = ("u32", "s32", "u64", "s64")
+by_type = pytest.mark.parametrize("type", TYPES)
+
+
+def one_each(opcode: str, *operands: int) -> list[int]:
+    """All results in one lane."""
+    return [column[0] for column in apply_all(opcode, *([bits] for bits in operands))]
+
+
+@by_type
+@FEW
+@given(st.data())
+def test_additions_carry(type: str, data: st.DataObject) -> None:
+    width = int(type[1:])
+    a, b = data.draw(integers(width)), data.draw(integers(width))
+    carry = data.draw(st.integers(0, 1))
+    top = 1 << width
+    assert one_each(f"add.cc.{type}", a, b) == [(a + b) % top, (a + b) // top]
+    total = a + b + carry
+    assert one_each(f"addc.cc.{type}", a, b, carry) == [total % top, total // top]
+    assert one_each(f"addc.{type}", a, b, carry) == [total % top]
+
+
+@by_type
+@FEW
+@given(st.data())
+def test_subtractions_borrow(type: str, data: st.DataObject) -> None:
+    width = int(type[1:])
+    a, b = data.draw(integers(width)), data.draw(integers(width))
+    borrow = data.draw(st.integers(0, 1))
+    top = 1 << width
+    assert one_each(f"sub.cc.{type}", a, b) == [(a - b) % top, int(a < b)]
+    rest = a - b - borrow
+    assert one_each(f"subc.cc.{type}", a, b, borrow) == [rest % top, int(rest < 0)]
+    assert one_each(f"subc.{type}", a, b, borrow) == [rest % top]
+
+
+@by_type
+@pytest.mark.parametrize("half", ["lo", "hi"])
+@FEW
+@given(st.data())
+def test_multiply_adds_carry(type: str, half: str, data: st.DataObject) -> None:
+    width = int(type[1:])
+    a, b, c = (data.draw(integers(width)) for _ in range(3))
+    carry = data.draw(st.integers(0, 1))
+    top = 1 << width
+    x, y = (signed(v, width) if type[0] == "s" else v for v in (a, b))
+    part = (x * y if half == "lo" else x * y >> width) % top
+    assert one_each(f"mad.{half}.cc.{type}", a, b, c) == [(part + c) % top, (part + c) // top]
+    total = part + c + carry
+    assert one_each(f"madc.{half}.cc.{type}", a, b, c, carry) == [total % top, total // top]
+    assert one_each(f"madc.{half}.{type}", a, b, c, carry) == [total % top]
+
+
+@FEW
+@given(integers(128), integers(128))
+def test_four_words_make_one_long_sum(a: int, b: int) -> None:
+    words, carry = 0, 0
+    for place in range(0, 128, 32):
+        x, y = (v >> place & 0xFFFFFFFF for v in (a, b))
+        word, carry = one_each("addc.cc.u32", x, y, carry)
+        words |= word << place
+    assert words | carry << 128 == a + b
+
+
+def test_the_flag_is_an_operand_that_no_text_shows() -> None:
+    spec = decode("addc.cc.u32").spec
+    assert [o.name for o in spec.operands if o.implicit] == ["%cc", "%cc"]
+    assert [o.written for o in spec.operands if o.implicit] == [True, False]

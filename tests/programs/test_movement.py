@@ -1,0 +1,169 @@
+"""Wide and asynchronous moves, hints and the less common atomics, on both engines."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import warploom as wl
+
+ENGINES = ("reference", "compiled")
+HEAD = """.version 9.0\n.target sm_100\n.address_size 64
+.visible .entry k(.param .u64 first, .param .u64 second) {
+.reg .pred %p<4>; .reg .b16 %h<16>; .reg .b32 %r<16>; .reg .b64 %d<8>; .reg .b128 %q<4>;
+.reg .b64 %a, %b; .reg .b32 %t;
+.shared .align 32 .b8 s[2048];
+.local .align 16 .b8 own[32];
+mov.u32 %t, %tid.x;
+ld.param.u64 %a, [first]; ld.param.u64 %b, [second];
+"""
+
+
+def run(body: str, *arrays: npt.NDArray, engine: str, threads: int = 32) -> wl.Run:
+    kernel = wl.Device(cc="10.0", engine=engine).compile(f"{HEAD}{body}\nret;\n}}", "ptx")["k"]
+    return kernel[1, threads](*arrays)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_eight_words_and_128_bits_move_through_every_space(engine: str) -> None:
+    body = """mul.wide.u32 %d0, %t, 32; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
+    cvt.u32.u64 %r8, %d0; mov.u32 %r9, s; add.u32 %r8, %r8, %r9;
+    ld.global.L1::evict_last.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%a];
+    st.shared.v4.b32 [%r8], {%r4, %r5, %r6, %r7};
+    st.shared.v4.b32 [%r8+16], {%r0, %r1, %r2, %r3};
+    ld.shared.b128 %q0, [%r8]; ld.shared.b128 %q1, [%r8+16];
+    st.local.b128 [own], %q0; st.local.b128 [own+16], %q1;
+    ld.local.v4.b32 {%r0, %r1, %r2, %r3}, [own]; ld.local.b128 %q2, [own+16];
+    st.global.v4.b32 [%b], {%r3, %r2, %r1, %r0}; st.global.b128 [%b+16], %q2;"""
+    first = np.arange(256, dtype=np.uint32)
+    second = np.zeros_like(first)
+    run(body, first, second, engine=engine)
+    words = first.reshape(32, 8)
+    expected = np.concatenate([words[:, :3:-1], words[:, :4]], axis=1)
+    assert np.array_equal(second.reshape(32, 8), expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_asynchronous_copies_fill_with_zeros(engine: str) -> None:
+    """Lanes take 16, 0 or lane bytes; the source ends where no lane may read on."""
+    body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
+    shl.b32 %r0, %t, 4; mov.u32 %r1, s; add.u32 %r0, %r0, %r1;
+    setp.lt.u32 %p0, %t, 16; selp.b32 %r2, 16, 0, %p0; setp.lt.u32 %p1, %t, 8;
+    selp.b32 %r2, %t, %r2, %p1;
+    cp.async.cg.shared.global.L2::128B [%r0], [%a], 16, %r2;
+    cp.async.ca.shared::cta.global [%r0+512], [%a], 4, !%p0;
+    cp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all;
+    ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r0]; ld.shared.b32 %r8, [%r0+512];
+    st.global.v4.b32 [%b], {%r4, %r5, %r6, %r7}; st.global.b32 [%b+512], %r8;"""
+    body = body.replace("!%p0", "%p2").replace("cp.async.cg", "not.pred %p2, %p0;\ncp.async.cg", 1)
+    first = np.arange(1, 257, dtype=np.uint8)  # lanes from 16 on point beyond it
+    second = np.zeros(1024, np.uint8)
+    run(body, first, second, engine=engine)
+    counts = [lane if lane < 8 else 16 if lane < 16 else 0 for lane in range(32)]
+    for lane, count in enumerate(counts):
+        expected = np.zeros(16, np.uint8)
+        expected[:count] = first[16 * lane : 16 * lane + count]
+        assert np.array_equal(second[16 * lane : 16 * lane + 16], expected), lane
+    for lane in range(32):
+        word = second[512 + 16 * lane : 512 + 16 * lane + 4]
+        assert np.array_equal(word, first[16 * lane : 16 * lane + 4] if lane < 16 else [0] * 4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_counts_as_a_load_and_a_store(engine: str) -> None:
+    body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; mov.u32 %r0, s;
+    shl.b32 %r1, %t, 4; add.u32 %r0, %r0, %r1;
+    cp.async.ca.shared.global [%r0], [%a], 16;"""
+    made = run(body, np.zeros(128, np.uint32), np.zeros(1, np.uint32), engine=engine)
+    # 32 lanes of 16 bytes are 512 bytes: 16 sectors, and 4 wavefronts of 128 bytes.
+    assert made.counters.global_load_requests == 1
+    assert made.counters.global_load_sectors == 16
+    assert made.counters.shared_store_wavefronts == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_hints_change_nothing_and_windows_are_told_apart(engine: str) -> None:
+    body = """createpolicy.fractional.L2::evict_last.b64 %d0, 1.0;
+    prefetch.global.L2 [%a]; prefetch.global.L2::evict_last [%a]; prefetchu.L1 [%a];
+    applypriority.global.L2::evict_normal [%a], 128; fence.proxy.async;
+    fence.acq_rel.gpu; membar.gl; griddepcontrol.wait; pmevent 1;
+    ld.global.L2::cache_hint.b32 %r0, [%a], %d0;
+    cvta.shared.u64 %d1, s; cvta.local.u64 %d2, own;
+    isspacep.shared %p0, %d1; isspacep.local %p1, %d1; isspacep.global %p2, %a;
+    selp.b32 %r1, 1, 0, %p0; selp.b32 %r2, 2, 0, %p1; selp.b32 %r3, 4, 0, %p2;
+    isspacep.local %p0, %d2; isspacep.global %p1, %d2; isspacep.shared::cta %p2, %a;
+    selp.b32 %r4, 8, 0, %p0; selp.b32 %r5, 16, 0, %p1; selp.b32 %r6, 32, 0, %p2;
+    add.u32 %r0, %r0, %r1; add.u32 %r0, %r0, %r2; add.u32 %r0, %r0, %r3;
+    add.u32 %r0, %r0, %r4; add.u32 %r0, %r0, %r5; add.u32 %r0, %r0, %r6;
+    st.global.b32 [%b], %r0;"""
+    second = np.zeros(1, np.uint32)
+    run(body, np.full(32, 100, np.uint32), second, engine=engine, threads=1)
+    assert second[0] == 100 + 1 + 4 + 8
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("form", "dtype", "parts"),
+    [
+        ("add.noftz.f16", np.float16, 1),
+        ("add.noftz.bf16", ml_dtypes.bfloat16, 1),
+        ("add.noftz.f16x2", np.float16, 2),
+        ("add.noftz.v8.bf16", ml_dtypes.bfloat16, 8),
+        ("max.noftz.v4.f16", np.float16, 4),
+        ("min.noftz.v2.bf16x2", ml_dtypes.bfloat16, 4),
+        ("add.v2.f32", np.float32, 2),
+        ("add.v4.f32", np.float32, 4),
+    ],
+)
+def test_atomics_of_halves_and_vectors(
+    form: str, dtype: npt.DTypeLike, parts: int, engine: str
+) -> None:
+    """Four lanes on each place: small integers, so that no sum depends on their order."""
+    size = parts * np.dtype(dtype).itemsize
+    kind = form.rpartition(".")[2]
+    count = int(form.partition(".v")[2][:1] or 1)
+    register, bits = ("%h", 16) if kind in ("f16", "bf16") else ("%r", 32)
+    names = [f"{register}{i}" for i in range(count)]
+    vector = f".v{count}" if count > 1 else ""
+    braced = "{" + ", ".join(names) + "}" if count > 1 else names[0]
+    olds = "{" + ", ".join(["_"] * count) + "}" if count > 1 else f"{register}15"
+    body = f"""and.b32 %r14, %t, 7; mul.wide.u32 %d0, %r14, {size}; add.u64 %b, %b, %d0;
+    mul.wide.u32 %d0, %t, {size}; add.u64 %a, %a, %d0;
+    ld.global{vector}.b{bits} {braced}, [%a];
+    setp.lt.u32 %p0, %t, 16;
+    @%p0 atom.global.{form} {olds}, [%b], {braced};
+    @!%p0 red.relaxed.gpu.global.{form} [%b], {braced};"""
+    first = (np.arange(32 * parts) % 13 - 6).astype(dtype).reshape(32, parts)
+    second = np.ones((8, parts), dtype)
+    run(body, first, second, engine=engine)
+    wide = first.astype(np.float64).reshape(4, 8, parts)
+    expected = {"add": wide.sum(0) + 1, "max": wide.max(0), "min": wide.min(0)}[form[:3]]
+    if form[:3] == "max":
+        expected = np.maximum(expected, 1)
+    if form[:3] == "min":
+        expected = np.minimum(expected, 1)
+    assert np.array_equal(second.astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_exchanges_of_128_bits(engine: str) -> None:
+    body = """ld.global.b128 %q0, [%a]; ld.global.b128 %q1, [%a+16];
+    atom.global.cas.b128 %q2, [%b], %q0, %q1; st.global.b128 [%b+16], %q2;
+    atom.global.cas.b128 %q2, [%b], %q0, %q0; atom.global.exch.b128 %q3, [%b+32], %q2;
+    st.global.b128 [%b+48], %q3;"""
+    first = np.array([1, 2, 3, 4], np.uint64)
+    second = np.array([1, 2, 0, 0, 7, 8, 0, 0], np.uint64)
+    run(body, first, second, engine=engine, threads=1)
+    assert second.tolist() == [3, 4, 1, 2, 3, 4, 7, 8]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_32_bit_address_wraps(engine: str) -> None:
+    """`[%r+128]` where the register is 128 below the start of shared memory."""
+    body = """mov.u32 %r0, s; add.u32 %r0, %r0, -128; st.shared.u32 [%r0+128], 77;
+    ld.shared.u32 %r1, [s]; st.global.u32 [%b], %r1;"""
+    second = np.zeros(1, np.uint32)
+    run(body, np.zeros(1, np.uint32), second, engine=engine, threads=1)
+    assert second[0] == 77
