@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from warploom.analysis.build import build
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import find_device
+from warploom.devices.occupancy import Demand, occupancy_of
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
+from warploom.report.export import as_csv, as_json
 from warploom.report.render import COSTLIEST, render_text
-from warploom.report.sections import Facts, Report, as_json, make_report
+from warploom.report.sections import Facts, Report, make_report
 from warploom.report.source import source_line, split_line
-from warploom.rules.fields import BYTES_MOVED, BYTES_REQUESTED, LINES, REQUESTS, SECTORS
+from warploom.report.terms import GLOSSARY, glossary_page, translator
+from warploom.rules.fields import (
+    BYTES_MOVED,
+    BYTES_REQUESTED,
+    LINES,
+    REQUESTS,
+    SECTORS,
+    TRANSACTIONS,
+)
 
+SPEC = find_device("rtx-2080-ti")
+DEMAND = Demand(64, 80, 1024)
 FACTS = Facts(
     kernel="k",
-    device="GeForce RTX 2080 Ti",
-    compute_capability="7.5",
+    spec=SPEC,
     engine="compiled",
     grid=(2, 3, 1),
     block=(64, 1, 1),
     warps=12,
+    registers=80,
+    registers_from="estimate",
+    spill_bytes=None,
     static_shared_bytes=1024,
     dynamic_shared_bytes=0,
     local_bytes=0,
+    newer_target=None,
     seconds=0.25,
 )
 
@@ -56,19 +75,22 @@ def report(tmp_path: Path) -> Report:
   .file 1 "{file}"
 }}
 """
-    tally = Tally.empty(build(parse(text), "k"), launched_warps=12)
+    program = build(parse(text), "k")
+    tally = Tally.empty(program, launched_warps=12)
     tally.warps[0], tally.warps[1] = 1200, 34
     tally.threads[0], tally.threads[1] = 1200 * 32, 34 * 16
     [row] = [i for i, row in enumerate(tally.rows) if row.space is Space.GLOBAL]
     for field, value in (
         (REQUESTS, 1200),
         (SECTORS, 3000),
+        (TRANSACTIONS, 3000),
         (LINES, 1200),
         (BYTES_REQUESTED, 153600),
         (BYTES_MOVED, 96000),
     ):
         tally.accesses[row, field] = value
-    return make_report(FACTS, Counters(tally))
+    counters = Counters(tally)
+    return make_report(FACTS, program, counters, occupancy_of(SPEC, DEMAND), ())
 
 
 def value(report: Report, title: str, name: str) -> object:
@@ -78,8 +100,8 @@ def value(report: Report, title: str, name: str) -> object:
 
 
 def test_sections_hold_the_counters_and_the_launch(report: Report) -> None:
-    assert value(report, "Launch Statistics", "Grid Size") == "(2, 3, 1)"
-    assert value(report, "Launch Statistics", "Blocks") == 6
+    assert value(report, "Launch Statistics", "Grid") == "(2, 3, 1)"
+    assert value(report, "Launch Statistics", "Grid Size") == 6
     assert value(report, "Launch Statistics", "Threads") == 384
     assert value(report, "Instruction Statistics", "Warp Instructions") == 1234
     lanes = value(report, "Instruction Statistics", "Active Lanes Per Warp Instruction")
@@ -90,10 +112,24 @@ def test_sections_hold_the_counters_and_the_launch(report: Report) -> None:
     assert value(report, memory, "Global Load Bytes Moved") == 96000
 
 
-def test_what_was_counted_and_what_was_launched_say_so(report: Report) -> None:
-    kinds = {section.title: section.kind for section in report.sections}
-    assert kinds.pop("Launch Statistics") == "launch"
-    assert set(kinds.values()) == {"counted"}
+def test_occupancy_is_modelled_and_says_where_registers_come_from(report: Report) -> None:
+    """80 registers are 2,560 a warp: 6 warps in each of 4 parts, 24 of 32, 12 blocks of two."""
+    assert value(report, "Launch Statistics", "Registers Per Thread (estimate)") == 80
+    assert value(report, "Occupancy", "Block Limit Registers") == 12
+    assert value(report, "Occupancy", "Theoretical Occupancy") == 75.0
+    assert value(report, "Occupancy", "Limited By") == "registers"
+    assert value(report, "Launch Statistics", "Waves Per SM") == pytest.approx(6 / (68 * 12))
+
+
+def test_every_number_says_of_what_kind_it_is(report: Report) -> None:
+    kinds = {s.title: {metric.kind for metric in s.metrics} for s in report.sections}
+    assert kinds == {
+        "Launch Statistics": {"launch", "modelled"},
+        "Occupancy": {"modelled"},
+        "Instruction Statistics": {"counted"},
+        "Memory Workload Analysis": {"counted"},
+    }
+    assert "modelled" in render_text(report)
 
 
 def test_accesses_that_did_not_happen_are_left_out(report: Report) -> None:
@@ -105,9 +141,11 @@ def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) ->
     text = render_text(report)
     lines = text.splitlines()
     [first] = [i for i, line in enumerate(lines) if "k.cu:2" in line]
-    assert "first = [1];" in lines[first]  # brackets are text, not markup
     assert "1,200" in lines[first]
-    assert "k.cu:3" in lines[first + 1]
+    below = lines[first + 1 : first + 4]
+    assert any("first = [1];" in line for line in below)  # brackets are text, not markup
+    [second] = [i for i, line in enumerate(lines) if "k.cu:3" in line]
+    assert first < second <= first + 4
     assert f"{len(report.lines) - COSTLIEST} more lines not shown" in text
     assert max(map(len, lines)) <= 100
     assert "(compute capability 7.5), by the compiled engine in 0.250 s" in text.replace("\n", " ")
@@ -116,7 +154,7 @@ def test_the_text_shows_the_costliest_lines_with_their_source(report: Report) ->
 def test_columns_of_what_never_happened_are_left_out(report: Report) -> None:
     text = render_text(report)
     assert "Ld Sectors" in text
-    assert "Bank Conflicts" not in text
+    assert "Conflicts  " not in text
     assert "Divergent  " not in text.split("Source Counters")[1]
 
 
@@ -125,7 +163,81 @@ def test_the_json_has_every_counter_of_kernel_and_lines(report: Report) -> None:
     assert told["counters"]["warp_instructions"] == 1234
     assert set(report.counters) <= set(told["counters"])
     assert sum(line["warp_instructions"] for line in told["lines"].values()) == 1234
-    assert told["sections"]["Memory Workload Analysis"]["kind"] == "counted"
+    memory = told["sections"]["Memory Workload Analysis"]
+    assert {metric["kind"] for metric in memory} == {"counted"}
+
+
+def test_metrics_have_nsight_computes_names(report: Report) -> None:
+    metrics = as_json(report)["metrics"]
+    assert isinstance(metrics, dict)
+    assert metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 3000
+    assert metrics["launch__registers_per_thread"] == 80
+    assert metrics["sm__maximum_warps_per_active_cycle_pct"] == 75.0
+
+
+def test_the_csv_has_a_line_for_each_number(report: Report) -> None:
+    rows = list(csv.DictReader(as_csv(report).splitlines()))
+    assert len(rows) == sum(len(section.metrics) for section in report.sections)
+    [row] = [r for r in rows if r["Metric Name"] == "Global Load Sectors"]
+    assert row["Metric Value"] == "3000"
+    assert row["Kind"] == "counted"
+    assert row["Nsight Metric"] == "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+
+
+def test_a_newer_target_is_told(report: Report) -> None:
+    newer = replace(report, facts=replace(FACTS, newer_target="sm_90"))
+    assert "The PTX is for sm_90" in render_text(newer)
+    assert "The PTX is for" not in render_text(report)
+
+
+def test_lines_are_in_order_of_cost_and_say_why(report: Report) -> None:
+    """The load costs a slot for each of its 1,200 instructions, and 1,800 sectors beyond one."""
+    first = report.lines[0]
+    assert first.cost == 1200 + 1800
+    assert [line.cost for line in report.lines] == sorted(
+        (line.cost for line in report.lines), reverse=True
+    )
+    assert first.why == "global: 2.5 transactions a request"
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ("cuda", ("Block Size", "Static Shared Memory Per Block", "Local Memory Per Thread")),
+        (
+            "opencl",
+            (
+                "Work-group Size",
+                "Static Local Memory Per Work-group",
+                "Private Memory Per Work-item",
+            ),
+        ),
+        ("hip", ("Block Size", "Static Shared Memory (LDS) Per Block", "Wavefront Instructions")),
+    ],
+)
+def test_reports_can_be_told_in_other_words(
+    report: Report, terms: str, said: tuple[str, ...]
+) -> None:
+    text = render_text(report, terms)
+    assert all(words in text for words in said)
+
+
+def test_code_keeps_its_own_words() -> None:
+    say = translator("opencl")
+    assert say("choose by warp (threadIdx.x / 32)") == "choose by sub-group (threadIdx.x / 32)"
+    assert say("shared and local memory") == "local and private memory"
+    assert say("__shared__ float a[32]") == "__shared__ float a[32]"
+
+
+def test_the_glossary_page_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "glossary.md"
+    assert page.read_text("utf-8") == glossary_page()
+    assert {"warp", "block", "grid", "lane", "shared memory"} <= {e.cuda for e in GLOSSARY}
+
+
+def test_unknown_terms_are_refused(report: Report) -> None:
+    with pytest.raises(WarploomError, match="cuda, opencl, hip"):
+        render_text(report, "vulkan")
 
 
 def test_source_lines_that_cannot_be_read_are_empty(tmp_path: Path) -> None:

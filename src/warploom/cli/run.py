@@ -20,8 +20,8 @@ from warploom.host.device import Device
 from warploom.host.engines import ENGINES
 from warploom.host.module import Module
 from warploom.host.run import Run
+from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render
-from warploom.report.sections import as_json as report_as_json
 
 FIRST = 8
 """So many elements of each buffer are shown."""

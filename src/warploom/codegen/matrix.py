@@ -32,7 +32,7 @@ from warploom.isa.ops.matrix import LAYOUTS, product_of
 from warploom.ptx.ir import Instruction, Operand
 
 BUFFER_BYTES = 24 * LANES * 8
-"""Room for the operands of the product with most registers, `wmma` on f16: eight for each matrix."""
+"""Room for the operands of the widest product, `wmma` on f16: eight registers each."""
 
 QUAD_DEPTH = 4
 

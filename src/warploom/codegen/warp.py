@@ -9,6 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.analysis.program import Block, Program
+from warploom.analysis.services import service_of
 from warploom.analysis.uses import member_mask
 from warploom.codegen.control import Control, Copy, meeting_table
 from warploom.codegen.copies import CopyCode
@@ -20,8 +21,9 @@ from warploom.codegen.matrix import MatrixCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
+from warploom.codegen.service import ServiceCode
 from warploom.codegen.warpwide import WarpwideCode
-from warploom.core.types import B32, PRED, U32, ScalarType, unsigned
+from warploom.core.types import B32, PRED, U32, U64, ScalarType, unsigned
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -55,6 +57,7 @@ class WarpFunction:
         self.operands = Operands(self.frame)
         self.memory = MemoryCode(self.operands)
         self.copies = CopyCode(self.memory)
+        self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(self.memory)
         self.warpwide = WarpwideCode(self.operands)
         meeting_table(self.frame)
@@ -240,7 +243,7 @@ class WarpFunction:
         on = mask if guard is None else self.b.and_(mask, guard)
         name = made.operation.name
         if (
-            name == "call"
+            (name == "call" and service_of(made) is None)
             or is_effectless(made.operation)
             or (name == "bar" and "warp" in made.operation.modifiers)
         ):
@@ -266,6 +269,9 @@ class WarpFunction:
         elif made.operation.spec.unit is Unit.MATRIX:
             for operand, value, type in self.matrix.emit(index, made, on):
                 write(operand, value, type)
+        elif name == "call":
+            for operand, value in self.services.call(index, made, on):
+                write(operand, value, U64)
         elif name == "shfl":
             value, inside = self.warpwide.shuffle(made, on)
             first, second = pair(made.operands[0])

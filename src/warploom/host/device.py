@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ class Device:
     `engine` is "compiled" (fast) or "reference" (readable; the definition). `l1_global` says
     whether L1 caches global loads, where the device leaves that open; `bank_bytes` (4 or 8) is the
     width of shared memory's banks on compute capability 3.x. `strict_target` refuses PTX whose
-    `.target` is newer than the device, as a driver does; else its instructions decide.
+    `.target` is newer than the device, as a driver does; else its instructions decide. `output` is
+    called with the text that kernels print, which goes to the standard output where there is none.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Device:
         l1_global: bool | None = None,
         bank_bytes: int | None = None,
         strict_target: bool = False,
+        output: Callable[[str], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
@@ -55,7 +57,9 @@ class Device:
         self.memory = DeviceMemory()
         self._buffers = 0
         rules = access_rules(self.spec, self._options)
-        self._context = Context(self.spec, rules, self.memory, engine, lambda: self._execute)
+        self._context = Context(
+            self.spec, rules, self.memory, engine, lambda: self._execute, output
+        )
 
     @cached_property
     def _execute(self) -> Execute:

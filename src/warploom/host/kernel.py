@@ -38,6 +38,8 @@ class Context:
     memory: DeviceMemory
     engine_name: str
     engine: Callable[[], Execute]
+    output: Callable[[str], object] | None = None
+    """What takes the text that kernels print; None is the standard output."""
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 
@@ -115,7 +117,15 @@ class Launcher:
         kernel, context = self.kernel, self.kernel.context
         program = kernel.program
         variables = kernel.image.addresses(program.globals)
-        launch = Launch(self.grid, self.block, b"", variables, self.shared_bytes, max_instructions)
+        launch = Launch(
+            self.grid,
+            self.block,
+            b"",
+            variables,
+            self.shared_bytes,
+            max_instructions,
+            context.output,
+        )
         check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
         _check_directives(kernel.function, self.block)
         self._check_registers()

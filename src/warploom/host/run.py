@@ -101,7 +101,7 @@ class Run:
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
         )
-        return make_report(facts, self.counters, self.occupancy, self.examples)
+        return make_report(facts, program, self.counters, self.occupancy, self.examples)
 
     def __repr__(self) -> str:
         grid, block = self._launch.grid, self._launch.block

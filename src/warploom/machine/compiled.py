@@ -22,9 +22,11 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.common import STARTS, common_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
+from warploom.machine.desk import Desk
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, Schedule, shared_bytes
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules import scheduling
@@ -104,6 +106,7 @@ class _Work:
     tables: Words
     plan: Words
     slots: Words
+    desk: Desk
     kept: tuple[object, ...]
 
     @classmethod
@@ -132,6 +135,7 @@ class _Work:
             Slot.ENDS_AT: table.ends,
             Slot.FLAGS_AT: table.flags,
         }
+        desk = Desk(Services(program, launch, memory), arrays)
         limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
         values = {
             Slot.BUDGET: limit,
@@ -143,6 +147,7 @@ class _Work:
             Slot.ALLOCATIONS: table.count,
             Slot.THREADS: launch.threads_per_block,
             Slot.WARPS: warps,
+            Slot.SERVICE_AT: desk.address,
             **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
             **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
             **{slot: int(array.ctypes.data) for slot, array in arrays.items()},
@@ -152,6 +157,7 @@ class _Work:
             environment[slot] = value
         for slot in (Slot.SHARED_AT, Slot.LOCAL_AT, Slot.CONTEXTS_AT, Slot.STATES_AT):
             environment[slot] = environment[Slot[slot.name.replace("_AT", "_BASE")]]
+        desk.environment = environment
         return cls(
             kernel,
             launch,
@@ -163,6 +169,7 @@ class _Work:
             tables=contexts.view(np.int64).reshape(slots * warps, -1),
             plan=plan,
             slots=blocks,
+            desk=desk,
             kept=(*arrays.values(), table),
         )
 
@@ -202,8 +209,10 @@ class _Work:
             raise self.error(Status.LIMIT)
         return tally
 
-    def error(self, status: Status) -> Exception:
+    def error(self, status: Status) -> BaseException:
         """What to raise for a run that did not end."""
+        if self.desk.error is not None:
+            return self.desk.error
         if status is Status.FAULT:
             return self._fault()
         if status is Status.DEADLOCK:

@@ -6,8 +6,7 @@ a fixed size, a failed malloc gives a null pointer, memory lives on after the ke
 
 from __future__ import annotations
 
-from warploom.core.errors import LaunchError
-from warploom.machine.memory import DeviceMemory
+from collections.abc import Callable
 
 DEFAULT_LIMIT = 8 << 20
 """Bytes, as CUDA's cudaLimitMallocHeapSize."""
@@ -16,31 +15,24 @@ ALIGNMENT = 16
 
 
 class Heap:
-    """Allocations of kernels in `memory`, of at most `limit` bytes together."""
+    """Which allocations are kernels' own, and how much of `limit` bytes they take."""
 
-    def __init__(self, memory: DeviceMemory, limit: int = DEFAULT_LIMIT) -> None:
-        self.memory, self.limit = memory, limit
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
 
-    @property
-    def used(self) -> int:
-        """Bytes that are allocated now."""
-        return sum(-(-size // ALIGNMENT) * ALIGNMENT for size in self._sizes.values())
-
-    def allocate(self, size: int, name: str) -> int:
-        """The address of `size` new bytes; 0 where the heap has no room."""
-        if size == 0 or self.used + size > self.limit:
+    def allocate(self, size: int, take: Callable[[int], int]) -> int:
+        """The address of `size` new bytes, which `take` finds; 0 where the heap has no room."""
+        extent = -(-size // ALIGNMENT) * ALIGNMENT
+        if size == 0 or self.used + extent > self.limit:
             return 0
-        try:
-            made = self.memory.allocate(size, name)
-        except LaunchError:
-            return 0
-        self._sizes[made.address] = size
-        return made.address
+        address = take(size)
+        self._sizes[address] = extent
+        self.used += extent
+        return address
 
-    def free(self, address: int) -> bool:
-        """Give back what begins at `address`; False where nothing of the heap does."""
-        if self._sizes.pop(address, None) is None:
-            return False
-        self.memory.free(address)
-        return True
+    def release(self, address: int) -> bool:
+        """Forget what begins at `address`; False where nothing of the heap does."""
+        extent = self._sizes.pop(address, None)
+        self.used -= extent or 0
+        return extent is not None

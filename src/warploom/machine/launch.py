@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,7 @@ class Launch:
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
     the addresses of `Program.globals`, in that order. `dynamic_shared_bytes` come on top of the
     program's own. `max_instructions` bounds warp instructions; None means no bound.
+    `output` takes what the kernel prints; None means the standard output.
     """
 
     grid: Dim3
@@ -70,6 +72,7 @@ class Launch:
     dynamic_shared_bytes: int = 0
     max_instructions: int | None = None
     schedule: Schedule = Schedule()
+    output: Callable[[str], object] | None = None
 
     @property
     def threads_per_block(self) -> int:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.allocator import Allocator
+from warploom.machine.heap import Heap
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -59,6 +60,7 @@ class DeviceMemory:
         self._live: dict[int, Allocation] = {}
         self._constants: set[int] = set()
         self._table: AllocationTable | None = None
+        self.heap = Heap()
         self._lock = Lock()
 
     def allocate(self, size: int, name: str = "allocation", constant: bool = False) -> Allocation:

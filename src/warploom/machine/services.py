@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.core.errors import DeviceAssert, KernelFault
-from warploom.machine.heap import Heap
 from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.memory import DeviceMemory
 from warploom.machine.printf import Arguments, formatted, string
 
 Reader = Callable[[int, int, int], bytes]
@@ -39,7 +39,7 @@ class Services:
 
     program: Program
     launch: Launch
-    heap: Heap
+    memory: DeviceMemory
 
     def answer(self, call: Call) -> list[int]:
         """Do it in each lane; gives a result for all 32. Raises KernelFault."""
@@ -83,11 +83,14 @@ class Services:
     def allocate(self, call: Call, lane: int, size: int) -> int:
         """`malloc`."""
         block, thread = self._place(call, lane)
-        return self.heap.allocate(size, f"malloc by thread {thread} of block {block}")
+        name = f"malloc by thread {thread} of block {block}"
+        return self.memory.heap.allocate(size, lambda n: self.memory.allocate(n, name).address)
 
     def release(self, call: Call, lane: int, address: int) -> int:
         """`free`; nothing happens to a null pointer."""
-        if address and not self.heap.free(address):
+        if self.memory.heap.release(address):
+            self.memory.free(address)
+        elif address:
             block, thread = self._place(call, lane)
             line = self.program.line(call.instruction)
             raise KernelFault(

@@ -17,25 +17,25 @@ from warploom.machine.tally import Tally
 from warploom.observe.metrics import counter_of
 from warploom.ptx.ir import Instruction, Space
 
-_THROUGH_CACHE: tuple[str, ...] = (
+_ALWAYS: tuple[str, ...] = (
     *("requests", "sectors", "lines", "transactions"),
     *("bytes_requested", "bytes_moved"),
 )
-_SHARED: tuple[str, ...] = (
-    *("requests", "transactions", "bytes_requested", "bytes_moved"),
-    *("wavefronts", "bank_conflicts"),
-)
+_CACHES: tuple[str, ...] = ("l1_hits", "l1_misses", "l2_hits", "l2_misses")
+_SIZES: tuple[str, ...] = ("transactions_32", "transactions_64", "transactions_128")
+_THROUGH_CACHE: tuple[str, ...] = (*_ALWAYS, *_SIZES, *_CACHES)
+_SHARED: tuple[str, ...] = (*_ALWAYS, "wavefronts", "bank_conflicts")
 
 _ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
     (Space.GLOBAL, "load"): _THROUGH_CACHE,
-    (Space.GLOBAL, "store"): _THROUGH_CACHE,
+    (Space.GLOBAL, "store"): (*_THROUGH_CACHE, "writes"),
     (Space.GLOBAL, "atomic"): _THROUGH_CACHE,
     (Space.LOCAL, "load"): _THROUGH_CACHE,
     (Space.LOCAL, "store"): _THROUGH_CACHE,
     (Space.SHARED, "load"): _SHARED,
-    (Space.SHARED, "store"): _SHARED,
+    (Space.SHARED, "store"): (*_SHARED, "writes"),
     (Space.SHARED, "atomic"): _SHARED,
-    (Space.CONST, "load"): ("requests", "transactions", "bytes_requested", "bytes_moved"),
+    (Space.CONST, "load"): (*_ALWAYS, *_CACHES),
 }
 """What is counted of each kind of access."""
 

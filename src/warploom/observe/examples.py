@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from warploom.analysis.accesses import bytes_of
 from warploom.machine.common import common_cost
@@ -66,7 +67,7 @@ Place = tuple[int, int]
 def _pairs(addresses: tuple[int, ...], lanes: tuple[int, ...]) -> list[tuple[Place, Place]]:
     """Each lane's address and number beside the next one's."""
     places = list(zip(addresses, lanes, strict=True))
-    return list(zip(places, places[1:], strict=False))
+    return list(pairwise(places))
 
 
 def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:

@@ -35,6 +35,14 @@ def _table() -> dict[str, str]:
 METRICS = _table()
 """Our counter for each metric."""
 
+_NAMES = {counter: metric for metric, counter in reversed(METRICS.items())}
+
+
+def metric_of(counter: str) -> str | None:
+    """The name of Nsight Compute's metric that means the same as a counter, if one does."""
+    return _NAMES.get(counter)
+
+
 OF_MACHINE_INSTRUCTIONS = {
     "smsp__inst_executed.sum": "warp_instructions",
     "smsp__thread_inst_executed.sum": "thread_instructions",

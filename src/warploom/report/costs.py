@@ -18,7 +18,7 @@ _FULL_WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """A source line ("file:line"), its counters, its cost in slots, and what made the most of it."""
+    """A source line ("file:line"), its counters, its cost in slots, and what made most of it."""
 
     line: str
     counts: Counts

@@ -14,17 +14,23 @@ from rich.text import Text
 from warploom.observe.counters import Counts
 from warploom.report.sections import Report, Section, Value
 from warploom.report.source import source_line, split_line
+from warploom.report.terms import translator
 
 WIDTH = 100
 COSTLIEST = 10
 """So many source lines are shown."""
+
+SOURCE_WIDTH = 24
+"""So much is shown of each."""
+
+Translate = Callable[[str], str]
 
 _COLUMNS: dict[str, Callable[[Counts], int]] = {
     "Warp Inst": lambda counts: counts.warp_instructions,
     "Divergent": lambda counts: counts.divergent_branches,
     "Ld Sectors": lambda counts: counts.global_load_sectors,
     "St Sectors": lambda counts: counts.global_store_sectors,
-    "Bank Conflicts": lambda counts: (
+    "Conflicts": lambda counts: (
         counts.shared_load_bank_conflicts + counts.shared_store_bank_conflicts
     ),
     "Atomic Passes": lambda counts: counts.atomic_passes,
@@ -32,43 +38,53 @@ _COLUMNS: dict[str, Callable[[Counts], int]] = {
 """What is shown of a source line."""
 
 
-def render_text(report: Report) -> str:
+def render_text(report: Report, terms: str = "cuda") -> str:
     """The report as plain text, 100 columns wide."""
     out = StringIO()
-    render(report, Console(file=out, width=WIDTH, color_system=None))
+    render(report, Console(file=out, width=WIDTH, color_system=None), terms)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def render(report: Report, console: Console) -> None:
-    """Print the report."""
-    facts = report.facts
+def render(report: Report, console: Console, terms: str = "cuda") -> None:
+    """Print the report, in the terms of "cuda", "opencl" or "hip"."""
+    facts, say = report.facts, translator(terms)
     console.print(
         Text.assemble(
             (facts.kernel, "bold"),
-            f" on {facts.device} (compute capability {facts.compute_capability}), by the"
+            f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
             f" {facts.engine} engine in {facts.seconds:,.3f} s of this host",
         )
     )
+    if facts.newer_target is not None:
+        console.print(
+            f"The PTX is for {facts.newer_target}, which this device is older than; it has every"
+            f" instruction in it. A driver would refuse it (--strict-target)."
+        )
     for section in report.sections:
         if section.metrics:
-            console.print(_section(section))
-    console.print(_source_counters(report))
+            console.print(_section(section, say))
+    console.print(_source_counters(report, say))
+    _print_advice(report, console, say)
     console.print(
-        "Counted: in the execution. Instructions are those of PTX, not a GPU's own.", style="dim"
+        "Counted: in the execution. Modelled: computed from the device's facts. Instructions are"
+        " those of PTX, not a GPU's own.",
+        style="dim",
     )
 
 
-def _section(section: Section) -> Table:
-    table = _table(f"{section.title} ({section.kind})")
+def _section(section: Section, say: Translate) -> Table:
+    table = _table(say(section.title))
     table.add_column("Metric Name", min_width=44)
     table.add_column("Unit", min_width=10)
     table.add_column("Value", justify="right", min_width=20)
+    table.add_column("Kind")
     for metric in section.metrics:
-        table.add_row(metric.name, metric.unit, _number(metric.value))
+        value = _number(metric.value)
+        table.add_row(say(metric.name), say(metric.unit), say(value), metric.kind)
     return table
 
 
-def _source_counters(report: Report) -> Table:
+def _source_counters(report: Report, say: Translate) -> Table:
     """The costliest lines; a column of what never happened is left out."""
     shown = report.lines[:COSTLIEST]
     more = len(report.lines) - len(shown)
@@ -76,19 +92,34 @@ def _source_counters(report: Report) -> Table:
     columns = [
         (heading, count)
         for heading, count in _COLUMNS.items()
-        if any(count(counts) for _, counts in shown)
+        if any(count(line.counts) for line in shown)
     ]
     table = _table(title)
     table.add_column("Line", no_wrap=True)
-    for heading in (*(heading for heading, _ in columns), "Lanes"):
+    for heading in ("Cost", *(say(heading) for heading, _ in columns), "Lanes"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Source")
-    for line, counts in shown:
-        cells = [_number(count(counts)) for _, count in columns]
-        lanes = f"{counts.average_active_lanes:.1f}"
-        source = Text(source_line(*split_line(line)), no_wrap=True, overflow="ellipsis")
-        table.add_row(_short(line), *cells, lanes, source)
+    table.add_column("Why / Source", min_width=24, max_width=WIDTH // 2)
+    for line in shown:
+        cells = [_number(count(line.counts)) for _, count in columns]
+        lanes = f"{line.counts.average_active_lanes:.1f}"
+        why = Text(f"{say(line.why)}\n" if line.why else "")
+        why.append(_cut(source_line(*split_line(line.line))), style="dim")
+        table.add_row(_short(line.line), _number(line.cost), *cells, lanes, why)
     return table
+
+
+def _print_advice(report: Report, console: Console, say: Translate) -> None:
+    """What the rules found, each with its evidence."""
+    if report.advice:
+        console.print(Text("Advice", style="bold"))
+    for advice in report.advice:
+        where = f" at {_short(advice.line)}" if advice.line else ""
+        text = Text(f"  {say(advice.rule)}{where}: ", style="bold")
+        text.append(f"{say(advice.evidence)}.", style="not bold")
+        console.print(text)
+        console.print(Text(f"    {say(advice.text)}"))
+    if report.advice:
+        console.print()
 
 
 def _table(title: str) -> Table:
@@ -106,6 +137,10 @@ def _number(value: Value) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+
+
+def _cut(source: str) -> str:
+    return source if len(source) <= SOURCE_WIDTH else source[: SOURCE_WIDTH - 1] + "…"
 
 
 def _short(line: str) -> str:

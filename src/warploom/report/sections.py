@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.spec import DeviceSpec
@@ -24,8 +25,8 @@ Value = int | float | str
 class Facts:
     """What is known of a launch beside its counters. `seconds` were measured on the host.
 
-    `registers_from` is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could
-    tell. `newer_target` is the module's `.target` where the device is older than it.
+    `registers_from` is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas
+    could tell. `newer_target` is the module's `.target` where the device is older than it.
     """
 
     kernel: str
@@ -84,7 +85,11 @@ class Report:
 
 
 def make_report(
-    facts: Facts, counters: Counters, occupancy: Occupancy, examples: tuple[Example, ...]
+    facts: Facts,
+    program: Program,
+    counters: Counters,
+    occupancy: Occupancy,
+    examples: tuple[Example, ...],
 ) -> Report:
     """The report of a launch."""
     sections = (
@@ -93,7 +98,15 @@ def make_report(
         instruction_statistics(counters),
         memory_workload(counters),
     )
-    case = Case(facts.spec, facts.blocks, facts.threads_per_block, counters, occupancy, examples)
+    case = Case(
+        facts.spec,
+        facts.blocks,
+        facts.threads_per_block,
+        program,
+        counters,
+        occupancy,
+        examples,
+    )
     lines = line_costs(counters, examples)
     return Report(facts, sections, lines, advise(case), counters, examples)
 
@@ -203,6 +216,7 @@ _FIELDS = (
     ("bank_conflicts", "wavefront"),
     ("transactions", "transaction"),
 )
+_OF_CACHES = ("sectors", "lines", "transactions")
 _SIZES = ("transactions_32", "transactions_64", "transactions_128")
 
 
@@ -212,8 +226,8 @@ def _accesses(counters: Counters, space: str, op: str) -> list[Metric]:
     requests = counters[f"{kind}_requests"]
     found = [_counted(f"{title} Requests", "request", requests, f"{kind}_requests")]
     for field, unit in _FIELDS:
-        count = counters[f"{kind}_{field}"] if f"{kind}_{field}" in counters else None
-        if count is not None and (space != "shared" or field not in ("sectors", "lines")):
+        count = counters.get(f"{kind}_{field}")
+        if count is not None and not (space == "shared" and field in _OF_CACHES):
             name = f"{title} {field.replace('_', ' ').title()}"
             found.append(_counted(name, unit, count, f"{kind}_{field}"))
             found.append(_counted(f"{name} Per Request", unit, count / requests))

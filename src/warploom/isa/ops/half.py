@@ -15,7 +15,7 @@ from warploom.core.types import U16, ScalarType, unsigned
 from warploom.isa.narrow import HALVES, flush_narrow, multiply_add, narrowed, wide
 from warploom.isa.ops.approximate import exp2, tanh_of
 from warploom.isa.ops.common import by_part, extreme, result, rounding
-from warploom.isa.spec import Modifiers, Semantics, Unit, op
+from warploom.isa.spec import Modifiers, Unit, op
 from warploom.isa.terms import (
     ROUNDINGS,
     Term,
@@ -34,13 +34,16 @@ NEAREST = ("rn",)
 ONE, TWO, THREE = "a:type", "a:type, b:type", "a:type, b:type, c:type"
 
 
+Function = Callable[..., Term]
+
+
 def forms(
     half: tuple[str, ...], brain: tuple[str, ...], src: str
-) -> Callable[[Semantics], Semantics]:
+) -> Callable[[Function], Function]:
     """Declare syntax lines of .f16 and of .bf16, each with its packed type."""
 
-    def register(semantics: Semantics) -> Semantics:
-        packed = by_part(semantics)  # type: ignore[arg-type]
+    def register(semantics: Function) -> Function:
+        packed = by_part(semantics)
         for lines, types in ((half, HALF_TYPES), (brain, BRAIN_TYPES)):
             for line in lines:
                 names = {"rnd": NEAREST, "type": types}

@@ -1,8 +1,8 @@
 """Video instructions: PTX ISA, "Video Instructions" (scalar and SIMD).
 
 Each takes parts of its operands, which the text writes behind the registers (`%r1.b2`) and the form
-has as its last modifiers (`isa.spec`). Everything is computed in 64 bits, where nothing overflows,
-and cut to what the destination holds.
+has as its last modifiers (`isa.spec`). Everything is computed in 64 or 128 bits, where nothing
+overflows, and cut to what the destination holds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import reduce
 from itertools import product
 
-from warploom.core.types import S64, U32, U64, unsigned
+from warploom.core.types import S64, S128, U32, U64, unsigned
 from warploom.isa.spec import Modifiers, Semantics, Unit, op
 from warploom.isa.terms import (
     Term,
@@ -89,7 +89,7 @@ def finished(m: Modifiers, found: Term, c: Term | None, *, signed: bool) -> Term
     if c is None:
         return truncate(found, U32)
     if "op2" in m:
-        third = cut(c, 0, 32, signed=signed)
+        third = extend(cut(c, 0, 32, signed=signed), found.type)
         second = {"add": Term.__add__, "min": minimum, "max": maximum}[m.text("op2", "")]
         return truncate(second(found, third), U32)
     mask = ((1 << bits) - 1) << place
@@ -185,7 +185,7 @@ def shift_amount(m: Modifiers, b: Term) -> Term:
 @scalar("vshl.dtype.atype.btype", "{.sat}.mode", "a:atype, b:u32", "dtype", **MODES)
 def vshl(m: Modifiers, a: Term, b: Term, c: Term | None = None) -> Term:
     """d = a << b, of the parts of a and b          PTX ISA, Video: vshl"""
-    found = shift_left(operand(m, a, "a"), shift_amount(m, b))
+    found = shift_left(extend(operand(m, a, "a"), S128), shift_amount(m, b))
     signed = is_signed(m, "dtype")
     return reinterpret(finished(m, found, c, signed=signed), m.scalar("dtype"))
 
@@ -230,22 +230,14 @@ def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
     PTX ISA, Video: vmad"""
     minus = ("aneg" in m) != ("bneg" in m)
     signed = is_signed(m, "atype") or is_signed(m, "btype") or minus or "cneg" in m
-    found = operand(m, a, "a") * operand(m, b, "b")
-    third = cut(c, 0, 32, signed=signed)
+    found = extend(operand(m, a, "a"), S128) * extend(operand(m, b, "b"), S128)
+    third = extend(cut(c, 0, 32, signed=signed), S128)
     found = (-found if minus else found) + (-third if "cneg" in m else third)
     found = found + 1 if "po" in m else found
-    found = reinterpret(found, S64 if signed else U64)
     found = shift_right(found, constant(int(m.text("scale", "shr0")[3:]), U32))
     if "sat" in m:
-        found = clamped_word(found, signed=signed)
+        found = bounded(found, 32, signed=signed)
     return reinterpret(truncate(found, U32), m.scalar("dtype"))
-
-
-def clamped_word(value: Term, *, signed: bool) -> Term:
-    """64 bits clamped to the range of a word of the same signedness."""
-    if signed:
-        return bounded(value, 32, signed=True)
-    return minimum(value, (1 << 32) - 1)
 
 
 # ---- two or four results at once ----------------------------------------------------------------

@@ -218,6 +218,16 @@ def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
     return warp.run.memory
 
 
+def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
+    """What one lane finds at an address, for the host: not counted, at any alignment."""
+    space, offset = _locate(request.space, address)
+    one = Reach(lane, space, offset, _store(warp, space, lane, request.framed))
+    found = one.store.find(offset)
+    if found is None or offset + request.size > found.address + found.size:
+        _check(warp, request, one)
+    return one.store.read(offset, request.size)
+
+
 def _check(warp: Warp, request: Request, one: Reach) -> None:
     """Raise the fault of an access that must not be."""
     size = request.size

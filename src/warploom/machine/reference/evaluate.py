@@ -19,6 +19,7 @@ from warploom.machine.reference.lanes import (
     as_numbers,
     collect,
     from_floats,
+    from_integers,
     lane_by_lane,
     resized,
     splat,
@@ -78,7 +79,7 @@ def _differ(a: Values, b: Values) -> Values:
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
     def node(term: Term, args: Sequence[Values]) -> Values:
         first, second = (as_numbers(a, term.type) for a in args)
-        return operation(first, second).view(args[0].dtype)
+        return from_integers(operation(first, second), term.type)
 
     return node
 
@@ -104,8 +105,8 @@ def _remainder(term: Term, args: Sequence[Values]) -> Values:
 
 def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
     value, amount = args
-    shifted = as_numbers(value, term.type) >> amount.astype(as_numbers(value, term.type).dtype)
-    return shifted.view(value.dtype)
+    numbers = as_numbers(value, term.type)
+    return from_integers(numbers >> amount.astype(numbers.dtype), term.type)
 
 
 def _count_ones(term: Term, args: Sequence[Values]) -> Values:

@@ -63,7 +63,16 @@ def as_numbers(value: Values, type: ScalarType) -> Values:
     """The lanes as numbers that NumPy calculates with, by the meaning of their bits."""
     if type.is_float:
         return value.view(_FLOAT[type.bits])
+    if type.is_signed and type.bits == 128:
+        return np.where(value >> 127, value - (1 << 128), value)
     return value.view(_SIGNED[type.bits]) if type.is_signed else value
+
+
+def from_integers(numbers: Values, type: ScalarType) -> Values:
+    """The bits of integers that `as_numbers` gave."""
+    if type.bits == 128:
+        return numbers & ((1 << 128) - 1)
+    return numbers.view(_UNSIGNED[type.bits])
 
 
 def from_floats(numbers: Values, type: ScalarType) -> Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
+from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
@@ -35,6 +37,11 @@ class Run:
     rules: AccessRules
     plan: Words
     issued: int = 0
+
+    @cached_property
+    def services(self) -> Services:
+        """What the host does for the kernel."""
+        return Services(self.program, self.launch, self.memory)
 
     def issue(self, instruction: int, active: int, on: int) -> None:
         """Count a warp instruction; raises InstructionLimit where the launch may have no more."""

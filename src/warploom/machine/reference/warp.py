@@ -6,7 +6,7 @@ from warploom.core.types import B32, PRED, TYPES
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference import access, collective, copies, matrix
+from warploom.machine.reference import access, collective, copies, matrix, service
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, resized, splat, to_mask
@@ -62,7 +62,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _convert_address(warp, instruction, on)
     elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
         _move_vector(warp, instruction, on)
-    elif name != "call":
+    else:
         _compute(warp, instruction, on)
 
 
@@ -72,6 +72,7 @@ ACCESSES = {
     "st": access.store,
     "atom": access.atomic,
     "red": access.atomic,
+    "call": service.serve,
     "cp": copies.copy,
     "mma": matrix.multiply,
     "wmma": matrix.warp_matrix,

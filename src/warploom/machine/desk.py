@@ -1,0 +1,126 @@
+"""Where compiled code comes for a service: a function of the host that it calls by address.
+
+Reads the arguments from the buffer of the warp, asks `machine.services`, and leaves the results
+there. What kernels allocate or free meanwhile shows in the environment when they go on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.services import service_of
+from warploom.codegen.environment import Slot
+from warploom.codegen.memory import local_stride
+from warploom.core.errors import Allocation, WarploomError
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.memory import AllocationTable
+from warploom.machine.services import Call, Services
+from warploom.ptx.ir import Space, Vector
+from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+
+Bytes = npt.NDArray[np.uint8]
+
+ALL_ONES = (1 << 64) - 1
+
+DONE, FAILED = 0, 1
+"""What compiled code hears: it goes on, or leaves."""
+
+
+class Desk:
+    """Serves one launch. `error` is what a service raised; `arrays` are those of the launch."""
+
+    def __init__(self, services: Services, arrays: Mapping[Slot, npt.NDArray[np.generic]]) -> None:
+        self.services, self.arrays = services, arrays
+        self.error: BaseException | None = None
+        self.environment = np.zeros(0, np.int64)
+        self._table: AllocationTable | None = None
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(self._serve)
+
+    @property
+    def address(self) -> int:
+        """Where compiled code calls."""
+        return ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
+        try:
+            self._answer(warp, instruction, mask, data)
+        except BaseException as error:
+            self.error = error
+            return FAILED
+        self._show_allocations()
+        return DONE
+
+    def _answer(self, warp: int, index: int, mask: int, data: int) -> None:
+        made = self.services.program.instructions[index]
+        given, name = made.operands[2], service_of(made)
+        assert isinstance(given, Vector)
+        assert name is not None
+        rows = max(1, len(given.elements))
+        words = (ctypes.c_uint64 * (rows * WARP_SIZE)).from_address(data)
+        table = [words[row * WARP_SIZE : (row + 1) * WARP_SIZE] for row in range(rows)]
+        block = int(self.environment[Slot.BLOCK])
+
+        def look(lane: int, address: int, size: int) -> bytes:
+            return self._look(
+                Fault(FaultKind.OUT_OF_BOUNDS, index, block, warp, lane), address, size
+            )
+
+        lanes = tuple(lane for lane in range(WARP_SIZE) if mask >> lane & 1)
+        arguments = tuple(table[: len(given.elements)])
+        answers = self.services.answer(Call(name, index, block, warp, lanes, arguments, look))
+        words[:WARP_SIZE] = [answer & ALL_ONES for answer in answers]
+
+    def _look(self, fault: Fault, address: int, size: int) -> bytes:
+        """Bytes at a generic address, as a lane sees them."""
+        program, launch = self.services.program, self.services.launch
+        shared = self.arrays[Slot.SHARED_AT].view(np.uint8)
+        own: Allocation | None = None
+        space, offset = Space.GLOBAL, address
+        if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
+            space, offset = Space.SHARED, address - SHARED_WINDOW
+            own = Allocation(0, len(shared), "the block's shared memory")
+        elif LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_SIZE:
+            space, offset = Space.LOCAL, address - LOCAL_WINDOW
+            own = Allocation(0, program.local_bytes, "the thread's local memory")
+        if own is None:
+            try:
+                return self.services.memory.read(address, size)
+            except WarploomError:
+                own = self.services.memory.nearest(address)
+        elif offset + size <= own.size:
+            if space is Space.SHARED:
+                return shared[offset : offset + size].tobytes()
+            return self._local(fault, offset, size)
+        wrong = Fault(fault.kind, fault.instruction, fault.block, fault.warp, fault.lane,
+                      offset, size, space)  # fmt: skip
+        raise fault_error(wrong, program, launch, own)
+
+    def _local(self, fault: Fault, offset: int, size: int) -> bytes:
+        """Local memory is interleaved: word w of lane l is word w * 32 + l of the warp's."""
+        start = fault.warp * local_stride(self.services.program.local_bytes)
+        data = self.arrays[Slot.LOCAL_AT].view(np.uint8)
+        places = [
+            start + (n // 4 * WARP_SIZE + fault.lane) * 4 + n % 4
+            for n in range(offset, offset + size)
+        ]
+        return data[places].tobytes()
+
+    def _show_allocations(self) -> None:
+        """Let checks see what is live now; bounds that they remember may be of what is gone."""
+        table = self.services.memory.table()
+        if table is self._table:
+            return
+        self._table = table
+        for slot, array in (
+            (Slot.STARTS_AT, table.starts),
+            (Slot.ENDS_AT, table.ends),
+            (Slot.FLAGS_AT, table.flags),
+        ):
+            self.environment[slot] = int(array.ctypes.data)
+        self.environment[Slot.ALLOCATIONS] = table.count
+        self.arrays[Slot.CACHE_AT][:] = 0

@@ -1,0 +1,38 @@
+"""Calls of what the machine provides: printf, assert, malloc and free (`machine.services`)."""
+
+from __future__ import annotations
+
+from warploom.analysis.services import service_of
+from warploom.core.types import U64
+from warploom.machine.reference.access import Request, peek
+from warploom.machine.reference.lanes import Values, collect, lanes_of
+from warploom.machine.reference.operands import read, write
+from warploom.machine.reference.state import Warp
+from warploom.machine.services import Call
+from warploom.ptx.ir import Instruction, Space, Vector
+
+
+def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """A `call` that is for the machine; any other has nothing left to do."""
+    name = service_of(instruction)
+    if name is None:
+        return
+    returns, given = instruction.operands[0], instruction.operands[2]
+    assert isinstance(returns, Vector)
+    assert isinstance(given, Vector)
+
+    def look(lane: int, address: int, size: int) -> bytes:
+        return peek(warp, Request(index, Space.GENERIC, "load", size), lane, address)
+
+    call = Call(
+        name,
+        index,
+        warp.block.number,
+        warp.number,
+        tuple(lanes_of(mask)),
+        tuple(read(warp, argument, U64).tolist() for argument in given.elements),
+        look,
+    )
+    answers = collect(warp.run.services.answer(call), U64)
+    for register in returns.elements:
+        write(warp, register, answers, U64, on)

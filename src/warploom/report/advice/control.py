@@ -1,0 +1,78 @@
+"""Advice about control flow: branches that part warps, and guards that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.analysis.accesses import accesses
+from warploom.analysis.program import Program
+from warploom.analysis.uses import leaves, reads, sources, writes
+from warploom.ptx.ir import Instruction, Space, Special
+from warploom.report.advice.case import Advice, Case
+
+OFTEN = 0.1
+"""A branch that parts fewer of its warps is a boundary, such as a tail guard."""
+
+
+def divergence(case: Case) -> Iterator[Advice]:
+    """Branches whose lanes often go both ways inside a warp; whole warps may differ at no cost."""
+    for index, counts in enumerate(case.counters.by_instruction()):
+        branches, parted = counts.branches, counts.divergent_branches
+        if parted > 1 and parted >= OFTEN * branches:
+            taken = counts.thread_instructions_predicated_on
+            yield Advice(
+                "divergence inside warps",
+                case.program.line(index),
+                f"{parted:,} of the {branches:,} times that a warp came here its lanes went both"
+                f" ways ({taken:,} of {counts.thread_instructions:,} lanes jumped), so that it ran"
+                f" both one after the other",
+                "Let the condition be the same for all lanes of a warp: choose by warp"
+                " (threadIdx.x / 32), sort the work, or compute both sides and select.",
+            )
+
+
+def missing_guard(case: Case) -> Iterator[Advice]:
+    """Global memory indexed by block and thread, with nothing that tests the index."""
+    program = case.program
+    index = _mixed(program)
+    guards = {made.guard.register.name for made in program.instructions if made.guard is not None}
+    if guards & index:
+        return
+    for at, made in enumerate(program.instructions):
+        indexed = any(register.name in index for register in reads(made))
+        if indexed and any(space is Space.GLOBAL for space, _ in accesses(made)):
+            yield Advice(
+                "missing tail guard",
+                program.line(at),
+                f"all {case.blocks * case.threads_per_block:,} threads reach this access, and no"
+                f" test of their index comes before it",
+                "Right only while the length is a multiple of the block size: test the index"
+                " (`if (i < n)`) before memory is touched.",
+            )
+            return
+
+
+def _mixed(program: Program) -> set[str]:
+    """The registers whose values may depend on the block's and on the thread's index."""
+    by_block, by_thread = (_dependent(program.instructions, name) for name in ("%ctaid", "%tid"))
+    return by_block & by_thread
+
+
+def _dependent(instructions: tuple[Instruction, ...], special: str) -> set[str]:
+    """The registers whose values may depend on a special register."""
+    found: set[str] = set()
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for made in instructions:
+            if _reads(made, special) or any(r.name in found for r in reads(made)):
+                found.update(register.name for register in writes(made))
+    return found
+
+
+def _reads(made: Instruction, special: str) -> bool:
+    return any(
+        isinstance(leaf, Special) and leaf.name.startswith(special)
+        for operand in sources(made)
+        for leaf in leaves(operand)
+    )

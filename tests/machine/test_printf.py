@@ -1,0 +1,107 @@
+"""printf: what each conversion makes of its argument, by the rules of C and CUDA's limits."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from warploom.machine.printf import MAX_ARGUMENTS, Arguments, formatted, string
+
+BASE = 1000
+
+
+def show(format: str, *given: int | float | str, words: int = 8) -> str:
+    """The text of a call; integers stand in 4 bytes where they are the type's own width."""
+    data, strings = bytearray(), bytearray()
+    for value in given:
+        if isinstance(value, int) and words == 4:
+            data += struct.pack("<I", value & 0xFFFFFFFF)
+            continue
+        data += bytes(-len(data) % 8)
+        if isinstance(value, str):
+            data += struct.pack("<Q", 2 * BASE + len(strings))
+            strings += value.encode() + b"\0"
+        elif isinstance(value, float):
+            data += struct.pack("<d", value)
+        else:
+            data += struct.pack("<Q", value & ((1 << 64) - 1))
+
+    def read(address: int, size: int) -> bytes:
+        where, start = (data, BASE) if address < 2 * BASE else (strings, 2 * BASE)
+        return bytes(where[address - start : address - start + size])
+
+    return formatted(format.encode(), Arguments(read, BASE))
+
+
+@pytest.mark.parametrize(
+    ("format", "value", "text"),
+    [
+        ("%d", -5, "-5"),
+        ("%u", -1, "4294967295"),
+        ("%5d|", 42, "   42|"),
+        ("%-5d|", 42, "42   |"),
+        ("%05d", -42, "-0042"),
+        ("%+d", 3, "+3"),
+        ("% d", 3, " 3"),
+        ("%.3d", 7, "007"),
+        ("%.0d|", 0, "|"),
+        ("%x", 255, "ff"),
+        ("%#X", 255, "0XFF"),
+        ("%#o", 8, "010"),
+        ("%#x", 0, "0"),
+        ("%08.3d|", 7, "     007|"),
+        ("%hhd", 200, "-56"),
+        ("%hu", 65537, "1"),
+        ("%c%%", 65, "A%"),
+    ],
+)
+def test_integers(format: str, value: int, text: str) -> None:
+    assert show(format, value, words=4) == text
+
+
+@pytest.mark.parametrize(
+    ("format", "value", "text"),
+    [
+        ("%f", 1.5, "1.500000"),
+        ("%.0f", 2.5, "2"),
+        ("%8.2e|", 12345.678, "1.23e+04|"),
+        ("%g", 0.0001, "0.0001"),
+        ("%G", 1e-10, "1E-10"),
+        ("%f", float("inf"), "inf"),
+        ("%lld", -(1 << 40), "-1099511627776"),
+        ("%lu", -1, "18446744073709551615"),
+        ("%p", 0x7F00, "0x7f00"),
+        ("%s!", "text", "text!"),
+        ("%.2s", "text", "te"),
+        ("%-6s|", "text", "text  |"),
+        ("%a", 1.0, "0x1p+0"),
+        ("%a", 0.15625, "0x1.4p-3"),
+    ],
+)
+def test_wide_arguments(format: str, value: int | float | str, text: str) -> None:
+    assert show(format, value) == text
+
+
+def test_arguments_stand_at_multiples_of_their_size() -> None:
+    data = struct.pack("<I4xdI4xQ", 7, 0.5, 8, 9)
+    read = lambda at, size: data[at : at + size]  # noqa: E731
+    assert formatted(b"%d %.1f %u %llu", Arguments(read, 0)) == "7 0.5 8 9"
+
+
+def test_width_and_precision_from_arguments() -> None:
+    assert show("%*d|", 5, 42, words=4) == "   42|"
+    assert show("%-*d|%.*d", 4, 1, 3, 2, words=4) == "1   |002"
+
+
+def test_a_format_takes_32_arguments_at_most() -> None:
+    text = show("%d" * (MAX_ARGUMENTS + 1), *range(MAX_ARGUMENTS + 1), words=4)
+    assert text == "".join(str(n) for n in range(MAX_ARGUMENTS)) + "%d"
+
+
+def test_what_is_no_conversion_stays() -> None:
+    assert show("100% sure %y") == "100% sure %y"
+
+
+def test_a_string_ends_at_its_zero() -> None:
+    assert string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"

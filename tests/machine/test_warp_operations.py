@@ -1,0 +1,140 @@
+"""match, redux and elect on both machines: results worked out by hand from the manual."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from warploom.analysis.build import build
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
+Execute = Callable[..., list[int]]
+NAN = 0x7FFFFFFF
+ALL = 0xFFFFFFFF
+
+
+@pytest.fixture(params=[ReferenceEngine, CompiledEngine], ids=["reference", "compiled"])
+def execute(request: pytest.FixtureRequest) -> Execute:
+    """Run instructions in one warp: lane i has word i of `words` in %r0 and %x (as 64 bits with a
+    high word of 7); what is in %r1 after them comes back by lane."""
+
+    def run(body: str, words: list[int]) -> list[int]:
+        module = parse(
+            f"""
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 words)
+{{
+.reg .pred %p, %odd; .reg .b32 %r<4>; .reg .b64 %at, %x;
+ld.param.u64 %at, [words];
+mov.u32 %r1, %laneid;
+mad.wide.u32 %at, %r1, 4, %at;
+and.b32 %r2, %r1, 1;
+setp.ne.u32 %odd, %r2, 0;
+ld.global.b32 %r0, [%at];
+mov.b64 %x, {{%r0, 7}};
+mov.u32 %r1, 99;
+{body}
+st.global.b32 [%at], %r1;
+ret;
+}}
+"""
+        )
+        verify(module)
+        memory = DeviceMemory(1 << 30)
+        buffer = memory.allocate(128)
+        memory.write(buffer.address, np.array(words, np.uint32).tobytes())
+        launch = Launch((1, 1, 1), (32, 1, 1), struct.pack("<Q", buffer.address))
+        request.param().launch(build(module, "k"), launch, memory)
+        return np.frombuffer(memory.read(buffer.address, 128), np.uint32).tolist()
+
+    return run
+
+
+def test_match_any_names_the_lanes_of_each_value(execute: Execute) -> None:
+    words = [i % 3 for i in range(32)]
+    groups = [sum(1 << i for i in range(32) if i % 3 == k) for k in range(3)]
+    expected = [groups[w] for w in words]
+    assert execute("match.any.sync.b32 %r1, %r0, -1;", words) == expected
+    assert execute("match.any.sync.b64 %r1, %x, -1;", words) == expected
+
+
+def test_match_any_looks_at_the_lanes_that_execute_it(execute: Execute) -> None:
+    got = execute("@%odd match.any.sync.b32 %r1, %r0, 0xAAAAAAAA;", [5] * 32)
+    assert got == [0xAAAAAAAA if i % 2 else 99 for i in range(32)]
+
+
+def test_match_all(execute: Execute) -> None:
+    body = "match.all.sync.b32 %r1|%p, %r0, -1; @!%p add.u32 %r1, %r1, 1;"
+    assert execute(body, [4] * 32) == [ALL] * 32
+    assert execute(body, [4] * 31 + [5]) == [1] * 32
+    wide = "match.all.sync.b64 %r1, %x, -1;"
+    assert execute(wide, [4] * 32) == [ALL] * 32
+    assert execute("@%odd " + wide, [i % 2 for i in range(32)])[1] == 0xAAAAAAAA
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("add.u32", sum(range(32)) - 2 * 7),
+        ("add.s32", sum(range(32)) - 2 * 7),
+        ("min.u32", 0),
+        ("max.u32", (1 << 32) - 7),
+        ("min.s32", (1 << 32) - 7),
+        ("max.s32", 31),
+        ("and.b32", 0),
+        ("or.b32", ALL),
+    ],
+)
+def test_integer_reductions(execute: Execute, operation: str, expected: int) -> None:
+    words = [(1 << 32) - 7 if i == 7 else i for i in range(32)]
+    assert execute(f"redux.sync.{operation} %r1, %r0, -1;", words) == [expected] * 32
+
+
+def test_a_reduction_leaves_out_the_lanes_that_do_not_execute_it(execute: Execute) -> None:
+    got = execute("@%odd redux.sync.add.u32 %r1, %r0, 0xAAAAAAAA;", list(range(32)))
+    assert got == [256 if i % 2 else 99 for i in range(32)]
+    got = execute("@%odd redux.sync.xor.b32 %r1, %r0, 0xAAAAAAAA;", [1 << i for i in range(32)])
+    assert got[1] == 0xAAAAAAAA
+
+
+def f32(value: float) -> int:
+    return int(np.float32(value).view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("operation", "words", "expected"),
+    [
+        ("min.f32", [f32(-2.5), f32(1.0)], f32(-2.5)),
+        ("max.f32", [f32(-2.5), f32(1.0)], f32(1.0)),
+        ("max.f32", [f32(-2.5), f32(-1.0)], f32(-1.0)),
+        ("min.f32", [0, 1 << 31], 1 << 31),  # +0 is above -0
+        ("max.f32", [1 << 31, 0], 0),
+        ("min.f32", [0x7FC00001, f32(3.0)], f32(3.0)),
+        ("min.f32", [0xFFC00001, 0x7FC00001], NAN),
+        ("min.NaN.f32", [0x7FC00001, f32(3.0)], NAN),
+        ("max.abs.f32", [f32(-2.5), f32(1.0)], f32(2.5)),
+        ("min.abs.NaN.f32", [f32(-2.5), f32(-1.0)], f32(1.0)),
+        ("max.f32", [0xFF800000, f32(-3e38)], f32(-3e38)),
+    ],
+)
+def test_float_reductions(
+    execute: Execute, operation: str, words: list[int], expected: int
+) -> None:
+    assert execute(f"redux.sync.{operation} %r1, %r0, -1;", words * 16) == [expected] * 32
+
+
+def test_elect_chooses_the_lowest_lane(execute: Execute) -> None:
+    body = "elect.sync %r1|%p, -1; @%p add.u32 %r1, %r1, 50;"
+    assert execute(body, [0] * 32) == [50] + [0] * 31
+    body = "@%odd elect.sync _|%p, 0xAAAAAAAA; @%p mov.u32 %r1, 1;"
+    assert execute(body, [0] * 32) == [1 if i == 1 else 99 for i in range(32)]

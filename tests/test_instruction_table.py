@@ -1,0 +1,25 @@
+"""docs/instructions.md says what the tables say."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from warploom.isa.spec import FORMS
+
+ROOT = Path(__file__).parents[1]
+TOOL = runpy.run_path(str(ROOT / "tools" / "instruction_table.py"))
+
+
+def test_the_page_is_current() -> None:
+    page = (ROOT / "docs" / "instructions.md").read_text()
+    assert page == TOOL["table"](), "run `python tools/instruction_table.py`"
+
+
+def test_every_instruction_that_runs_is_in_the_manual() -> None:
+    named = {name for names in TOOL["MANUAL"].values() for name in names.split()}
+    assert set(FORMS) <= named
+
+
+def test_what_does_not_run_has_no_form() -> None:
+    assert not set(TOOL["REASONS"]) & set(FORMS)

@@ -1,0 +1,165 @@
+"""Writes docs/instructions.md: every instruction of the PTX manual, and whether it runs here.
+
+`python tools/instruction_table.py` after a change of the instruction tables; a test compares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import warploom.isa.ops  # noqa: F401  (fills the tables)
+from warploom.isa.spec import FORMS, OpSpec, Slot, Unit
+
+ROOT = Path(__file__).parents[1]
+TARGET = ROOT / "docs" / "instructions.md"
+AGREEMENT = "tests/machine/test_every_form_agrees.py"
+TESTS = ("tests/machine", "tests/programs", "tests/host", "tests/test_examples.py")
+MOST_SHOWN = 24
+
+MANUAL = {
+    "Integer Arithmetic": "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind"
+    " fns brev bfe bfi bmsk szext dp4a dp2a",
+    "Extended-Precision Integer Arithmetic": "addc subc madc",
+    "Floating Point": "testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh",
+    "Comparison and Selection": "set setp selp slct",
+    "Logic and Shift": "and or xor not cnot lop3 shf shl shr",
+    "Data Movement and Conversion": "mov shfl prmt ld ldu st multimem prefetch prefetchu"
+    " applypriority discard createpolicy isspacep cvta cvt mapa getctarank cp tensormap",
+    "Texture": "tex tld4 txq istypep",
+    "Surface": "suld sust sured suq",
+    "Control Flow": "bra brx call ret exit",
+    "Parallel Synchronization and Communication": "bar barrier membar fence atom red vote match"
+    " activemask redux griddepcontrol elect mbarrier clusterlaunchcontrol",
+    "Warp Level Matrix": "wmma mma ldmatrix stmatrix movmatrix",
+    "Asynchronous Warpgroup Level Matrix": "wgmma",
+    "TensorCore 5th Generation": "tcgen05",
+    "Stack Manipulation": "stacksave stackrestore alloca",
+    "Video": "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2"
+    " vmax2 vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4",
+    "Miscellaneous": "brkpt nanosleep pmevent trap setmaxnreg",
+}
+"""The names of all instructions, by section of the manual (PTX ISA 9.x, "Instruction Set")."""
+
+REASONS = {
+    "wgmma": "matrices of a group of warps are not built",
+    "tcgen05": "tensor memory is not built",
+    "tex": "textures are not built",
+    "tld4": "textures are not built",
+    "txq": "textures are not built",
+    "istypep": "textures are not built",
+    "suld": "surfaces are not built",
+    "sust": "surfaces are not built",
+    "sured": "surfaces are not built",
+    "suq": "surfaces are not built",
+    "multimem": "one device has no multicast addresses",
+    "tensormap": "tensor copies are not built",
+    "mapa": "clusters are not built",
+    "getctarank": "clusters are not built",
+    "clusterlaunchcontrol": "clusters are not built",
+    "setmaxnreg": "registers are not counted by warp groups",
+}
+"""Why an instruction does not run; those not named here are not built yet."""
+
+MISSING_FORMS = {
+    "fma.rn.oob": "the manual does not tell the bits of the NaN that marks what is out of bounds",
+    "cvt to .s2f6x2 and .ue5m3x2": "not built yet",
+    "mad.f32 without rounding": "only targets before sm_20 had it",
+}
+"""Forms of instructions that run otherwise."""
+
+
+def table() -> str:
+    """The whole page."""
+    lines = [
+        "# Instructions",
+        "",
+        "Written by `tools/instruction_table.py` from the instruction tables. Every line of syntax",
+        "stands with the values that its modifiers take and the test that executes it on both",
+        "machines. An opcode or modifier that is not here is an error that names its line.",
+        "",
+    ]
+    for section, names in MANUAL.items():
+        lines += [f"## {section}", ""]
+        running = [name for name in names.split() if name in FORMS]
+        if running:
+            lines += [
+                "| syntax | operands | what it does | executed by |",
+                "| --- | --- | --- | --- |",
+            ]
+            lines += [row(spec) for name in running for spec in FORMS[name]]
+            lines.append("")
+        absent = [name for name in names.split() if name not in FORMS]
+        lines += [
+            f"- `{name}` does not run: {REASONS.get(name, 'not built yet')}." for name in absent
+        ]
+        lines += [""] if absent else []
+    lines += ["## Forms that do not run", ""]
+    lines += [f"- `{form}`: {reason}." for form, reason in MISSING_FORMS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def row(spec: OpSpec) -> str:
+    formula = re.split(r"\s+PTX ISA", " ".join(spec.doc.split()))[0].replace("|", "\\|")
+    operands = ", ".join(o.name for o in spec.operands if not o.implicit)
+    test = executed_by(spec)
+    shown = f"`{test}`" if test else "accepted, no test"
+    return f"| {syntax(spec)} | {operands} | {formula} | {shown} |"
+
+
+def syntax(spec: OpSpec) -> str:
+    """The syntax line, and below it what its slots can be."""
+    shown = "".join(part(slot) for slot in spec.slots if not at_operand(slot))
+    chosen = [slot for slot in spec.slots if slot.choices != (slot.name,)]
+    lines = [f"`{spec.name}{shown}`"]
+    for slot in chosen:
+        where = f"behind `{slot.name[0]}`" if at_operand(slot) else f".{slot.name}"
+        lines.append(f"{where}: {values(slot)}")
+    return "<br>".join(lines)
+
+
+def part(slot: Slot) -> str:
+    return f"{{.{slot.name}}}" if slot.optional else f".{slot.name}"
+
+
+def at_operand(slot: Slot) -> bool:
+    """Whether the text writes it at an operand."""
+    return "=" in slot.choices[0] or slot.choices[0].startswith("-")
+
+
+def values(slot: Slot) -> str:
+    names = [choice.partition("=")[2] or choice for choice in slot.choices]
+    if len(names) > MOST_SHOWN:
+        return f"{names[0]} to {names[-1]} ({len(names)})"
+    return " ".join(names)
+
+
+def executed_by(spec: OpSpec) -> str | None:
+    """The test that executes a form: the one of all that compute, or one that has its opcode."""
+    if spec.semantics is not None and spec.unit is not Unit.ATOMIC:
+        return AGREEMENT
+    opcode = "".join([spec.name, *fixed(spec)])
+    pattern = re.compile(rf"(?<![\w.%]){re.escape(opcode)}(?![\w])")
+    return next((name for name, text in tests() if pattern.search(text)), None)
+
+
+def fixed(spec: OpSpec) -> Iterator[str]:
+    """The parts that stand right behind the name in every opcode of the form."""
+    for slot in spec.slots:
+        if slot.optional or slot.choices != (slot.name,):
+            return
+        yield f".{slot.name}"
+
+
+@cache
+def tests() -> tuple[tuple[str, str], ...]:
+    """The tests that execute kernels: names and texts."""
+    paths = [path for name in TESTS for path in sorted([ROOT / name, *(ROOT / name).rglob("*")])]
+    files = [p for p in paths if p.is_file() and p.suffix in (".py", ".ptx")]
+    return tuple((str(p.relative_to(ROOT)), p.read_text()) for p in files)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(table())
