@@ -14,7 +14,7 @@ from warploom.analysis.build import build
 from warploom.core.errors import DeadlockError, WarploomError
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.image import Image
-from warploom.machine.launch import Launch
+from warploom.machine.launch import POLICIES, Launch, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
@@ -29,7 +29,9 @@ EDGES = np.array(
 )  # fmt: skip
 
 
-def outcome(text: str, launch_shape: tuple[int, int], seed: int, engine: object) -> object:
+def outcome(
+    text: str, launch_shape: tuple[int, int], seed: int, schedule: Schedule, engine: object
+) -> object:
     """What a run leaves: the error, or memory and counts."""
     module = parse(text)
     verify(module)
@@ -49,6 +51,7 @@ def outcome(text: str, launch_shape: tuple[int, int], seed: int, engine: object)
         struct.pack("<Q", buffer.address),
         image.addresses(program.globals),
         max_instructions=LIMIT,
+        schedule=schedule,
     )
     try:
         tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
@@ -68,6 +71,17 @@ def counts(tally: Tally) -> dict[str, object]:
     }
 
 
+def schedules() -> st.SearchStrategy[Schedule]:
+    """Both control models, every policy."""
+    return st.builds(
+        Schedule,
+        policy=st.sampled_from(POLICIES),
+        seed=st.integers(0, 1 << 16),
+        independent=st.booleans(),
+        resident_blocks=st.integers(1, 3),
+    )
+
+
 def test_machines_agree(random_examples: int) -> None:
     @settings(
         max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -76,9 +90,10 @@ def test_machines_agree(random_examples: int) -> None:
         text=kernels(),
         shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
         seed=st.integers(0, 1 << 32),
+        schedule=schedules(),
     )
-    def agree(text: str, shape: tuple[int, int], seed: int) -> None:
-        expected = outcome(text, shape, seed, ReferenceEngine())
-        assert outcome(text, shape, seed, CompiledEngine()) == expected
+    def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
+        expected = outcome(text, shape, seed, schedule, ReferenceEngine())
+        assert outcome(text, shape, seed, schedule, CompiledEngine()) == expected
 
     agree()

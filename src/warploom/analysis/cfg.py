@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from warploom.analysis.program import Block
+from warploom.analysis.uses import member_mask
 from warploom.ptx.ir import Instruction, Symbol
 
 BARRIERS = frozenset({"bar", "barrier"})
 ENDS = frozenset({"bra", "ret", "exit", "trap"}) | BARRIERS
-"""Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait."""
+"""Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait.
+So does a block before and behind one that brings lanes together."""
 
 LEAVES = frozenset({"ret", "exit"})
 
@@ -37,6 +39,7 @@ def cut(
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
     """Where blocks begin, ascending."""
     leaders = {0, *labels.values()}
+    leaders.update(n for i, one in enumerate(instructions) if member_mask(one) for n in (i, i + 1))
     leaders.update(i + 1 for i, one in enumerate(instructions) if one.operation.name in ENDS)
     return sorted(i for i in leaders if i < len(instructions))
 

@@ -69,3 +69,12 @@ def symbols(instruction: Instruction) -> Iterator[Symbol]:
         for leaf in leaves(operand):
             if isinstance(leaf, Symbol):
                 yield leaf
+
+
+def member_mask(instruction: Instruction) -> Operand | None:
+    """The operand that names the lanes which an instruction brings together, if it has one."""
+    specs = instruction.operation.spec.sources
+    for spec, operand in zip(specs, sources(instruction), strict=False):
+        if spec.name == "membermask":
+            return operand
+    return None

@@ -32,6 +32,7 @@ from warploom.isa.terms import Term
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
+from warploom.rules.scheduling import CHANGES
 
 DATA_BYTES = 3 * LANES * 16
 """Room for the operands or the result of the widest access, lane by lane, part by part."""
@@ -144,6 +145,8 @@ class _AccessBody:
             self._lane_by_lane(offsets)
         else:
             self._move()
+        if self.shape.op == "store":
+            count_change(self.lanes, self.environment, I64(1))
         self.b.ret(I64(0))
 
     def _count(self, scratch: Value, bits: Value) -> None:
@@ -271,7 +274,12 @@ class _AccessBody:
         single = ir.VectorType(Lowering(self.lanes, 1).type(self.shape.type).element, 1)
         old = b.load(at, typ=single, align=1)
         given = [self._operand(n * count + part, lane, single) for n in (0, 1)]
-        b.store(Lowering(self.lanes, 1)(term, [old, *given]), at, align=1)
+        new = Lowering(self.lanes, 1)(term, [old, *given])
+        b.store(new, at, align=1)
+        bits = ir.VectorType(self.shape.element, 1)
+        differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
+        changed = b.zext(self.lanes.lane(differs, 0), I64)
+        count_change(self.lanes, self.environment, changed)
         b.store(old, self._place(2 * count + part, lane), align=1)
 
     def _addresses_of(self, offsets: Value) -> Value:
@@ -287,3 +295,9 @@ class _AccessBody:
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
         return self.b.load(self._place(part, lane), typ=type, align=1)
+
+
+def count_change(lanes: Lanes, environment: Value, amount: Value) -> None:
+    """Memory may not be what it was: whoever waits for a change may go on (`rules.scheduling`)."""
+    plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
+    lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), CHANGES), amount)

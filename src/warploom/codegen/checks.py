@@ -1,4 +1,4 @@
-"""What compiled code asks about memory and barriers, written in Python that Numba compiles.
+"""What compiled code asks about memory, written in Python that Numba compiles.
 
 Each function takes plain pointers: `environment` is the worker's (`Slot`), `addresses` 32 unsigned
 addresses, bit l of `mask` lane l. A check answers 0, or records the fault of the lowest failing
@@ -11,19 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from warploom.codegen.environment import FUEL_SLICE, Slot, State, Status
+from warploom.codegen.environment import Slot
 from warploom.rules.distinct import jitable
 
 # Numba reads these as constants; enumerations it would have to import.
-_STATES = len(State)
-_STATUS, _BARRIER, _BARRIER_THREADS = (
-    int(State.STATUS),
-    int(State.BARRIER),
-    int(State.BARRIER_THREADS),
-)
-_RUNNABLE, _ENDED, _WAITING = int(Status.RUNNABLE), int(Status.ENDED), int(Status.BARRIER)
-_STOPPED, _LIMIT, _DEADLOCK = int(Status.STOPPED), int(Status.LIMIT), int(Status.DEADLOCK)
-_STOP, _FUEL, _BUDGET = int(Slot.STOP), int(Slot.FUEL), int(Slot.BUDGET)
 _ALLOCATIONS = int(Slot.ALLOCATIONS)
 _FAULT_KIND, _FAULT_LANE = int(Slot.FAULT_KIND), int(Slot.FAULT_LANE)
 _FAULT_ADDRESS, _FAULT_SIZE = int(Slot.FAULT_ADDRESS), int(Slot.FAULT_SIZE)
@@ -106,62 +97,3 @@ def record_fault(environment: Any, kind: int, lane: int, address: int, size: int
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address
     environment[_FAULT_SIZE] = size
-
-
-def poll(environment: Any) -> int:
-    """Called when the fuel is used up: RUNNABLE with more of it, or why to end."""
-    if environment[_STOP] != 0:
-        return _STOPPED
-    if environment[_BUDGET] <= 0:
-        return _LIMIT
-    more = min(FUEL_SLICE, environment[_BUDGET])
-    environment[_BUDGET] -= more
-    environment[_FUEL] += more
-    return _RUNNABLE
-
-
-def settle(states: Any, warps: int) -> int:
-    """Complete the barriers of a block whose warps have all ended or wait.
-
-    A barrier completes when as many threads wait at it as it awaits: the number it names, or those
-    of every warp that has not ended (PTX ISA, bar.sync: warps count whole). Answers ENDED,
-    RUNNABLE where some warp goes on, or DEADLOCK.
-    """
-    living = 0
-    for warp in range(warps):
-        if states[warp * _STATES + _STATUS] != _ENDED:
-            living += 1
-    if living == 0:
-        return _ENDED
-    released = 0
-    for warp in range(warps):
-        at = warp * _STATES
-        if states[at + _STATUS] == _WAITING:
-            arrived = count_arrived(states, warps, states[at + _BARRIER])
-            expected = states[at + _BARRIER_THREADS]
-            if expected == 0:
-                expected = 32 * living
-            if 32 * arrived == expected:
-                release(states, warps, states[at + _BARRIER])
-                released += 1
-    return _RUNNABLE if released > 0 else _DEADLOCK
-
-
-@jitable
-def count_arrived(states: Any, warps: int, barrier: int) -> int:
-    """How many warps wait at a barrier."""
-    count = 0
-    for warp in range(warps):
-        at = warp * _STATES
-        if states[at + _STATUS] == _WAITING and states[at + _BARRIER] == barrier:
-            count += 1
-    return count
-
-
-@jitable
-def release(states: Any, warps: int, barrier: int) -> None:
-    """Let the warps that wait at a barrier go on."""
-    for warp in range(warps):
-        at = warp * _STATES
-        if states[at + _STATUS] == _WAITING and states[at + _BARRIER] == barrier:
-            states[at + _STATUS] = _RUNNABLE

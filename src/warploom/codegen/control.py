@@ -1,13 +1,13 @@
 """Divergence in native control flow.
 
 Every basic block is emitted twice. In the convergent copy all lanes that still live are active, so
-a branch on which they agree is a plain jump. A branch on which they part pushes an entry on the
-warp's reconvergence stack and goes on in the divergent copy; there a block that is some branch's
-reconvergence point first asks the stack. When the stack is empty again, all lanes have met and the
-code returns to the convergent copy.
+a branch on which they agree is a plain jump. A branch on which they part makes a node in the warp's
+table and goes on in the divergent copy; there a block that is some branch's reconvergence point
+first asks the table. When all living lanes have met, the code returns to the convergent copy.
 
-The rules of the stack are those of the reference machine (`machine.reference`): one program counter
-and an active mask for a warp, immediate post-dominators as reconvergence points.
+Making and leaving nodes is emitted here, to the rules of `machine.reference.splits`. Where a warp
+cannot go on so — its turn is used up, lanes wait for others that another split holds — it leaves
+with the reason; `rules.scheduling` then says which split it takes up next, and it comes back there.
 """
 
 from __future__ import annotations
@@ -16,17 +16,27 @@ from enum import Enum
 
 from llvmlite import ir
 
-from warploom.codegen.environment import Slot, State, Status
-from warploom.codegen.frame import ENTRY_WORDS, Frame
-from warploom.codegen.helpers import call
+from warploom.analysis.uses import member_mask
+from warploom.codegen.environment import Status
+from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I32, I64, PTR, Value
+from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
-
-NO_BLOCK = -1
-"""Stands where a stack entry or the top register names no block."""
-
-RECONVERGENCE, JOIN_MASK, OTHER_BLOCK, OTHER_MASK, BRANCH = range(5)
-"""The words of a stack entry."""
+from warploom.rules.convergence import (
+    ARRIVED,
+    BLOCK,
+    BRANCH,
+    EXPECTED,
+    LIVE,
+    MASK,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    PARENT,
+    POINT,
+    TOP,
+)
+from warploom.rules.scheduling import FROM_TABLE, RESUME
 
 
 class Copy(Enum):
@@ -37,11 +47,15 @@ class Copy(Enum):
 
 
 class Control:
-    """The blocks of a warp function in both copies, and every way between them."""
+    """The blocks of a warp function in both copies, and every way between them.
 
-    def __init__(self, frame: Frame) -> None:
+    `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
+    take turns by a policy, instead of one side after the other.
+    """
+
+    def __init__(self, frame: Frame, *, independent: bool, mixes: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.program = frame.program
+        self.program, self.independent, self.mixes = frame.program, independent, mixes
         count = len(self.program.blocks)
         self.blocks = {
             (copy, index): self._append(f"{copy.value}{index}")
@@ -50,9 +64,19 @@ class Control:
         }
         self.joins = self._joins()
         self.others = self._others()
+        self.suspends = mixes or self._may_wait()
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
-        self.resumes: list[tuple[Copy, int]] = []
+        self._leaving: dict[Status, ir.Block] = {}
+        self.resumes: list[int] = []
+
+    def _may_wait(self) -> bool:
+        """Whether a warp may come back before it ends: loops, barriers, lanes that await lanes."""
+        ways = ((block.index, to) for block in self.program.blocks for to in block.successors)
+        return any(to <= origin for origin, to in ways) or any(
+            waits(i) or (self.independent and member_mask(i) is not None)
+            for i in self.program.instructions
+        )
 
     def _append(self, name: str) -> ir.Block:
         return self.frame.function.append_basic_block(name)
@@ -107,25 +131,16 @@ class Control:
         return self._end
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
-        """The block through which loops come back: ends the call where the host wants it."""
+        """The block through which loops come back: there a turn ends that is used up."""
         if (copy, index) not in self._headers:
             header = self._append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
             with self.b.goto_block(header):
-                self._poll()
+                fuel = self.frame.get(self.frame.fuel)
+                with self.b.if_then(self.b.icmp_signed("<", fuel, I64(0)), likely=False):
+                    self.give_way(Status.TURN_END, index)
                 self.b.branch(self._entrance(copy, index))
         return self._headers[copy, index]
-
-    def _poll(self) -> None:
-        b, frame = self.b, self.frame
-        spent = b.icmp_signed("<", b.load(frame.fuel, typ=I64), I64(0))
-        with b.if_then(spent, likely=False):
-            frame.record(Slot.FUEL, b.load(frame.fuel, typ=I64))
-            status = call(self.lanes, "poll", frame.environment)
-            at = self.lanes.slot(frame.environment, int(Slot.FUEL))
-            b.store(b.load(at, typ=I64), frame.fuel)
-            with b.if_then(b.icmp_unsigned("!=", status, I64(0)), likely=False):
-                b.ret(status)
 
     # ---- branches -------------------------------------------------------------------------------
 
@@ -151,161 +166,253 @@ class Control:
         self._part(copy, block, goes, stays, instruction)
 
     def _part(self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int) -> None:
-        """Active lanes go both ways: one side first, the other waits on the stack."""
+        """Active lanes go both ways: one side first, the other waits in a node."""
+        b = self.b
         target, following = self.program.blocks[block].successors
         point = self.program.reconvergence[block]
-        everyone = self.lanes.bits(self.frame.mask())
         if point not in (target, following):
-            self._push(point, everyone, target, goes, instruction)
+            self._push(point, target, goes, instruction)
             self._continue(stays, following, block)
             return
-        onwards, mask = (following, stays) if point == target else (target, goes)
-        if copy is Copy.DIVERGENT and target != following:
-            fresh, joined = self._append("push"), self._append("joined")
-            known = self.b.icmp_signed("==", self.b.load(self.frame.top, typ=I32), I32(point))
-            self.b.cbranch(known, joined, fresh)
-            self.b.position_at_end(fresh)
-            self._push(point, everyone, NO_BLOCK, I32(0), instruction)
-            self.b.branch(joined)
-            self.b.position_at_end(joined)
-        else:
-            self._push(point, everyone, NO_BLOCK, I32(0), instruction)
-        self._continue(mask, onwards, block)
+        first, mask, waiting = (
+            (following, stays, goes) if point == target else (target, goes, stays)
+        )
+        known = b.icmp_signed("==", self.frame.get(self.frame.point), I64(point))
+        fresh, joined = self._append("push"), self._append("joined")
+        b.cbranch(known, joined, fresh)
+        b.position_at_end(fresh)
+        self._push(point, NONE, I32(0), instruction)
+        b.branch(joined)
+        b.position_at_end(joined)
+        self._add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
+        self._continue(mask, first, block)
 
     def _continue(self, bits: Value, index: int, origin: int) -> None:
         self.b.store(self.lanes.mask(bits), self.frame.active)
-        self.go(Copy.DIVERGENT, index, origin)
+        if self.mixes:
+            self.give_way(Status.PARTED, index)
+        else:
+            self.go(Copy.DIVERGENT, index, origin)
+
+    def _add_lanes(self, place: Value, bits: Value) -> Value:
+        """Add lanes to a mask in memory; gives the sum."""
+        total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
+        self.b.store(total, place)
+        return total
 
     def leave_lanes(self, copy: Copy, block: int, leaving: Value | None) -> None:
         """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones."""
         if leaving is None:
             self.go(copy, self.program.exit, block)
             return
-        b = self.b
+        b, frame = self.b, self.frame
         following = self.program.blocks[block].successors[-1]
-        rest = b.and_(self.frame.mask(), b.not_(leaving))
+        gone_bits = self.lanes.bits(b.and_(frame.mask(), leaving))
+        rest = b.and_(frame.mask(), b.not_(leaving))
         some, none = self._append("remain"), self._append("gone")
         b.cbranch(self.lanes.any(rest), some, none)
         with b.goto_block(none):
             self.go(copy, self.program.exit, block)
         b.position_at_end(some)
-        b.store(rest, self.frame.active)
+        b.store(rest, frame.active)
+        self._forget(gone_bits)
+        if copy is Copy.DIVERGENT:
+            with b.if_then(b.icmp_signed(">=", frame.get(frame.top), I64(0))):
+                self._add_lanes(frame.node(frame.get(frame.top), ARRIVED), gone_bits)
         self.go(copy, following, block)
 
-    # ---- the stack ------------------------------------------------------------------------------
+    def _forget(self, gone: Value) -> None:
+        """These lanes have exited."""
+        live = self.b.load(self.frame.live, typ=I32)
+        self.b.store(self.b.and_(live, self.b.not_(gone)), self.frame.live)
 
-    def _word(self, depth: Value, word: int) -> Value:
-        index = self.b.add(self.b.mul(depth, I32(ENTRY_WORDS)), I32(word))
-        return self.b.gep(self.frame.context(0), [self.b.zext(index, I64)], source_etype=I32)
+    # ---- nodes ----------------------------------------------------------------------------------
 
-    def _push(
-        self, point: int, join: Value, other: int, other_mask: Value, instruction: int
-    ) -> None:
-        b = self.b
-        depth = b.load(self.frame.depth, typ=I32)
-        entry = (I32(point), join, I32(other), other_mask, I32(instruction))
-        for word, value in enumerate(entry):
-            b.store(value, self._word(depth, word))
-        b.store(b.add(depth, I32(1)), self.frame.depth)
-        b.store(I32(point), self.frame.top)
+    def _push(self, point: int, other: int, other_mask: Value, instruction: int) -> None:
+        b, frame = self.b, self.frame
+        free = frame.get(frame.free)
+        node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, ir.IntType(1)(1)])
+        b.store(b.and_(free, b.sub(free, I64(1))), frame.free)
+        words = {
+            POINT: I64(point),
+            EXPECTED: b.zext(self.lanes.bits(frame.mask()), I64),
+            ARRIVED: I64(0),
+            OTHER_BLOCK: I64(other),
+            OTHER_MASK: b.zext(other_mask, I64),
+            BRANCH: I64(instruction),
+            PARENT: frame.get(frame.top),
+        }
+        for word, value in words.items():
+            b.store(value, frame.node(node, word))
+        b.store(node, frame.top)
+        b.store(I64(point), frame.point)
 
     def emit_arrivals(self) -> None:
         """Emit the blocks in which the divergent copy reaches a possible meeting point."""
         for index, block in self._arrivals.items():
             self.b.position_at_end(block)
             if index == self.program.exit:
-                self._arrive_at_exit(block)
+                self._arrive_at_exit()
             else:
                 self._arrive(index, block)
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         b, frame = self.b, self.frame
         meets = self._append(f"meet{index}")
-        top = b.load(frame.top, typ=I32)
-        onwards = self.blocks[Copy.DIVERGENT, index]
-        b.cbranch(b.icmp_signed("==", top, I32(index)), meets, onwards)
+        here = b.icmp_signed("==", frame.get(frame.point), I64(index))
+        b.cbranch(here, meets, self.blocks[Copy.DIVERGENT, index])
         b.position_at_end(meets)
-        entry = b.sub(b.load(frame.depth, typ=I32), I32(1))
-        self._other_side(index, entry)
-        b.store(self.lanes.mask(b.load(self._word(entry, JOIN_MASK), typ=I32)), frame.active)
-        self._count_meeting(entry)
-        self._pop(entry)
-        empty = b.icmp_unsigned("==", entry, I32(0))
-        b.cbranch(empty, self.blocks[Copy.CONVERGENT, index], arrival)
+        node = self._gather(index)
+        expected = frame.get(frame.node(node, EXPECTED))
+        b.store(self.lanes.mask(b.trunc(expected, I32)), frame.active)
+        self._count_meeting(node)
+        self._pop(node)
+        together = self._append(f"together{index}")
+        b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
+        b.position_at_end(together)
+        whole = b.icmp_unsigned("==", self.lanes.bits(frame.mask()), b.load(frame.live, typ=I32))
+        copies = (self.blocks[c, index] for c in (Copy.CONVERGENT, Copy.DIVERGENT))
+        b.cbranch(whole, *copies)
 
-    def _arrive_at_exit(self, arrival: ir.Block) -> None:
-        """The path's lanes are gone; go on with whoever waits. Only entries that meet at the exit
+    def _gather(self, point: int) -> Value:
+        """Join the innermost node at its point: begin its other side if that waits, give way if
+        lanes are missing, else go on with the node, which is given."""
+        b, frame = self.b, self.frame
+        node = frame.get(frame.top)
+        arrived = self._add_lanes(frame.node(node, ARRIVED), self.lanes.bits(frame.mask()))
+        self._other_side(point, node)
+        if self.suspends:
+            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.node(node, EXPECTED)))
+            with b.if_then(missing, likely=False):
+                self.give_way(Status.GATHERS, point)
+        return node
+
+    def _arrive_at_exit(self) -> None:
+        """The path's lanes are gone; go on with whoever waits. Only nodes that gather at the exit
         can be left: a point that post-dominates a branch is passed before the exit."""
         b, frame = self.b, self.frame
-        entry = b.sub(b.load(frame.depth, typ=I32), I32(1))
-        self._other_side(self.program.exit, entry)
-        self._pop(entry)
-        b.cbranch(b.icmp_unsigned("==", entry, I32(0)), self._ended(), arrival)
+        self._forget(self.lanes.bits(frame.mask()))
+        inner, inside, outer = (self._append(name) for name in ("inner", "inside", "outer"))
+        b.branch(inner)
+        b.position_at_end(inner)
+        b.cbranch(b.icmp_signed(">=", frame.get(frame.top), I64(0)), inside, outer)
+        b.position_at_end(inside)
+        node = self._gather(self.program.exit)
+        expected = b.trunc(frame.get(frame.node(node, EXPECTED)), I32)
+        b.store(self.lanes.mask(expected), frame.active)
+        self._pop(node)
+        b.branch(inner)
+        b.position_at_end(outer)
+        if self.suspends:
+            left = b.icmp_unsigned("!=", b.load(frame.live, typ=I32), I32(0))
+            with b.if_then(left, likely=False):
+                self.give_way(Status.GATHERS, self.program.exit)
+        b.branch(self._ended())
 
-    def _other_side(self, point: int, entry: Value) -> None:
-        """Switch to the lanes that wait in the entry, if any do."""
-        b, blocks = self.b, self.others[point]
+    def _other_side(self, point: int, node: Value) -> None:
+        """Switch to the lanes that wait in the node, if any do."""
+        b, frame, blocks = self.b, self.frame, self.others[point]
         if not blocks:
             return
-        at = self._word(entry, OTHER_MASK)
-        waiting = b.load(at, typ=I32)
+        at = frame.node(node, OTHER_MASK)
+        waiting = b.trunc(frame.get(at), I32)
         switch, done = self._append(f"switch{point}"), self._append(f"done{point}")
         b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
         b.position_at_end(switch)
-        b.store(self.lanes.mask(waiting), self.frame.active)
-        b.store(I32(0), at)
-        chosen = b.load(self._word(entry, OTHER_BLOCK), typ=I32)
+        b.store(self.lanes.mask(waiting), frame.active)
+        b.store(I64(0), at)
+        chosen = frame.get(frame.node(node, OTHER_BLOCK))
         targets = b.switch(chosen, self.blocks[Copy.DIVERGENT, blocks[0]])
         for block in blocks[1:]:
-            targets.add_case(I32(block), self.blocks[Copy.DIVERGENT, block])
+            targets.add_case(I64(block), self.blocks[Copy.DIVERGENT, block])
         b.position_at_end(done)
 
-    def _count_meeting(self, entry: Value) -> None:
-        """One more reconvergence for the branch that pushed the entry."""
+    def _count_meeting(self, node: Value) -> None:
+        """One more reconvergence for the branch that made the node."""
         b = self.b
-        branch = b.zext(b.load(self._word(entry, BRANCH), typ=I32), I64)
+        branch = self.frame.get(self.frame.node(node, BRANCH))
         table = self.frame.module.globals["meetings"]
         place = b.load(b.gep(table, [I64(0), branch], source_etype=table.value_type), typ=I64)
         self.lanes.add_to(self.lanes.slot(self.frame.counts, place), I64(1))
 
-    def _pop(self, entry: Value) -> None:
-        b = self.b
-        b.store(entry, self.frame.depth)
-        below = b.select(b.icmp_unsigned("==", entry, I32(0)), I32(0), b.sub(entry, I32(1)))
-        point = b.load(self._word(below, RECONVERGENCE), typ=I32)
-        empty = b.icmp_unsigned("==", entry, I32(0))
-        b.store(b.select(empty, I32(NO_BLOCK), point), self.frame.top)
+    def _pop(self, node: Value) -> None:
+        b, frame = self.b, self.frame
+        b.store(b.or_(frame.get(frame.free), b.shl(I64(1), node)), frame.free)
+        frame.set_top(frame.get(frame.node(node, PARENT)))
 
     # ---- suspension -----------------------------------------------------------------------------
 
-    def suspend(self, copy: Copy, block: int, state: dict[State, Value]) -> None:
-        """Leave at the end of `block`, to come back at the one that follows it."""
+    def give_way(self, status: Status, index: int) -> None:
+        """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
+        if status not in self._leaving:
+            self._leaving[status] = self._append(f"leave.{status.name.lower()}")
+        self.b.store(I64(index), self.frame.table(BLOCK))
+        self.b.branch(self._leaving[status])
+
+    def wait_together(self, block: int) -> None:
+        """The warp as a whole waits at a barrier at the end of `block`, all living lanes active."""
         following = self.program.blocks[block].successors[-1]
-        frame = self.frame
-        frame.save(self._kept(copy, following))
-        self.resumes.append((copy, block))
-        frame.set_state(State.RESUME, I64(len(self.resumes)))
-        for field, value in state.items():
-            frame.set_state(field, value)
-        frame.leave(Status.BARRIER)
+        self.frame.save(self._live(following))
+        self.resumes.append(block)
+        self.frame.set_state(RESUME, I64(len(self.resumes)))
+        self.frame.leave(Status.BARRIER)
+
+    def emit_leaving(self) -> None:
+        """Emit the blocks through which a warp leaves: everything that it may need is saved."""
+        for status, block in self._leaving.items():
+            self.b.position_at_end(block)
+            self.frame.save(self.frame.shared_over_blocks)
+            self.frame.set_state(RESUME, I64(FROM_TABLE))
+            self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """The ways back in, by the number that `suspend` left in the state."""
+        """The ways back in, by what the state's RESUME says."""
         ways: dict[int, ir.Block] = {}
-        for number, (copy, block) in enumerate(self.resumes, 1):
+        for number, block in enumerate(self.resumes, 1):
             following = self.program.blocks[block].successors[-1]
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
-            self.frame.restore(self._kept(copy, following))
-            self.go(copy, following, block)
+            self.frame.restore(self._live(following))
+            self.b.branch(self._entrance(Copy.CONVERGENT, following))
+        ways[FROM_TABLE] = self._from_table()
         return ways
 
-    def _kept(self, copy: Copy, following: int) -> frozenset[Register]:
-        """What a warp must keep that goes on at a block: in the divergent copy also what lanes
-        that wait elsewhere will read."""
-        if copy is Copy.DIVERGENT:
-            return self.frame.shared_over_blocks
-        return self.program.live_in[following] if following < self.program.exit else frozenset()
+    def _from_table(self) -> ir.Block:
+        """Take up the split that the table names, in the convergent copy if it is everyone."""
+        b, frame = self.b, self.frame
+        way = self._append("take.up")
+        b.position_at_end(way)
+        frame.restore(frame.shared_over_blocks)
+        index = frame.get(frame.table(BLOCK))
+        everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
+        alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
+        switches = {copy: self._append(f"take.up.{copy.value}") for copy in Copy}
+        b.cbranch(b.and_(everyone, alone), *switches.values())
+        for copy, block in switches.items():
+            b.position_at_end(block)
+            targets = b.switch(index, self._entrance(copy, self.program.exit))
+            for place in sorted(self._resumable()):
+                targets.add_case(I64(place), self._entrance(copy, place))
+        return way
+
+    def _resumable(self) -> set[int]:
+        """Blocks at which a split may stand when it is taken up."""
+        blocks, made = self.program.blocks, self.program.instructions
+        if self.mixes:
+            return {block.index for block in blocks}
+        places = {index for _, index in self._headers} | set(self.joins)
+        places |= {block for waiting in self.others.values() for block in waiting}
+        places |= {b.successors[-1] for b in blocks if waits(made[b.stop - 1])}
+        places |= {b.index for b in blocks if member_mask(made[b.start]) is not None}
+        return places - {self.program.exit}
+
+    def _live(self, block: int) -> frozenset[Register]:
+        return self.program.live_in[block] if block < self.program.exit else frozenset()
+
+
+def waits(instruction: Instruction) -> bool:
+    """Whether it is a barrier of the block."""
+    return instruction.operation.spec.unit is Unit.BARRIER
 
 
 def splits(instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.program import Program
+from warploom.rules import scheduling
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import RECORD_WIDTH
 
@@ -19,11 +20,13 @@ from warploom.rules.fields import RECORD_WIDTH
 class Slot(IntEnum):
     """Where a value stands in the environment. `*_AT` are host addresses.
 
-    STOP: the host sets it to end the run. FUEL, BUDGET: warp instructions left in this slice and
-    beyond it. TIDS_AT: i32[3][warps * 32], the thread indices of a block. STATES_AT:
-    i64[warps][len(State)]. CONTEXTS_AT: what suspended warps keep, CONTEXT_BYTES apart. CACHE_AT:
-    u64[rows][2], the bounds of the allocation that each access row reached last. FAULT_*: the
-    record of a fault. SERVICE_AT: the function to call for a service (`machine.desk`).
+    STOP: the host sets it to end the run. FUEL: warp instructions left in this turn; BUDGET: in the
+    launch. PLAN_AT, SLOTS_AT: the schedule (`rules.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT,
+    LOCAL_AT are those of the current block, the *_BASE ones of the first slot. A context, of
+    CONTEXT_BYTES, is a warp's table (`rules.convergence`), then the registers that it keeps while
+    it waits. TIDS_AT: i32[3][warps * 32], the thread indices of a block. CACHE_AT: u64[rows][2],
+    the bounds of the allocation that each access row reached last. FAULT_*: the record of a fault.
+    SERVICE_AT: the function to call for a service (`machine.desk`).
     """
 
     STOP = 0
@@ -33,9 +36,16 @@ class Slot(IntEnum):
     GLOBALS_AT = auto()
     SHARED_AT = auto()
     SHARED_BYTES = auto()
+    SHARED_STRIDE = auto()
     DYNAMIC_SHARED_BYTES = auto()
     LOCAL_AT = auto()
     CONTEXTS_AT = auto()
+    PLAN_AT = auto()
+    SLOTS_AT = auto()
+    STATES_BASE = auto()
+    SHARED_BASE = auto()
+    LOCAL_BASE = auto()
+    CONTEXTS_BASE = auto()
     CONTEXT_BYTES = auto()
     STATES_AT = auto()
     TIDS_AT = auto()
@@ -67,33 +77,22 @@ class Slot(IntEnum):
     SERVICE_AT = auto()
 
 
-class State(IntEnum):
-    """One warp between two calls: where it goes on, what it is (`Status`), and at what barrier.
-
-    BARRIER_THREADS is how many threads the barrier awaits, 0 for all of the block.
-    """
-
-    RESUME = 0
-    STATUS = auto()
-    BARRIER = auto()
-    BARRIER_THREADS = auto()
-    INSTRUCTION = auto()
-
-
 class Status(IntEnum):
-    """Why a warp, or the whole run, came back."""
+    """Why a warp, or the whole run, came back; the first are those of `rules.scheduling`."""
 
-    RUNNABLE = 0
-    ENDED = auto()
-    BARRIER = auto()
+    RUNNABLE = scheduling.RUNNABLE
+    ENDED = scheduling.ENDED
+    BARRIER = scheduling.BARRIER_WAIT
+    TURN_END = scheduling.TURN_END
+    GATHERS = scheduling.GATHERS
+    SYNC_WAIT = scheduling.SYNC_WAIT
+    SPLIT_BARRIER = scheduling.SPLIT_BARRIER
+    PARTED = scheduling.PARTED
     FAULT = auto()
     STOPPED = auto()
     LIMIT = auto()
     DEADLOCK = auto()
 
-
-FUEL_SLICE = 1 << 22
-"""Warp instructions that a worker runs before it looks whether it should stop."""
 
 FULL = RECORD_WIDTH
 ROW_WIDTH = FULL + 3

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from llvmlite import ir
 
 from warploom.analysis.program import Program
-from warploom.codegen.environment import CountLayout, Slot, State
+from warploom.codegen.environment import CountLayout, Slot
 from warploom.codegen.lanes import (
     I32,
     I64,
@@ -29,16 +29,26 @@ from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import Register
+from warploom.rules.convergence import (
+    FREE,
+    LIVE,
+    NODE_COUNT,
+    NODE_WORDS,
+    NODES_AT,
+    NONE,
+    POINT,
+    TABLE_WORDS,
+    TOP,
+)
+from warploom.rules.convergence import (
+    MASK as ACTIVE,
+)
+from warploom.rules.scheduling import STATE_WORDS
 
-STACK_DEPTH = LANES + 1
-"""Entries of a reconvergence stack: every push leaves fewer lanes on, so 31 are enough."""
+TABLE_BYTES = 8 * TABLE_WORDS
+"""A context begins with the warp's table; the registers that it keeps follow."""
 
-ENTRY_WORDS = 8
-"""i32 words of a stack entry: reconvergence block, join mask, other block, other mask, branch."""
-
-STACK_BYTES = STACK_DEPTH * ENTRY_WORDS * 4
-SAVED_AT = (STACK_BYTES + 127) // 128 * 128
-"""Where in a context the active mask and the stack depth stand, before the registers."""
+ALL_NODES = (1 << NODE_COUNT) - 1
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64])
 """`status = warp(environment, counts, rows, warp in block)`."""
@@ -65,14 +75,16 @@ class Frame:
         self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
         self._loaded: dict[Slot, Value] = {}
         self._offsets: dict[Register, int] = {}
-        self.context_bytes = SAVED_AT + 128
+        self.context_bytes = TABLE_BYTES
         self.registers: dict[Register, Value] = {}
         self.pieces = frame_pieces(program)
         for register in (*program.registers, *self.pieces.values()):
             self._add_register(register)
         self.active = self.variable(MASK)
-        self.depth = self.variable(I32)
-        self.top = self.variable(I32)
+        self.live = self.variable(I32)
+        self.top = self.variable(I64)
+        self.point = self.variable(I64)
+        self.free = self.variable(I64)
         self.fuel = self.variable(I64)
 
     def _add_register(self, register: Register) -> None:
@@ -109,13 +121,19 @@ class Frame:
         """Write a value into the environment."""
         self.lanes.b.store(value, self.lanes.slot(self.environment, int(slot)))
 
-    def state(self, field: State) -> Value:
-        """The address of a field of this warp's state."""
-        index = self.lanes.b.add(self.lanes.b.mul(self.warp, I64(len(State))), I64(int(field)))
-        return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
+    def set_state(self, word: int, value: Value) -> None:
+        """Write a word of this warp's state (`rules.scheduling`)."""
+        b = self.lanes.b
+        index = b.add(b.mul(self.warp, I64(STATE_WORDS)), I64(word))
+        b.store(value, self.lanes.slot(self.pointer(Slot.STATES_AT), index))
 
-    def set_state(self, field: State, value: Value) -> None:
-        self.lanes.b.store(value, self.state(field))
+    def table(self, word: int) -> Value:
+        """The address of a word of this warp's table (`rules.convergence`)."""
+        return self.context(8 * word)
+
+    def get(self, place: Value) -> Value:
+        """A 64-bit word from its address."""
+        return self.lanes.b.load(place, typ=I64)
 
     # ---- lanes and counts -----------------------------------------------------------------------
 
@@ -154,11 +172,16 @@ class Frame:
         return self._context_base
 
     def save(self, live: Iterable[Register]) -> None:
-        """Put the registers, the mask and the stack's depth into the context."""
+        """Put the registers and the head of the table into the context."""
         b = self.lanes.b
-        b.store(self.lanes.bits(self.mask()), self.context(SAVED_AT))
-        b.store(b.load(self.depth, typ=I32), self.context(SAVED_AT + 4))
-        b.store(b.load(self.top, typ=I32), self.context(SAVED_AT + 8))
+        words = {
+            ACTIVE: b.zext(self.lanes.bits(self.mask()), I64),
+            LIVE: b.zext(b.load(self.live, typ=I32), I64),
+            TOP: self.get(self.top),
+            FREE: self.get(self.free),
+        }
+        for word, value in words.items():
+            b.store(value, self.table(word))
         for register in self._kept(live):
             value = self.load(register)
             if register.type == PRED:
@@ -166,17 +189,34 @@ class Frame:
             b.store(value, self.context(self._offsets[register]), align=64)
 
     def restore(self, live: Iterable[Register]) -> None:
-        """The opposite of `save`."""
+        """The opposite of `save`; the table may name other lanes by now."""
         b = self.lanes.b
-        b.store(self.lanes.mask(b.load(self.context(SAVED_AT), typ=I32)), self.active)
-        b.store(b.load(self.context(SAVED_AT + 4), typ=I32), self.depth)
-        b.store(b.load(self.context(SAVED_AT + 8), typ=I32), self.top)
+        mask = b.trunc(self.get(self.table(ACTIVE)), I32)
+        b.store(self.lanes.mask(mask), self.active)
+        b.store(b.trunc(self.get(self.table(LIVE)), I32), self.live)
+        b.store(self.get(self.table(FREE)), self.free)
+        self.set_top(self.get(self.table(TOP)))
         for register in self._kept(live):
             at = self.context(self._offsets[register])
             if register.type == PRED:
                 self.store(register, self.lanes.mask(b.load(at, typ=I32)))
             else:
                 self.store(register, b.load(at, typ=storage_type(register.type), align=64))
+
+    def node(self, node: Value, word: int) -> Value:
+        """The address of a word of a node."""
+        b = self.lanes.b
+        index = b.add(b.mul(node, I64(NODE_WORDS)), I64(NODES_AT + word))
+        return self.lanes.slot(self.context(0), index)
+
+    def set_top(self, node: Value) -> None:
+        """Make a node (or NONE) the innermost; `point` is where it gathers."""
+        b = self.lanes.b
+        none = b.icmp_signed("<", node, I64(0))
+        known = b.select(none, I64(0), node)
+        point = b.select(none, I64(NONE), self.get(self.node(known, POINT)))
+        b.store(node, self.top)
+        b.store(point, self.point)
 
     def _kept(self, live: Iterable[Register]) -> list[Register]:
         return [*sorted(live, key=lambda r: r.name), *self.pieces.values()]

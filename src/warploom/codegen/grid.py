@@ -1,8 +1,8 @@
-"""The function that runs a range of blocks: sets each up, and serves its warps in turn.
+"""The function that runs a launch: takes the warps in the order of the schedule.
 
-`run` is what the host calls. Warps of a block run in the order of their numbers, each until it ends
-or waits at a barrier; when none can go on, barriers that are full let theirs go, and it begins
-again with the lowest.
+`run` is what the host calls. A kernel whose warps always end in one go needs no schedule: its
+blocks run in order, and their warps too. Any other asks `choose_warp` who goes next and tells
+`end_turn` why a warp came back.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.codegen.environment import Slot, State, Status
+from warploom.codegen.environment import Slot, Status
 from warploom.codegen.helpers import call
-from warploom.codegen.lanes import I8, I64, PTR, Lanes, Value
+from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.codegen.memory import local_stride
+from warploom.rules import scheduling
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
-"""`status = run(environment, counts, rows, first block, one past the last)`."""
+"""`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
+takes its blocks from the plan."""
 
 
 class GridFunction:
@@ -33,18 +35,11 @@ class GridFunction:
         self.b = self.lanes.b
 
     def emit(self) -> None:
-        """One pass over the blocks; returns at the first that did not end well."""
-        b = self.b
-        block, following, done = self._loop("block", self.first, self.last)
-        self._set_up(block)
+        """The whole function."""
         if self.suspends:
-            self._serve_in_turns()
+            self._scheduled()
         else:
-            self._each_warp(self._run_warp)
-        self.lanes.add_to(self._at(Slot.BLOCKS_DONE), I64(1))
-        following()
-        b.position_at_end(done)
-        b.ret(I64(int(Status.ENDED)))
+            self._in_order()
 
     def _append(self, name: str) -> ir.Block:
         return self.function.append_basic_block(name)
@@ -57,6 +52,38 @@ class GridFunction:
 
     def _pointer(self, slot: Slot) -> Value:
         return self.b.inttoptr(self._get(slot), PTR)
+
+    def _return_if(self, condition: Value, status: Value) -> None:
+        with self.b.if_then(condition, likely=False):
+            self.b.ret(status)
+
+    def _return_if_stopped(self) -> None:
+        stopped = self.b.icmp_unsigned("!=", self._get(Slot.STOP), I64(0))
+        self._return_if(stopped, I64(int(Status.STOPPED)))
+
+    def _run(self, warp: Value) -> Value:
+        """Run one warp; come back from `run` where it met with a fault."""
+        arguments = [self.environment, self.counts, self.rows, warp]
+        status = self.b.call(self.module.get_global("warp"), arguments)
+        self._return_if(self.b.icmp_signed(">=", status, I64(int(Status.FAULT))), status)
+        return status
+
+    # ---- without a schedule ---------------------------------------------------------------------
+
+    def _in_order(self) -> None:
+        b = self.b
+        block, following, done = self._loop("block", self.first, self.last)
+        self._return_if_stopped()
+        self._name(block)
+        self._clear_memory()
+        warp, next_warp, warps_done = self._loop("warp", I64(0), self._get(Slot.WARPS))
+        self._run(warp)
+        next_warp()
+        b.position_at_end(warps_done)
+        self.lanes.add_to(self._at(Slot.BLOCKS_DONE), I64(1))
+        following()
+        b.position_at_end(done)
+        b.ret(I64(int(Status.ENDED)))
 
     def _loop(
         self, name: str, first: Value, last: Value
@@ -78,9 +105,8 @@ class GridFunction:
 
         return index, following, done
 
-    def _set_up(self, block: Value) -> None:
-        """Name the block, and clear the memory that is its own (its contents are undefined; zeros
-        make runs repeatable)."""
+    def _name(self, block: Value) -> None:
+        """Make a block the current one."""
         b = self.b
         b.store(block, self._at(Slot.BLOCK))
         across, down = self._get(Slot.NCTAID_X), self._get(Slot.NCTAID_Y)
@@ -88,57 +114,85 @@ class GridFunction:
         b.store(b.urem(block, across), self._at(Slot.CTAID_X))
         b.store(b.urem(rest, down), self._at(Slot.CTAID_Y))
         b.store(b.udiv(rest, down), self._at(Slot.CTAID_Z))
+
+    def _clear_memory(self) -> None:
+        """Clear the memory that is a block's own: its contents are undefined, and zeros make runs
+        repeatable."""
         self._clear(Slot.SHARED_AT, self._get(Slot.SHARED_BYTES))
-        warps = self._get(Slot.WARPS)
         if self.local_bytes:
-            self._clear(Slot.LOCAL_AT, b.mul(warps, I64(local_stride(self.local_bytes))))
-        if self.suspends:
-            self._clear(Slot.STATES_AT, b.mul(warps, I64(8 * len(State))))
+            self._clear(Slot.LOCAL_AT, self._local_bytes())
+
+    def _local_bytes(self) -> Value:
+        return self.b.mul(self._get(Slot.WARPS), I64(local_stride(self.local_bytes)))
 
     def _clear(self, slot: Slot, size: Value) -> None:
-        at, never = self._pointer(slot), ir.Constant(ir.IntType(1), 0)
-        self.lanes.intrinsic("llvm.memset.p0.i64", ir.VoidType(), [at, I8(0), size, never])
+        at = self._pointer(slot)
+        self.lanes.intrinsic("llvm.memset.p0.i64", ir.VoidType(), [at, I8(0), size, I1(0)])
 
-    def _each_warp(self, body: Callable[[Value], object]) -> None:
-        warp, following, done = self._loop("warp", I64(0), self._get(Slot.WARPS))
-        body(warp)
-        following()
-        self.b.position_at_end(done)
+    # ---- by the schedule ------------------------------------------------------------------------
 
-    def _run_warp(self, warp: Value) -> Value:
-        """Run one warp; come back from `run` where it met with anything but an end or a barrier."""
+    def _scheduled(self) -> None:
         b = self.b
-        self._refuel()
-        arguments = [self.environment, self.counts, self.rows, warp]
-        status = b.call(self.module.get_global("warp"), arguments)
-        with b.if_then(b.icmp_signed(">", status, I64(int(Status.BARRIER))), likely=False):
-            b.ret(status)
-        return status
-
-    def _refuel(self) -> None:
-        spent = self.b.icmp_signed("<", self._get(Slot.FUEL), I64(0))
-        with self.b.if_then(spent, likely=False):
-            status = call(self.lanes, "poll", self.environment)
-            with self.b.if_then(self.b.icmp_unsigned("!=", status, I64(0)), likely=False):
-                self.b.ret(status)
-
-    def _serve_in_turns(self) -> None:
-        """Rounds over the warps that can run, until all have ended."""
-        b = self.b
+        plan, slots = self._pointer(Slot.PLAN_AT), self._pointer(Slot.SLOTS_AT)
+        states, contexts = self._pointer(Slot.STATES_BASE), self._pointer(Slot.CONTEXTS_BASE)
+        stride = b.lshr(self._get(Slot.CONTEXT_BYTES), I64(3))
+        call(self.lanes, "begin_launch", plan, slots)
         turn, ended = self._append("turn"), self._append("ended")
         b.branch(turn)
         b.position_at_end(turn)
-        self._each_warp(self._run_if_runnable)
-        status = call(self.lanes, "settle", self._pointer(Slot.STATES_AT), self._get(Slot.WARPS))
-        with b.if_then(b.icmp_unsigned("==", status, I64(int(Status.DEADLOCK))), likely=False):
-            b.ret(status)
-        b.cbranch(b.icmp_unsigned("==", status, I64(int(Status.ENDED))), ended, turn)
+        self._return_if_stopped()
+        warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
+        dead = b.icmp_signed("==", warp, I64(scheduling.DEADLOCK))
+        self._return_if(dead, I64(int(Status.DEADLOCK)))
+        going = self._append("going")
+        b.cbranch(b.icmp_signed("==", warp, I64(scheduling.DONE)), ended, going)
+        b.position_at_end(going)
+        self._make_current(plan)
+        status = self._timed(plan, warp)
+        index = b.add(b.mul(self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)), warp)
+        state = self.lanes.slot(states, b.mul(index, I64(scheduling.STATE_WORDS)))
+        context = self.lanes.slot(contexts, b.mul(index, stride))
+        call(self.lanes, "end_turn", plan, state, context, status, stride)
+        b.branch(turn)
         b.position_at_end(ended)
+        b.ret(I64(int(Status.ENDED)))
 
-    def _run_if_runnable(self, warp: Value) -> None:
+    def _word(self, plan: Value, word: int) -> Value:
+        return self.b.load(self.lanes.slot(plan, word), typ=I64)
+
+    def _make_current(self, plan: Value) -> None:
+        """Point the environment at the current block, and clear its memory when it begins."""
         b = self.b
-        index = b.add(b.mul(warp, I64(len(State))), I64(int(State.STATUS)))
-        at = self.lanes.slot(self._pointer(Slot.STATES_AT), index)
-        runnable = b.icmp_unsigned("==", b.load(at, typ=I64), I64(int(Status.RUNNABLE)))
-        with b.if_then(runnable):
-            b.store(self._run_warp(warp), at)
+        fresh = b.icmp_unsigned("!=", self._word(plan, scheduling.FRESH), I64(0))
+        block = self._word(plan, scheduling.CURRENT_BLOCK)
+        other = b.icmp_unsigned("!=", block, self._get(Slot.BLOCK))
+        with b.if_then(b.or_(fresh, other), likely=False):
+            self._name(block)
+            slot, warps = self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)
+            first = b.mul(slot, warps)
+            sizes = {
+                Slot.STATES_AT: b.mul(first, I64(8 * scheduling.STATE_WORDS)),
+                Slot.CONTEXTS_AT: b.mul(first, self._get(Slot.CONTEXT_BYTES)),
+                Slot.SHARED_AT: b.mul(slot, self._get(Slot.SHARED_STRIDE)),
+                Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
+            }
+            for place, offset in sizes.items():
+                base = Slot[place.name.replace("_AT", "_BASE")]
+                b.store(b.add(self._get(base), offset), self._at(place))
+            with b.if_then(fresh):
+                b.store(I64(0), self.lanes.slot(plan, scheduling.FRESH))
+                self._clear_memory()
+                at = self._at(Slot.BLOCKS_DONE)
+                b.store(self._word(plan, scheduling.NEXT_BLOCK), at)
+
+    def _timed(self, plan: Value, warp: Value) -> Value:
+        """Run one turn, and take what it used from the launch's budget."""
+        b = self.b
+        length = self._word(plan, scheduling.LENGTH)
+        b.store(length, self._at(Slot.FUEL))
+        status = self._run(warp)
+        used = b.sub(length, self._get(Slot.FUEL))
+        left = b.sub(self._get(Slot.BUDGET), used)
+        b.store(left, self._at(Slot.BUDGET))
+        self._return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))
+        return status

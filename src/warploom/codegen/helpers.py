@@ -31,8 +31,9 @@ PREFIX = "warploom."
 _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
-    "poll": "int64(i64*)",
-    "settle": "int64(i64*, int64)",
+    "begin_launch": "int64(i64*, i64*)",
+    "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
+    "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
 
 _PACKAGE = Path(__file__).parent.parent
@@ -101,12 +102,13 @@ def _keep(path: Path, data: bytes) -> None:
 def _compile() -> bytes:
     """Compile every helper with Numba, and link them into one object."""
     whole = llvm.parse_assembly("")
-    checks = importlib.import_module("warploom.codegen.checks")
+    checks, turns = (importlib.import_module(f"warploom.codegen.{n}") for n in ("checks", "turns"))
     register_jitables()
     for name, function in RULES.items():
         whole.link_in(_compiled(name, function, "int64(u64*, int64, int64, i64*)"))
     for name, types in _CHECKS.items():
-        whole.link_in(_compiled(name, getattr(checks, name), types))
+        function = getattr(checks if name.startswith("check_") else turns, name)
+        whole.link_in(_compiled(name, function, types))
     optimise(whole)
     return target_machine().emit_object(whole)
 

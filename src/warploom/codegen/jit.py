@@ -37,11 +37,14 @@ class CompiledKernel:
     engine: llvm.ExecutionEngine
 
 
-def compile_kernel(program: Program, rules: AccessRules) -> CompiledKernel:
-    """Compile a kernel for this computer's processor, with the access rules of a device."""
+def compile_kernel(
+    program: Program, rules: AccessRules, *, independent: bool, mixes: bool
+) -> CompiledKernel:
+    """Compile a kernel for this computer's processor, with the access rules of a device; for
+    `independent` and `mixes` see `codegen.control`."""
     layout = CountLayout(program, rules)
     module = ir.Module(program.name)
-    warp = WarpFunction(module, program, layout)
+    warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes)
     warp.emit()
     GridFunction(module, suspends=warp.suspends, local_bytes=program.local_bytes).emit()
     with _LOCK:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import bypasses_l1, space_of
-from warploom.codegen.access import DATA_BYTES, AccessFunctions, Shape
+from warploom.codegen.access import DATA_BYTES, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
 from warploom.codegen.lanes import (
     I8,
@@ -149,6 +149,7 @@ class MemoryCode:
 
         def store_common() -> None:
             self._store_common(shape, addresses, values)
+            count_change(self.lanes, self.frame.environment, I64(1))
 
         self._access(index, shape, addresses, mask, store_common, store_any)
 

@@ -10,10 +10,11 @@ from llvmlite import ir
 
 from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
+from warploom.analysis.uses import member_mask
 from warploom.codegen.control import Control, Copy, meeting_table
 from warploom.codegen.copies import CopyCode
-from warploom.codegen.environment import CountLayout, Slot, State, Status
-from warploom.codegen.frame import Frame
+from warploom.codegen.environment import CountLayout, Slot, Status
+from warploom.codegen.frame import ALL_NODES, Frame
 from warploom.codegen.lanes import I32, I64, LANES, Value
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
@@ -27,12 +28,29 @@ from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector, spread
+from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, ARGUMENT_2, NONE
+from warploom.rules.scheduling import (
+    BARRIER,
+    BARRIER_THREADS,
+    INSTRUCTION,
+    POLICY,
+    RESUME,
+    STATE_WORDS,
+)
 
 
 class WarpFunction:
     """Emits `warp` into a module."""
 
-    def __init__(self, module: ir.Module, program: Program, layout: CountLayout) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        program: Program,
+        layout: CountLayout,
+        *,
+        independent: bool,
+        mixes: bool,
+    ) -> None:
         self.program, self.layout = program, layout
         self.frame = Frame(module, program, layout)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
@@ -43,7 +61,7 @@ class WarpFunction:
         self.matrix = MatrixCode(self.memory)
         self.warpwide = WarpwideCode(self.operands)
         meeting_table(self.frame)
-        self.control = Control(self.frame)
+        self.control = Control(self.frame, independent=independent, mixes=mixes)
 
     def emit(self) -> None:
         """The whole function."""
@@ -51,12 +69,14 @@ class WarpFunction:
             for block in self.program.blocks:
                 self._block(copy, block)
         self.control.emit_arrivals()
-        self._entry(self.control.emit_resumes())
+        resumes = self.control.emit_resumes() if self.suspends else {}
+        self.control.emit_leaving()
+        self._entry(resumes)
 
     @property
     def suspends(self) -> bool:
-        """Whether a warp may come back before it ends; known once emitted."""
-        return bool(self.control.resumes)
+        """Whether a warp may come back before it ends."""
+        return self.control.suspends
 
     def _entry(self, resumes: dict[int, ir.Block]) -> None:
         """Begin at the first block with the lanes that exist, or where the warp left off."""
@@ -65,14 +85,18 @@ class WarpFunction:
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
         whole = b.icmp_signed(">=", left, I64(LANES))
-        b.store(p.mask(b.select(whole, I32(-1), some)), frame.active)
-        b.store(I32(-1), frame.top)
+        bits = b.select(whole, I32(-1), some)
+        b.store(p.mask(bits), frame.active)
+        b.store(bits, frame.live)
+        b.store(I64(NONE), frame.top)
+        b.store(I64(NONE), frame.point)
+        b.store(I64(ALL_NODES), frame.free)
         b.store(frame.slot(Slot.FUEL), frame.fuel)
         start = self.control.blocks[Copy.CONVERGENT, 0]
         if not resumes:
             b.branch(start)
             return
-        at = b.add(b.mul(frame.warp, I64(len(State))), I64(int(State.RESUME)))
+        at = b.add(b.mul(frame.warp, I64(STATE_WORDS)), I64(RESUME))
         number = b.load(p.slot(frame.pointer(Slot.STATES_AT), at), typ=I64)
         switch = b.switch(number, start)
         for value, block in resumes.items():
@@ -82,13 +106,45 @@ class WarpFunction:
 
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks[copy, block.index])
+        if copy is Copy.DIVERGENT:
+            self._synchronise(block)
         self._count_block(block)
         for index in range(block.start, block.stop):
             made = self.program.instructions[index]
             if not self._control(copy, block, index, made):
                 self._instruction(copy, index, made)
         if not self.b.block.is_terminated:
+            self._drift(block)
             self.control.go(copy, block.successors[0], block.index)
+
+    def _synchronise(self, block: Block) -> None:
+        """Wait before an instruction for the lanes that its member mask names and that live. In the
+        convergent copy they are all here."""
+        made = self.program.instructions[block.start]
+        mask = member_mask(made)
+        if mask is None or made.guard is not None or not self.control.independent:
+            return
+        b, frame = self.b, self.frame
+        members = self._uniform(mask, frame.mask())
+        live = b.zext(b.load(frame.live, typ=I32), I64)
+        here = b.zext(self.lanes.bits(frame.mask()), I64)
+        missing = b.and_(b.and_(members, live), b.not_(here))
+        with b.if_then(b.icmp_unsigned("!=", missing, I64(0)), likely=False):
+            b.store(members, frame.table(ARGUMENT))
+            frame.set_state(INSTRUCTION, I64(block.start))
+            self.control.give_way(Status.SYNC_WAIT, block.index)
+
+    def _drift(self, block: Block) -> None:
+        """Lanes that an instruction brought together may go their own ways again behind it."""
+        if not self.control.mixes or member_mask(self.program.instructions[block.start]) is None:
+            return
+        b, frame = self.b, self.frame
+        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
+        adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
+        count = self.lanes.popcount(self.lanes.bits(frame.mask()))
+        several = b.icmp_unsigned(">", count, I64(1))
+        with b.if_then(b.and_(adversarial, several)):
+            self.control.give_way(Status.PARTED, block.successors[-1])
 
     def _count_block(self, block: Block) -> None:
         frame = self.frame
@@ -157,12 +213,20 @@ class WarpFunction:
                 self.control.go(copy, block.successors[-1], block.index)
             self.b.position_at_end(waits)
         number, *count = (self._uniform(o, on) for o in made.operands)
-        state = {
-            State.BARRIER: number,
-            State.BARRIER_THREADS: count[0] if count else I64(0),
-            State.INSTRUCTION: I64(index),
-        }
-        self.control.suspend(copy, block.index, state)
+        threads = count[0] if count else I64(0)
+        frame, following = self.frame, block.successors[-1]
+        frame.set_state(INSTRUCTION, I64(index))
+        if copy is Copy.DIVERGENT and self.control.independent:
+            self.b.store(number, frame.table(ARGUMENT))
+            self.b.store(threads, frame.table(ARGUMENT_2))
+            self.control.give_way(Status.SPLIT_BARRIER, following)
+            return
+        frame.set_state(BARRIER, number)
+        frame.set_state(BARRIER_THREADS, threads)
+        if copy is Copy.DIVERGENT:
+            self.control.give_way(Status.BARRIER, following)
+        else:
+            self.control.wait_together(block.index)
 
     def _uniform(self, operand: Operand, on: Value) -> Value:
         """An operand of the lowest lane of `on`, as an i64."""

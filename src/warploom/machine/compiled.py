@@ -14,22 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
-from warploom.codegen.environment import FULL, ROW_WIDTH, CountLayout, Slot, State, Status
-from warploom.codegen.frame import SAVED_AT
+from warploom.codegen.environment import FULL, ROW_WIDTH, CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.memory import SPACE_CODES, local_stride
 from warploom.core.errors import Allocation
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.common import STARTS, common_cost
-from warploom.machine.deadlock import Waiting, deadlock_error
+from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.desk import Desk
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
-from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
+from warploom.machine.launch import WARP_SIZE, Launch, Schedule, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
+from warploom.rules import scheduling
 from warploom.rules.choice import MemoryOptions, access_rules
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
@@ -49,14 +49,16 @@ class CompiledEngine:
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
     ) -> None:
         self._rules = access_rules(spec or find_device(), options)
-        self._kernels: dict[int, CompiledKernel] = {}
+        self._kernels: dict[tuple[int, bool, bool], CompiledKernel] = {}
 
-    def kernel(self, program: Program) -> CompiledKernel:
+    def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
         """The machine code of a program, compiled when it is first asked for."""
-        found = self._kernels.get(id(program))
-        if found is None:
-            found = self._kernels[id(program)] = compile_kernel(program, self._rules)
-        return found
+        key = (id(program), schedule.independent, schedule.mixes)
+        if key not in self._kernels:
+            self._kernels[key] = compile_kernel(
+                program, self._rules, independent=schedule.independent, mixes=schedule.mixes
+            )
+        return self._kernels[key]
 
     def launch(
         self,
@@ -66,7 +68,7 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Tally:
         """Run a launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
-        work = _Work.prepare(self.kernel(program), launch, memory)
+        work = _Work.prepare(self.kernel(program, launch.schedule), launch, memory)
         status = _run(work, progress)
         if status is Status.ENDED:
             return work.tally()
@@ -101,7 +103,9 @@ class _Work:
     counts: Words
     rows: Words
     states: Words
-    contexts: npt.NDArray[np.uint8]
+    tables: Words
+    plan: Words
+    slots: Words
     desk: Desk
     kept: tuple[object, ...]
 
@@ -110,15 +114,21 @@ class _Work:
         program, warps = kernel.program, launch.warps_per_block
         shared = shared_bytes(program, launch)
         table = memory.table()
-        states = _aligned(8 * warps * len(State)).view(np.int64)
-        contexts = _aligned(kernel.context_bytes * warps)
+        plan = launch.schedule.plan(launch, program.exit)
+        slots = int(plan[scheduling.SLOTS]) if kernel.suspends else 1
+        shared_stride = (shared + 127) // 128 * 128
+        states = _aligned(8 * slots * warps * scheduling.STATE_WORDS).view(np.int64)
+        blocks = np.full(slots, -1, np.int64)
+        contexts = _aligned(slots * kernel.context_bytes * warps)
         arrays = {
             Slot.PARAMETERS_AT: _copied(launch.parameters),
             Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
-            Slot.SHARED_AT: _aligned(shared),
-            Slot.LOCAL_AT: _aligned(local_stride(program.local_bytes) * warps),
-            Slot.CONTEXTS_AT: contexts,
-            Slot.STATES_AT: states,
+            Slot.SHARED_BASE: _aligned(slots * shared_stride),
+            Slot.LOCAL_BASE: _aligned(slots * local_stride(program.local_bytes) * warps),
+            Slot.CONTEXTS_BASE: contexts,
+            Slot.STATES_BASE: states,
+            Slot.PLAN_AT: plan,
+            Slot.SLOTS_AT: blocks,
             Slot.TIDS_AT: thread_indices(launch),
             Slot.CACHE_AT: np.zeros(2 * max(1, len(kernel.layout.rows)), np.uint64),
             Slot.STARTS_AT: table.starts,
@@ -129,7 +139,8 @@ class _Work:
         limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
         values = {
             Slot.BUDGET: limit,
-            Slot.FUEL: -1,
+            Slot.BLOCK: -1,
+            Slot.SHARED_STRIDE: shared_stride,
             Slot.SHARED_BYTES: shared,
             Slot.DYNAMIC_SHARED_BYTES: launch.dynamic_shared_bytes,
             Slot.CONTEXT_BYTES: kernel.context_bytes,
@@ -144,6 +155,8 @@ class _Work:
         environment = np.zeros(len(Slot), np.int64)
         for slot, value in values.items():
             environment[slot] = value
+        for slot in (Slot.SHARED_AT, Slot.LOCAL_AT, Slot.CONTEXTS_AT, Slot.STATES_AT):
+            environment[slot] = environment[Slot[slot.name.replace("_AT", "_BASE")]]
         desk.environment = environment
         return cls(
             kernel,
@@ -152,8 +165,10 @@ class _Work:
             environment,
             counts=np.zeros(max(1, kernel.layout.size), np.int64),
             rows=_access_rows(kernel.layout),
-            states=states.reshape(warps, len(State)),
-            contexts=contexts,
+            states=states.reshape(-1, scheduling.STATE_WORDS),
+            tables=contexts.view(np.int64).reshape(slots * warps, -1),
+            plan=plan,
+            slots=blocks,
             desk=desk,
             kept=(*arrays.values(), table),
         )
@@ -231,22 +246,23 @@ class _Work:
         }.get(space)
 
     def _deadlock(self) -> Exception:
-        """The warps that wait, with the lanes that were active when they came to wait."""
-        contexts = self.contexts.reshape(-1, self.kernel.context_bytes)
-        masks = contexts[:, SAVED_AT : SAVED_AT + 4].copy().view(np.uint32)[:, 0]
+        """Everything that waits in the resident blocks."""
+        program, warps = self.kernel.program, self.launch.warps_per_block
         waiting = [
-            Waiting(
+            found
+            for slot, block in enumerate(self.slots.tolist())
+            if block >= 0
+            for warp in range(warps)
+            for found in waiting_lanes(
+                program,
+                block,
                 warp,
-                tuple(lane for lane in range(WARP_SIZE) if int(masks[warp]) >> lane & 1),
-                int(state[State.INSTRUCTION]),
-                int(state[State.BARRIER]),
-                int(state[State.BARRIER_THREADS]),
+                self.states[slot * warps + warp],
+                self.tables[slot * warps + warp],
             )
-            for warp, state in enumerate(self.states)
-            if state[State.STATUS] == Status.BARRIER
         ]
-        block = int(self.environment[Slot.BLOCK])
-        return deadlock_error(self.kernel.program, self.launch, block, waiting)
+        started = int(self.plan[scheduling.NEXT_BLOCK])
+        return deadlock_error(program, self.launch, waiting, started)
 
 
 def _access_rows(layout: CountLayout) -> Words:

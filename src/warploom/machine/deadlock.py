@@ -1,55 +1,136 @@
-"""The error for warps that wait at barriers which cannot complete; the same for both machines."""
+"""The error for threads that can never go on; the same for both machines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
+from warploom.rules.convergence import (
+    ARRIVED,
+    AT_BARRIER,
+    AT_SYNC,
+    FREE,
+    MASK,
+    NODE_COUNT,
+    PARKED,
+    POINT,
+    S_ARGUMENT,
+    S_ARGUMENT_2,
+    S_BLOCK,
+    S_MASK,
+    S_STATUS,
+    SPLIT_COUNT,
+    node_at,
+    split_at,
+)
+from warploom.rules.scheduling import (
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIER_WAIT,
+    ENDED,
+    INSTRUCTION,
+    STATUS,
+)
+
+Words = npt.NDArray[np.int64]
+SHOWN = 12
+"""Groups that a message lists; the error holds all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A warp of a block that waits: its active lanes, the instruction, the barrier's number, and
-    how many threads the barrier awaits (0 for all of the block)."""
+    """Lanes of a warp that wait at an instruction, and for what."""
 
+    block: int
     warp: int
-    lanes: tuple[int, ...]
+    lanes: int
     instruction: int
-    barrier: int
-    threads: int
+    waits_for: str
+
+
+def waiting_lanes(
+    program: Program, block: int, warp: int, state: Words, table: Words
+) -> Iterator[Waiting]:
+    """What the lanes of one warp wait for, by its row of the schedule and its table."""
+    if state[STATUS] == ENDED:
+        return
+    if state[STATUS] == BARRIER_WAIT:
+        awaited = _at_barrier(int(state[BARRIER]), int(state[BARRIER_THREADS]))
+        yield Waiting(block, warp, int(table[MASK]), int(state[INSTRUCTION]), awaited)
+        return
+    for split in range(SPLIT_COUNT):
+        if int(table[PARKED]) >> split & 1:
+            yield _parked(program, block, warp, table[split_at(split) :])
+    for node in range(NODE_COUNT):
+        at = node_at(node)
+        if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
+            first = program.blocks[int(table[at + POINT])].start
+            lanes = int(table[at + ARRIVED])
+            yield Waiting(block, warp, lanes, first, "lanes that parted from them before")
+
+
+def _inside(program: Program, table: Words, at: int) -> bool:
+    return int(table[at + POINT]) < program.exit
+
+
+def _parked(program: Program, block: int, warp: int, split: Words) -> Waiting:
+    status, lanes, at = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
+    argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
+    if status == AT_BARRIER:
+        behind = program.blocks[at].start if at < program.exit else len(program.instructions)
+        return Waiting(block, warp, lanes, behind - 1, _at_barrier(argument, argument_2))
+    first = program.blocks[at].start
+    if status == AT_SYNC:
+        return Waiting(block, warp, lanes, first, f"the lanes of member mask {argument:#010x}")
+    return Waiting(block, warp, lanes, first, "a change of memory that nobody left can make")
+
+
+def _at_barrier(barrier: int, threads: int) -> str:
+    who = f"{threads} threads" if threads else "all threads of the block that have not exited"
+    return f"{who} at barrier {barrier}"
 
 
 def deadlock_error(
-    program: Program, launch: Launch, block: int, waiting: Sequence[Waiting]
+    program: Program, launch: Launch, waiting: Sequence[Waiting], started: int
 ) -> DeadlockError:
-    """The error to raise, where only the warps of `waiting` are left in block number `block`."""
-    index = launch.block_index(block)
-    ended = launch.warps_per_block - len(waiting)
+    """The error to raise, where `waiting` are all that is left of the blocks that started."""
     groups = tuple(
-        WaitingGroup(index, w.warp, w.lanes, program.line(w.instruction), _waits_for(w, ended))
+        WaitingGroup(
+            launch.block_index(w.block),
+            w.warp,
+            tuple(lane for lane in range(32) if w.lanes >> lane & 1),
+            program.line(w.instruction),
+            w.waits_for,
+        )
         for w in waiting
     )
-    lines = [f"    warp {g.warp} waits at {g.line} for {g.waits_for}" for g in groups]
-    if ended:
-        lines.append(f"    {_warps(ended)} ended without coming there")
+    lines = [
+        f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}: wait for {g.waits_for}"
+        for g in groups[:SHOWN]
+    ]
+    if len(groups) > SHOWN:
+        lines.append(f"    and {len(groups) - SHOWN} more groups")
+    if started < launch.blocks:
+        lines.append(
+            f"    {launch.blocks - started} blocks have not started: they begin only where others"
+            f" end, so nobody may wait for them without a cooperative launch"
+        )
     listed = "\n".join(lines)
     return DeadlockError(
-        f"deadlock in kernel {program.name}, block {index}: no warp can go on\n{listed}\n"
-        f"    Every warp of the block must reach the same barrier; look for a __syncthreads() in"
-        f" code that some warps skip or leave early.",
+        f"deadlock in kernel {program.name}: no thread that is left can ever go on\n{listed}\n"
+        f"    Look for a __syncthreads() that some threads skip, a lock that lanes of one warp take"
+        f" and await, or a flag that nobody sets.",
         groups,
     )
 
 
-def _waits_for(waiting: Waiting, ended: int) -> str:
-    if waiting.threads:
-        return f"{waiting.threads} threads at barrier {waiting.barrier}"
-    rest = " that have not ended" if ended else ""
-    return f"all warps{rest} at barrier {waiting.barrier}"
-
-
-def _warps(count: int) -> str:
-    return f"{count} other warp" if count == 1 else f"{count} other warps"
+def _lanes(lanes: tuple[int, ...]) -> str:
+    if len(lanes) > 1 and lanes == tuple(range(lanes[0], lanes[-1] + 1)):
+        return f"lanes {lanes[0]} to {lanes[-1]}"
+    return "lane" + ("s " if len(lanes) > 1 else " ") + ", ".join(map(str, lanes))

@@ -5,10 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
+from warploom.rules import scheduling
 
 WARP_SIZE = 32
+
+
+POLICIES = ("converge", "fair", "random", "adversarial")
+"""The names of the policies, in the order of their numbers in `rules.convergence`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the architecture leaves open: who goes first (`policy`, one of POLICIES, with `seed`).
+
+    `independent` says whether each thread has its own program counter (compute capability 7.0 and
+    later); `resident_blocks` how many blocks the device holds at once.
+    """
+
+    policy: str = "converge"
+    seed: int = 0
+    independent: bool = True
+    resident_blocks: int = 1024
+
+    @property
+    def mixes(self) -> bool:
+        """Whether lanes that part take turns, instead of one side after the other."""
+        return self.independent and self.policy != "converge"
+
+    def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
+        """The plan from which both machines schedule (`rules.scheduling`)."""
+        plan = np.zeros(scheduling.PLAN_WORDS, np.int64)
+        values = {
+            scheduling.POLICY: POLICIES.index(self.policy),
+            scheduling.SEED: self.seed,
+            scheduling.INDEPENDENT: self.independent,
+            scheduling.WARPS: launch.warps_per_block,
+            scheduling.THREADS: launch.threads_per_block,
+            scheduling.BLOCKS: launch.blocks,
+            scheduling.SLOTS: max(1, min(self.resident_blocks, launch.blocks)),
+            scheduling.EXIT: exit,
+        }
+        for word, value in values.items():
+            plan[word] = value
+        return plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +71,7 @@ class Launch:
     globals: tuple[int, ...] = ()
     dynamic_shared_bytes: int = 0
     max_instructions: int | None = None
+    schedule: Schedule = Schedule()
     output: Callable[[str], object] | None = None
 
     @property

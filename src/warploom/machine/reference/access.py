@@ -27,6 +27,7 @@ from warploom.rules.atomics import count_passes
 from warploom.rules.choice import RULES
 from warploom.rules.example import keep_example
 from warploom.rules.fields import TRANSACTIONS
+from warploom.rules.scheduling import CHANGES
 from warploom.rules.windows import WINDOW_SIZE
 
 
@@ -127,6 +128,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
             new = int(evaluate(operation.combine, values, 1)[0])
             reached.store.write(at, new.to_bytes(type.bytes, "little"))
             olds[place][lane] = old
+            warp.run.plan[CHANGES] += new != old
     if count:
         for element, old in zip(elements_of(instruction.operands[0]), olds, strict=True):
             write(warp, element, collect(old, type), type, on)
@@ -163,6 +165,7 @@ def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mas
     """Store each lane's row of bytes."""
     for reached in reach(warp, request, where, mask):
         reached.store.write(reached.address, data[reached.lane].tobytes())
+    warp.run.plan[CHANGES] += mask != 0
 
 
 def _request(

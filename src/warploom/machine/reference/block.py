@@ -1,60 +1,64 @@
-"""One block: its warps in turn, and the barriers at which they wait for each other."""
+"""All blocks of a launch: which warp has its turn, and what becomes of it.
+
+The order is that of `rules.scheduling`, which the compiled engine follows too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
 
-from warploom.machine.deadlock import Waiting, deadlock_error
-from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference.lanes import lanes_of
+import numpy as np
+
+from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.reference.state import Block, Run, Warp, new_block, new_warp
-from warploom.machine.reference.warp import advance, step
+from warploom.machine.reference.warp import run_turn
+from warploom.rules import scheduling
+from warploom.rules.convergence import TABLE_WORDS
 
 
-def run_block(run: Run, number: int) -> None:
-    """Run a block to its end: warps in order, each until it ends or waits, again and again.
-
-    Raises DeadlockError where all that are left wait for something that cannot come.
-    """
-    block = new_block(run, number)
-    warps = [new_warp(block, i) for i in range(run.launch.warps_per_block)]
-    while not all(warp.ended for warp in warps):
-        for warp in warps:
-            while warp.can_run:
-                step(warp)
-        release(block, [warp for warp in warps if not warp.ended])
-
-
-def release(block: Block, waiting: Sequence[Warp]) -> None:
-    """Let the warps go on whose barriers are complete; all that have not ended are waiting.
-
-    A barrier counts a warp as 32 threads, and without a number of its own awaits every warp that
-    has not ended (PTX ISA, bar: on targets before sm_70 warps arrive whole).
-    """
-    complete = [warp for warp in waiting if _is_complete(warp, waiting)]
-    for warp in complete:
-        warp.waiting = None
-        advance(warp)
-    if waiting and not complete:
-        raise deadlock_error(block.run.program, block.run.launch, block.number, _stuck(waiting))
+def run_blocks(run: Run) -> None:
+    """Run every block to its end. Raises DeadlockError where none that is left ever can."""
+    plan, warps = run.plan, run.launch.warps_per_block
+    slots = np.full(plan[scheduling.SLOTS], scheduling.DONE, np.int64)
+    states = np.zeros((len(slots) * warps, scheduling.STATE_WORDS), np.int64)
+    tables = np.zeros((len(slots) * warps, TABLE_WORDS), np.int64)
+    resident: dict[int, list[Warp]] = {}
+    scheduling.start_blocks(plan, slots)
+    while (number := scheduling.next_warp(plan, slots, states, tables)) >= 0:
+        slot = int(plan[scheduling.SLOT])
+        first = slot * warps
+        if plan[scheduling.FRESH]:
+            plan[scheduling.FRESH] = 0
+            block = new_block(run, int(plan[scheduling.CURRENT_BLOCK]))
+            resident[slot] = [
+                new_warp(block, i, states[first + i], tables[first + i]) for i in range(warps)
+            ]
+        warp = resident[slot][number]
+        status = run_turn(warp)
+        scheduling.after_run(plan, warp.state, warp.splits.table, status, _digest(warp))
+    if number == scheduling.DEADLOCK:
+        blocks = {slot: warps[0].block for slot, warps in resident.items() if slots[slot] >= 0}
+        raise _deadlock(run, blocks, resident)
 
 
-def _is_complete(warp: Warp, waiting: Sequence[Warp]) -> bool:
-    assert warp.waiting is not None
-    number = warp.waiting.barrier
-    arrived = sum(1 for w in waiting if w.waiting and w.waiting.barrier == number)
-    return WARP_SIZE * arrived == (warp.waiting.threads or WARP_SIZE * len(waiting))
+def _digest(warp: Warp) -> int:
+    """A number for what a warp's registers hold; equal states have equal ones."""
+    digest = 0
+    for value in warp.registers.values():
+        digest = zlib.crc32(value.tobytes(), digest)
+    return digest
 
 
-def _stuck(waiting: Sequence[Warp]) -> list[Waiting]:
-    return [
-        Waiting(
-            warp.number,
-            tuple(lanes_of(warp.stack.active)),
-            warp.waiting.instruction,
-            warp.waiting.barrier,
-            warp.waiting.threads,
-        )
-        for warp in waiting
-        if warp.waiting is not None
-    ]
+def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]]) -> Exception:
+    """The error, over every warp of the resident blocks that has not ended."""
+    waiting: list[Waiting] = []
+    for slot, block in blocks.items():
+        for warp in resident[slot]:
+            waiting += waiting_lanes(
+                run.program, block.number, warp.number, warp.state, warp.splits.table
+            )
+    return deadlock_error(run.program, run.launch, waiting, _started(run))
+
+
+def _started(run: Run) -> int:
+    return int(run.plan[scheduling.NEXT_BLOCK])

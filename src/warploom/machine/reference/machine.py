@@ -12,7 +12,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.reference.block import run_block
+from warploom.machine.reference.block import run_blocks
 from warploom.machine.reference.state import Run
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions, access_rules
@@ -36,7 +36,6 @@ class ReferenceEngine:
         for row, record in zip(tally.rows, tally.records, strict=True):
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
-        run = Run(program, launch, memory, tally, rows, self._rules)
-        for number in range(launch.blocks):
-            run_block(run, number)
+        plan = launch.schedule.plan(launch, program.exit)
+        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan))
         return tally

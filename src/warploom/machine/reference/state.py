@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,13 +14,15 @@ from warploom.machine.faults import limit_error
 from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
-from warploom.machine.reference.simt_stack import SimtStack
+from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
+from warploom.rules.convergence import Table
 
 Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Run:
     tally: Tally
     rows: dict[tuple[int, Space], int]
     rules: AccessRules
+    plan: Words
     issued: int = 0
 
     @cached_property
@@ -60,43 +63,28 @@ class Block:
     shared: Bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A warp waits at a barrier until so many threads are there (0: all of the block)."""
-
-    barrier: int
-    threads: int
-    instruction: int
-
-
 @dataclass
 class Warp:
     """One warp: its place in the block, its control state, its registers and private memory.
 
-    `next` is the instruction that it executes next; `local` and `frame` have a row for each lane.
+    `next` is the instruction that it executes next, `used` how many it has in this turn; `local`
+    and `frame` have a row for each lane. `state` is its row of the schedule.
     """
 
     block: Block
     number: int
-    stack: SimtStack
+    splits: Splits
+    state: Words
     registers: dict[str, Values]
     specials: dict[str, Values]
     local: Bytes
     frame: Bytes
     next: int = 0
-    waiting: Wait | None = field(default=None)
+    used: int = 0
 
     @property
     def run(self) -> Run:
         return self.block.run
-
-    @property
-    def ended(self) -> bool:
-        return self.stack.ended
-
-    @property
-    def can_run(self) -> bool:
-        return self.waiting is None and not self.ended
 
 
 def new_block(run: Run, number: int) -> Block:
@@ -104,15 +92,14 @@ def new_block(run: Run, number: int) -> Block:
     return Block(run, number, np.zeros(shared_bytes(run.program, run.launch), np.uint8))
 
 
-def new_warp(block: Block, number: int) -> Warp:
-    """A warp at its start: registers and private memory are zero, every thread that is there
-    active."""
+def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
+    """A warp at its start: registers and private memory are zero."""
     run = block.run
-    threads = min(WARP_SIZE, run.launch.threads_per_block - number * WARP_SIZE)
     return Warp(
         block,
         number,
-        SimtStack(run.program.exit, (1 << threads) - 1),
+        Splits(table, run.program.exit),
+        state,
         {r.name: splat(0, r.type, WARP_SIZE) for r in run.program.registers},
         special_values(block, number),
         np.zeros((WARP_SIZE, run.program.local_bytes), np.uint8),

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from warploom.core.types import B32, PRED, TYPES
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
-from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import access, collective, copies, matrix, service
+from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, resized, splat, to_mask
 from warploom.machine.reference.operands import WINDOWS, read, write
-from warploom.machine.reference.simt_stack import Side
-from warploom.machine.reference.state import Wait, Warp
-from warploom.ptx.ir import Instruction, Operand, Pair, Space, Symbol, Vector, spread
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
+from warploom.rules.scheduling import RUNNABLE
 
 
-def step(warp: Warp) -> None:
-    """Execute the next instruction of a warp that can run."""
+def run_turn(warp: Warp) -> int:
+    """Run a warp until it ends, waits or has used up its turn; tells which (`rules.scheduling`)."""
+    warp.used = 0
+    status = enter(warp, warp.splits.block)
+    while status == RUNNABLE:
+        status = step(warp)
+    return status
+
+
+def step(warp: Warp) -> int:
+    """Execute the next instruction of a warp that can run; tells whether it still can."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
-    active = warp.stack.active
+    active = warp.splits.active
+    warp.used += 1
     mask = active & _guard(warp, instruction)
     run.issue(index, active, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:
-        control(warp, index, instruction, mask)
-        return
+        return control(warp, index, instruction, mask)
     if mask:
         _execute(warp, index, instruction, mask)
-    advance(warp)
+    return advance(warp)
 
 
 def _guard(warp: Warp, instruction: Instruction) -> int:
@@ -162,80 +169,3 @@ def _write_pair(
     """A word, and a predicate where there is a second destination."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)
-
-
-# ---- control ------------------------------------------------------------------------------------
-
-
-def advance(warp: Warp) -> None:
-    """Go on behind the instruction; at the end of a block, to the next one."""
-    block = warp.run.program.blocks[warp.stack.block]
-    if warp.next + 1 < block.stop:
-        warp.next += 1
-    else:
-        _arrived(warp, warp.stack.arrive(block.successors[-1]))
-
-
-def _arrived(warp: Warp, met: list[int]) -> None:
-    """Count the branches whose lanes have met, and go on where the stack says."""
-    for branch in met:
-        warp.run.tally.reconvergences[branch] += 1
-    if not warp.ended:
-        warp.next = warp.run.program.blocks[warp.stack.block].start
-
-
-def _branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    program, stack = warp.run.program, warp.stack
-    target = instruction.operands[0]
-    assert isinstance(target, Symbol)
-    block = program.blocks[stack.block]
-    taken = Side(program.targets[target.name], mask)
-    through = Side(block.successors[-1], stack.active & ~mask)
-    if taken.mask and through.mask:
-        warp.run.tally.divergent[index] += 1
-        _arrived(warp, stack.diverge(index, program.reconvergence[block.index], taken, through))
-    else:
-        _arrived(warp, stack.arrive(taken.block if taken.mask else through.block))
-
-
-def _lowest(mask: int) -> int:
-    """The lowest lane of a mask that has some."""
-    return (mask & -mask).bit_length() - 1
-
-
-def _leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """`exit` and `ret`: the lanes of `mask` are gone for good."""
-    if warp.stack.active == mask:
-        _arrived(warp, warp.stack.arrive(warp.stack.exit))
-    else:
-        warp.stack.active &= ~mask
-        advance(warp)
-
-
-def _trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    if mask:
-        fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, _lowest(mask))
-        raise fault_error(fault, warp.run.program, warp.run.launch, None)
-    advance(warp)
-
-
-def _barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """The whole warp waits, whichever of its lanes execute the barrier (PTX ISA, bar, on targets
-    before sm_70); the number and the count are those of the lowest such lane. The warp goes on
-    behind the barrier when the block releases it."""
-    if mask and instruction.operation.spec.unit is Unit.BARRIER:
-        lane = _lowest(mask)
-        number, *count = (int(read(warp, operand, B32)[lane]) for operand in instruction.operands)
-        warp.waiting = Wait(number, count[0] if count else 0, index)
-    else:
-        advance(warp)
-
-
-CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], None]] = {
-    "bra": _branch,
-    "ret": _leave,
-    "exit": _leave,
-    "trap": _trap,
-    "bar": _barrier,
-    "barrier": _barrier,
-}

@@ -1,0 +1,163 @@
+"""Control flow of one warp: branches, exits and barriers, and where a turn ends.
+
+Every function answers as a turn does: RUNNABLE where the warp goes on, else why it cannot
+(`rules.scheduling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from warploom.analysis.uses import member_mask
+from warploom.core.types import B32
+from warploom.isa.spec import Unit
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.reference.operands import read
+from warploom.machine.reference.splits import Side
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Instruction, Symbol
+from warploom.rules import scheduling
+from warploom.rules.convergence import (
+    ADVERSARIAL,
+    ARGUMENT,
+    ARGUMENT_2,
+    BLOCK,
+    CONVERGE,
+    LIVE,
+    MASK,
+    NONE,
+    TOP,
+)
+from warploom.rules.scheduling import RUNNABLE
+
+
+def enter(warp: Warp, block: int) -> int:
+    """Come to a block: lanes that parted may meet there, or wait for each other before it."""
+    splits, run = warp.splits, warp.run
+    status = splits.arrive(block)
+    for branch in splits.met:
+        run.tally.reconvergences[branch] += 1
+    splits.met.clear()
+    if status != RUNNABLE:
+        return status
+    warp.next = run.program.blocks[splits.block].start
+    return _synchronise(warp)
+
+
+def _synchronise(warp: Warp) -> int:
+    """Wait before an instruction for the lanes that its member mask names and that live."""
+    run, table = warp.run, warp.splits.table
+    instruction = run.program.instructions[warp.next]
+    mask = member_mask(instruction)
+    if mask is None or instruction.guard is not None or not run.plan[scheduling.INDEPENDENT]:
+        return RUNNABLE
+    members = int(read(warp, mask, B32)[lowest(warp.splits.active)])
+    if members & int(table[LIVE]) & ~warp.splits.active == 0:
+        return RUNNABLE
+    table[ARGUMENT] = members
+    warp.state[scheduling.INSTRUCTION] = warp.next
+    return scheduling.SYNC_WAIT
+
+
+def go(warp: Warp, block: int) -> int:
+    """Jump to a block. A turn that is used up ends at the way back to an earlier one."""
+    back = block <= warp.splits.block and block != warp.splits.exit
+    if back and warp.used > warp.run.plan[scheduling.LENGTH]:
+        warp.splits.table[BLOCK] = block
+        return scheduling.TURN_END
+    return enter(warp, block)
+
+
+def advance(warp: Warp) -> int:
+    """Go on behind the instruction; at the end of a block, to the next one."""
+    program = warp.run.program
+    block = program.blocks[warp.splits.block]
+    if warp.next + 1 < block.stop:
+        warp.next += 1
+        return RUNNABLE
+    if member_mask(program.instructions[warp.next]) is not None and _drifts(warp):
+        warp.splits.table[BLOCK] = block.successors[-1]
+        return scheduling.PARTED
+    return go(warp, block.successors[-1])
+
+
+def _drifts(warp: Warp) -> bool:
+    """Whether lanes that an instruction brought together go their own ways again."""
+    plan = warp.run.plan
+    adversarial = plan[scheduling.INDEPENDENT] and plan[scheduling.POLICY] == ADVERSARIAL
+    return bool(adversarial) and warp.splits.active.bit_count() > 1
+
+
+def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    program, splits, plan = warp.run.program, warp.splits, warp.run.plan
+    target = instruction.operands[0]
+    assert isinstance(target, Symbol)
+    block = program.blocks[splits.block]
+    taken = Side(program.targets[target.name], mask)
+    through = Side(block.successors[-1], splits.active & ~mask)
+    if not (taken.mask and through.mask):
+        return go(warp, taken.block if taken.mask else through.block)
+    warp.run.tally.divergent[index] += 1
+    first = splits.part(index, program.reconvergence[block.index], taken, through)
+    splits.table[MASK] = first.mask
+    if plan[scheduling.INDEPENDENT] and plan[scheduling.POLICY] != CONVERGE:
+        splits.table[BLOCK] = first.block
+        return scheduling.PARTED
+    return go(warp, first.block)
+
+
+def leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """`exit` and `ret`: the lanes of `mask` are gone for good."""
+    if warp.splits.active == mask:
+        return enter(warp, warp.splits.exit)
+    warp.splits.leave(mask)
+    return advance(warp)
+
+
+def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    if mask:
+        fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, lowest(mask))
+        raise fault_error(fault, warp.run.program, warp.run.launch, None)
+    return advance(warp)
+
+
+def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Wait at a barrier, whose number and count are those of the lowest lane that gets there.
+
+    Before 7.0 the whole warp waits, whichever of its lanes came; from 7.0 on those that came (PTX
+    ISA, bar).
+    """
+    if not mask or instruction.operation.spec.unit is not Unit.BARRIER:
+        return advance(warp)
+    lane, state, table = lowest(mask), warp.state, warp.splits.table
+    number, *count = (int(read(warp, operand, B32)[lane]) for operand in instruction.operands)
+    threads = count[0] if count else 0
+    table[BLOCK] = warp.run.program.blocks[warp.splits.block].successors[-1]
+    state[scheduling.INSTRUCTION] = index
+    together = table[TOP] == NONE and table[MASK] == table[LIVE]
+    if together or not warp.run.plan[scheduling.INDEPENDENT]:
+        state[scheduling.BARRIER], state[scheduling.BARRIER_THREADS] = number, threads
+        state[scheduling.RESUME] = WHOLE if together else scheduling.FROM_TABLE
+        return scheduling.BARRIER_WAIT
+    table[ARGUMENT], table[ARGUMENT_2] = number, threads
+    return scheduling.SPLIT_BARRIER
+
+
+WHOLE = 1
+"""How a warp goes on whose lanes are all together."""
+
+
+def lowest(mask: int) -> int:
+    """The lowest lane of a mask that has some."""
+    return (mask & -mask).bit_length() - 1
+
+
+CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], int]] = {
+    "bra": branch,
+    "ret": leave,
+    "exit": leave,
+    "trap": trap,
+    "bar": barrier,
+    "barrier": barrier,
+}
+"""What steers a warp, by the name of the instruction."""

@@ -1,0 +1,115 @@
+"""The lanes of a warp: which run, where they part, and where they meet again.
+
+A branch that sends lanes both ways makes a node, at whose point — the immediate post-dominator of
+its block — the lanes gather again (CUDA C++ Programming Guide, "SIMT Architecture"). One side runs
+before the other begins. What else can happen to lanes that wait is in `rules.convergence`, whose
+table this is a view of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warploom.rules.convergence import (
+    ARRIVED,
+    BLOCK,
+    BRANCH,
+    EXPECTED,
+    LIVE,
+    MASK,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    POINT,
+    TOP,
+    Table,
+    node_at,
+    pop,
+    push,
+)
+from warploom.rules.scheduling import ENDED, GATHERS, RUNNABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Lanes that go on at a block."""
+
+    block: int
+    mask: int
+
+
+@dataclass(slots=True)
+class Splits:
+    """A view of a warp's table; `exit` is the virtual end. `met` collects the branches whose lanes
+    have met since it was last cleared."""
+
+    table: Table
+    exit: int
+    met: list[int] = field(default_factory=list[int])
+
+    @property
+    def active(self) -> int:
+        """The lanes that run."""
+        return int(self.table[MASK])
+
+    @property
+    def block(self) -> int:
+        """Where they are."""
+        return int(self.table[BLOCK])
+
+    def part(self, branch: int, point: int, taken: Side, through: Side) -> Side:
+        """Part the running lanes at a branch; gives the side that goes first.
+
+        It is the one that falls through, unless that is already where the sides meet. A side that
+        is there has nothing to run: it only waits, at an outer node if that has the same point.
+        """
+        first, other = (
+            (taken, through)
+            if through.block == point != taken.block
+            else (
+                through,
+                taken,
+            )
+        )
+        if other.block != point:
+            push(self.table, point, self.active, other.block, other.mask, branch)
+        else:
+            top = self.table[TOP]
+            if top == NONE or self.table[node_at(top) + POINT] != point:
+                push(self.table, point, self.active, 0, 0, branch)
+            self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
+        return first
+
+    def arrive(self, block: int) -> int:
+        """The running lanes come to `block`: RUNNABLE with the lanes that go on, GATHERS where they
+        wait for others, or ENDED."""
+        table = self.table
+        if block == self.exit:
+            table[LIVE] &= ~table[MASK]
+        while table[TOP] != NONE and table[node_at(table[TOP]) + POINT] == block:
+            top = int(table[TOP])
+            at = node_at(top)
+            table[at + ARRIVED] |= table[MASK]
+            if table[at + OTHER_MASK]:
+                table[MASK], block = table[at + OTHER_MASK], int(table[at + OTHER_BLOCK])
+                table[at + OTHER_MASK] = 0
+                break
+            if table[at + ARRIVED] != table[at + EXPECTED]:
+                return GATHERS
+            table[MASK] = table[at + EXPECTED]
+            if block != self.exit:
+                self.met.append(int(table[at + BRANCH]))
+            pop(table, top)
+        table[BLOCK] = block
+        if block != self.exit:
+            return RUNNABLE
+        return GATHERS if table[LIVE] else ENDED
+
+    def leave(self, mask: int) -> None:
+        """Some of the running lanes exit, not all. The nodes that they are in all end at the exit,
+        for whatever can exit before a point is not post-dominated by it."""
+        table = self.table
+        table[LIVE] &= ~mask
+        table[MASK] &= ~mask
+        if table[TOP] != NONE:
+            table[node_at(table[TOP]) + ARRIVED] |= mask

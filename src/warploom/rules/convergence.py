@@ -1,0 +1,408 @@
+"""How the lanes of a warp part, wait for each other and meet again.
+
+A warp's table says it all, as an array of 64-bit words that both machines keep: the lanes that
+live; the split that runs; the splits that are parked; and the nodes at which lanes that parted will
+gather. A node is made where a branch sends lanes both ways: its lanes are expected at the branch's
+immediate post-dominator. With one split at a time and no parked ones, the nodes are the
+reconvergence stack of compute capabilities below 7.0; from 7.0 on a split that cannot go on is
+parked and another goes on in its place (CUDA C++ Programming Guide, "SIMT Architecture").
+
+Compiled code does `push` and `arrive` itself, in the same way; everything rarer is done here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.distinct import count_lanes, first_lane, jitable
+
+Table = npt.NDArray[np.int64]
+
+NONE = -1
+
+# The head of a table.
+LIVE, MASK, BLOCK, TOP, FREE, PARKED, SEQUENCE, HASHED, SLICES, ARGUMENT, ARGUMENT_2 = range(11)
+"""LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
+on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
+is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
+ARGUMENT: what the running split leaves with."""
+
+HASHES_AT = 16
+CHANGES_AT = HASHES_AT + 32
+
+NODE_COUNT, NODE_WORDS = 62, 8
+NODES_AT = CHANGES_AT + 32
+POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK, BRANCH, PARENT = range(7)
+"""A node: the block where lanes gather, which lanes, which are there; the side that has not begun;
+the branch that made it; the node around it."""
+
+SPLIT_COUNT, SPLIT_WORDS = 32, 8
+SPLITS_AT = NODES_AT + NODE_COUNT * NODE_WORDS
+S_MASK, S_BLOCK, S_NODE, S_STATUS, S_ARGUMENT, S_ARGUMENT_2, S_ORDER, S_STUCK = range(8)
+
+TABLE_WORDS = SPLITS_AT + SPLIT_COUNT * SPLIT_WORDS
+
+READY, AT_SYNC, AT_BARRIER = 1, 2, 3
+"""What a parked split waits for: its turn, lanes that a member mask names, a barrier."""
+
+CONVERGE, FAIR, RANDOM, ADVERSARIAL = range(4)
+"""Policies. CONVERGE runs one side after the other and gathers; FAIR takes short turns; RANDOM
+chooses by seed; ADVERSARIAL keeps every lane apart from the others as long as it may."""
+
+PATIENCE = 64
+"""Turns that a warp may use up before lanes that gather stop waiting for the others."""
+
+
+@jitable
+def begin(table: Table, live: int, policy: int) -> int:
+    """A warp at its start. Answers whether its lanes begin parked."""
+    table[LIVE] = live
+    table[MASK] = live
+    table[BLOCK] = 0
+    table[TOP] = NONE
+    table[FREE] = (1 << NODE_COUNT) - 1
+    table[PARKED] = 0
+    table[SEQUENCE] = 0
+    table[HASHED] = 0
+    table[SLICES] = 0
+    if policy != ADVERSARIAL:
+        return 0
+    for lane in range(32):
+        if (live >> lane) & 1:
+            park(table, 0, 1 << lane, NONE, READY, 0, 0)
+    return 1
+
+
+# ---- nodes --------------------------------------------------------------------------------------
+
+
+@jitable
+def node_at(node: int) -> int:
+    """Where a node stands in the table."""
+    return NODES_AT + node * NODE_WORDS
+
+
+@jitable
+def push(
+    table: Table, point: int, expected: int, other_block: int, other_mask: int, branch: int
+) -> None:
+    """Make a node for lanes that part, inside that of the running split."""
+    node = first_lane(table[FREE])
+    table[FREE] &= ~(1 << node)
+    at = node_at(node)
+    table[at + POINT] = point
+    table[at + EXPECTED] = expected
+    table[at + ARRIVED] = 0
+    table[at + OTHER_BLOCK] = other_block
+    table[at + OTHER_MASK] = other_mask
+    table[at + BRANCH] = branch
+    table[at + PARENT] = table[TOP]
+    table[TOP] = node
+
+
+@jitable
+def pop(table: Table, node: int) -> None:
+    """Unmake a node whose lanes are all there; the running split goes on inside its parent."""
+    table[FREE] |= 1 << node
+    table[TOP] = table[node_at(node) + PARENT]
+
+
+@jitable
+def start_other_sides(table: Table) -> int:
+    """Park every side that has not begun as ready. Answers how many."""
+    count = 0
+    for node in range(NODE_COUNT):
+        if (table[FREE] >> node) & 1 == 0:
+            at = node_at(node)
+            if table[at + OTHER_MASK] != 0:
+                park(table, table[at + OTHER_BLOCK], table[at + OTHER_MASK], node, READY, 0, 0)
+                table[at + OTHER_MASK] = 0
+                count += 1
+    return count
+
+
+@jitable
+def release_gatherings(table: Table, exit: int) -> int:
+    """Let lanes that gather go on without the others. Answers how many nodes they leave.
+
+    A node that nobody is expected at any more, or only by lanes of its own split, stays until they
+    arrive.
+    """
+    count = 0
+    for node in range(NODE_COUNT):
+        if (table[FREE] >> node) & 1 == 0:
+            at = node_at(node)
+            waiting = table[at + ARRIVED]
+            if waiting != 0 and table[at + POINT] != exit:
+                table[at + EXPECTED] &= ~waiting
+                table[at + ARRIVED] = 0
+                park(table, table[at + POINT], waiting, table[at + PARENT], READY, 0, 0)
+                count += 1
+    table[SLICES] = 0
+    return count
+
+
+# ---- parked splits ------------------------------------------------------------------------------
+
+
+@jitable
+def split_at(split: int) -> int:
+    """Where a parked split stands in the table."""
+    return SPLITS_AT + split * SPLIT_WORDS
+
+
+@jitable
+def park(
+    table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
+) -> int:
+    """Put lanes aside that will go on at a block; gives the split's number."""
+    split = first_lane(~table[PARKED])
+    table[PARKED] |= 1 << split
+    at = split_at(split)
+    table[at + S_MASK] = mask
+    table[at + S_BLOCK] = block
+    table[at + S_NODE] = node
+    table[at + S_STATUS] = status
+    table[at + S_ARGUMENT] = argument
+    table[at + S_ARGUMENT_2] = argument_2
+    table[at + S_ORDER] = table[SEQUENCE]
+    table[at + S_STUCK] = NONE
+    table[SEQUENCE] += 1
+    return split
+
+
+@jitable
+def park_apart(table: Table, block: int, mask: int, node: int) -> None:
+    """Put lanes aside one by one."""
+    for lane in range(32):
+        if (mask >> lane) & 1:
+            park(table, block, 1 << lane, node, READY, 0, 0)
+
+
+@jitable
+def park_at_turn_end(table: Table, digest: int, changes: int) -> None:
+    """The running split has used up its turn. `digest` stands for its registers, `changes` for all
+    of memory: if both are as at its last turn's end, it goes round without getting anywhere."""
+    mask = table[MASK]
+    lane = first_lane(mask)
+    same = (
+        (table[HASHED] >> lane) & 1
+        and table[HASHES_AT + lane] == digest
+        and table[CHANGES_AT + lane] == changes
+    )
+    table[HASHED] |= 1 << lane
+    table[HASHES_AT + lane] = digest
+    table[CHANGES_AT + lane] = changes
+    split = park(table, table[BLOCK], mask, table[TOP], READY, 1, 0)
+    if same:
+        table[split_at(split) + S_STUCK] = changes
+    table[SLICES] += 1
+
+
+@jitable
+def has_ready(table: Table) -> bool:
+    """Whether some split only waits for its turn."""
+    for split in range(SPLIT_COUNT):
+        if (table[PARKED] >> split) & 1 and table[split_at(split) + S_STATUS] == READY:
+            return True
+    return False
+
+
+@jitable
+def is_stuck(table: Table, changes: int) -> bool:
+    """Whether no split that is ready, if any, gets anywhere unless somebody changes memory."""
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == READY
+            and table[at + S_STUCK] != changes
+        ):
+            return False
+    return True
+
+
+@jitable
+def join_synced(table: Table) -> None:
+    """Merge the splits that wait at one instruction for the lanes of one member mask, where all of
+    these that live are there; lanes that wait at different instructions only stop waiting."""
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (table[PARKED] >> split) & 1 and table[at + S_STATUS] == AT_SYNC:
+            members = table[at + S_ARGUMENT]
+            if members & table[LIVE] & ~synced_lanes(table, members) == 0:
+                merge_synced(table, split, members)
+
+
+@jitable
+def synced_lanes(table: Table, members: int) -> int:
+    """The lanes that wait for this member mask."""
+    lanes = 0
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_SYNC
+            and table[at + S_ARGUMENT] == members
+        ):
+            lanes |= table[at + S_MASK]
+    return lanes
+
+
+@jitable
+def merge_synced(table: Table, first: int, members: int) -> None:
+    """All that wait for a member mask are ready; those at one block with split `first` join it."""
+    into = split_at(first)
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_SYNC
+            and table[at + S_ARGUMENT] == members
+        ):
+            table[at + S_STATUS] = READY
+            if split != first and table[at + S_BLOCK] == table[into + S_BLOCK]:
+                leave_nodes(table, into, at)
+                table[into + S_MASK] |= table[at + S_MASK]
+                table[PARKED] &= ~(1 << split)
+
+
+@jitable
+def leave_nodes(table: Table, into: int, at: int) -> None:
+    """Two splits that join go on inside the innermost node that both are in; what they leave no
+    longer expects them."""
+    common = table[into + S_NODE]
+    while common != NONE and not is_inside(table, table[at + S_NODE], common):
+        common = table[node_at(common) + PARENT]
+    for split in (into, at):
+        node = table[split + S_NODE]
+        while node != common:
+            table[node_at(node) + EXPECTED] &= ~table[split + S_MASK]
+            node = table[node_at(node) + PARENT]
+        table[split + S_NODE] = common
+
+
+@jitable
+def is_inside(table: Table, node: int, outer: int) -> bool:
+    """Whether a node is another or lies in it."""
+    while node != NONE:
+        if node == outer:
+            return True
+        node = table[node_at(node) + PARENT]
+    return False
+
+
+@jitable
+def finish_nodes(table: Table, exit: int) -> int:
+    """Let lanes go on that are all there, where the last ones that were awaited have left."""
+    count = 0
+    for node in range(NODE_COUNT):
+        if (table[FREE] >> node) & 1 == 0:
+            at = node_at(node)
+            there = table[at + ARRIVED]
+            if (
+                table[at + EXPECTED] == there
+                and table[at + OTHER_MASK] == 0
+                and table[at + POINT] != exit
+            ):
+                table[FREE] |= 1 << node
+                if there != 0:
+                    park(table, table[at + POINT], there, table[at + PARENT], READY, 0, 0)
+                    count += 1
+    return count
+
+
+@jitable
+def find_more(table: Table, changes: int, exit: int) -> None:
+    """Let more lanes run where those that can do not get anywhere: sides that have not begun, else
+    lanes that wait for the others to gather."""
+    join_synced(table)
+    impatient = table[SLICES] > PATIENCE or is_stuck(table, changes)
+    if impatient and start_other_sides(table) == 0:
+        release_gatherings(table, exit)
+        finish_nodes(table, exit)
+        join_synced(table)
+
+
+@jitable
+def choose(table: Table, policy: int, seed: int) -> int:
+    """Take the next split: its block (also in BLOCK, with MASK and TOP), NONE where none can run.
+
+    CONVERGE and FAIR take what has waited longest, RANDOM any, ADVERSARIAL what came last, but what
+    has used up a turn only behind all that has not.
+    """
+    best = NONE
+    best_key = 0
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (table[PARKED] >> split) & 1 and table[at + S_STATUS] == READY:
+            key = table[at + S_ORDER]
+            if policy == RANDOM:
+                key = scrambled(seed, table[SEQUENCE] * 64 + split)
+            elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
+                key = -1 - key
+            if best == NONE or key < best_key:
+                best = split
+                best_key = key
+    if best == NONE:
+        return NONE
+    at = split_at(best)
+    table[PARKED] &= ~(1 << best)
+    table[MASK] = table[at + S_MASK]
+    table[BLOCK] = table[at + S_BLOCK]
+    table[TOP] = table[at + S_NODE]
+    return table[BLOCK]
+
+
+@jitable
+def scrambled(seed: int, number: int) -> int:
+    """A number in [0, 2^31) that looks random, from two that need not."""
+    x = (seed % (1 << 31)) * 1103515245 + (number % (1 << 31)) * 2654435761 % (1 << 62)
+    x = (x ^ (x >> 31)) & 0x7FFFFFFF
+    for _ in range(2):
+        x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0x7FFFFFFF
+    return x ^ (x >> 15)
+
+
+@jitable
+def lanes_at_barrier(table: Table, barrier: int) -> int:
+    """How many lanes of parked splits wait at a barrier."""
+    count = 0
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_BARRIER
+            and table[at + S_ARGUMENT] == barrier
+        ):
+            count += count_lanes(table[at + S_MASK])
+    return count
+
+
+@jitable
+def threads_awaited(table: Table, barrier: int) -> int:
+    """How many threads a barrier awaits by what its waiting splits say; 0 where they name none."""
+    count = 0
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_BARRIER
+            and table[at + S_ARGUMENT] == barrier
+        ):
+            count = max(count, table[at + S_ARGUMENT_2])
+    return count
+
+
+@jitable
+def release_barrier(table: Table, barrier: int) -> None:
+    """Let the splits that wait at a barrier go on."""
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_BARRIER
+            and table[at + S_ARGUMENT] == barrier
+        ):
+            table[at + S_STATUS] = READY

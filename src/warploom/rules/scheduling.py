@@ -1,0 +1,430 @@
+"""Which block and which warp run next: the order in which both machines serve them.
+
+Blocks are resident in slots. A block's warps have turns in rounds: a warp runs until it ends,
+waits, or has used up its turn at the end of some lap. After a round, barriers that are full let
+theirs go. A block that gets nowhere, or has had many rounds, makes room for another: one that has
+not started yet, where there is a free slot, else the next resident one. The launch is dead where
+nothing can ever change.
+
+The plan is an array of 64-bit words; so is the state of every warp, and its table (`convergence`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.convergence import (
+    ADVERSARIAL,
+    ARGUMENT,
+    ARGUMENT_2,
+    ARRIVED,
+    AT_BARRIER,
+    AT_SYNC,
+    BLOCK,
+    CONVERGE,
+    FREE,
+    LIVE,
+    MASK,
+    NODE_COUNT,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    PATIENCE,
+    POINT,
+    RANDOM,
+    READY,
+    TOP,
+    Table,
+    begin,
+    choose,
+    find_more,
+    has_ready,
+    is_stuck,
+    lanes_at_barrier,
+    node_at,
+    park,
+    park_apart,
+    park_at_turn_end,
+    pop,
+    release_barrier,
+    scrambled,
+    start_other_sides,
+    threads_awaited,
+)
+from warploom.rules.distinct import count_lanes, jitable
+
+Words = npt.NDArray[np.int64]
+
+(
+    POLICY,
+    SEED,
+    INDEPENDENT,
+    WARPS,
+    THREADS,
+    BLOCKS,
+    SLOTS,
+    EXIT,
+    CHANGES,
+    NEXT_BLOCK,
+    RESIDENT,
+    SLOT,
+    CURRENT_BLOCK,
+    FRESH,
+    POSITION,
+    ROUND,
+    HOPELESS,
+    TURNS,
+    LENGTH,
+    ROUNDS,
+    PLAN_WORDS,
+) = range(21)
+"""The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
+often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
+have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
+TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row."""
+
+STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, STATE_WORDS = range(6)
+"""A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
+else a number of the compiled code); the barrier at which it waits as a whole and the number of
+threads that barrier awaits (0: all); the instruction at which it waits."""
+
+FROM_TABLE = NONE
+
+RUNNABLE, ENDED, BARRIER_WAIT, TURN_END, GATHERS, SYNC_WAIT, SPLIT_BARRIER, PARTED = range(8)
+"""Why a warp came back. PARTED: lanes go two ways and the policy decides who goes first; GATHERS:
+lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier."""
+
+BLOCKED = GATHERS
+"""In a state: none of the warp's splits can run until a barrier lets them."""
+
+DONE, DEADLOCK = -1, -2
+"""Answers of `next_warp` beside a warp's number."""
+
+TURN = 1 << 12
+"""Warp instructions in a turn."""
+
+SHORT_TURN = 64
+"""The same under the policies that mix splits thoroughly."""
+
+
+@jitable
+def start_blocks(plan: Words, slots: Words) -> None:
+    """Nothing is resident yet."""
+    plan[NEXT_BLOCK] = 0
+    plan[RESIDENT] = 0
+    plan[SLOT] = NONE
+    plan[HOPELESS] = 0
+    plan[ROUND] = 0
+    for slot in range(plan[SLOTS]):
+        slots[slot] = NONE
+
+
+@jitable
+def turn_length(plan: Words) -> int:
+    """How many warp instructions a warp may issue before it gives up its turn."""
+    if plan[POLICY] == RANDOM:
+        return 1 + scrambled(plan[SEED], plan[TURNS]) % SHORT_TURN
+    return TURN if plan[POLICY] == CONVERGE else SHORT_TURN
+
+
+@jitable
+def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
+    """The warp that runs next, of the block in CURRENT_BLOCK; DONE or DEADLOCK where none can.
+
+    `slots`: the block in each slot. `states`, `tables`: a row for each warp of each slot.
+    """
+    warps = plan[WARPS]
+    while True:
+        slot = plan[SLOT]
+        if slot == NONE:
+            if not enter_slot(plan, slots, states, tables):
+                return DONE if plan[RESIDENT] == 0 else DEADLOCK
+            continue
+        while plan[POSITION] < warps:
+            warp = warp_in_turn(plan)
+            plan[POSITION] += 1
+            if can_run(plan, states, tables, slot * warps + warp):
+                plan[TURNS] += 1
+                plan[LENGTH] = turn_length(plan)
+                return warp
+        plan[POSITION] = 0
+        plan[ROUND] += 1
+        outcome = settle(plan, states, tables, slot * warps)
+        if outcome == ENDED:
+            slots[slot] = NONE
+            plan[RESIDENT] -= 1
+            plan[HOPELESS] = 0
+            plan[SLOT] = NONE
+        elif outcome == TURN_END:
+            plan[ROUNDS] += 1
+            if is_hopeless(plan, states, tables, slot * warps):
+                plan[HOPELESS] += 1
+                if plan[HOPELESS] >= plan[RESIDENT] and not can_start(plan):
+                    return DEADLOCK
+                leave_slot(plan, slots)
+            else:
+                plan[HOPELESS] = 0
+                if plan[ROUNDS] > PATIENCE or plan[POLICY] != CONVERGE:
+                    leave_slot(plan, slots)
+        elif outcome == BLOCKED:
+            return DEADLOCK
+
+
+@jitable
+def warp_in_turn(plan: Words) -> int:
+    """The warp at a position of the round."""
+    position, warps = plan[POSITION], plan[WARPS]
+    if plan[POLICY] == ADVERSARIAL:
+        return warps - 1 - position
+    if plan[POLICY] == RANDOM:
+        return (position + scrambled(plan[SEED], plan[ROUND])) % warps
+    return position
+
+
+@jitable
+def can_start(plan: Words) -> bool:
+    """Whether another block can begin beside those that are resident."""
+    return plan[NEXT_BLOCK] < plan[BLOCKS] and plan[RESIDENT] < plan[SLOTS]
+
+
+@jitable
+def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
+    """Begin the next block in a free slot."""
+    if not can_start(plan):
+        return resume_slot(plan, slots, 0)
+    slot = 0
+    while slots[slot] != NONE:
+        slot += 1
+    slots[slot] = block_in_turn(plan)
+    plan[NEXT_BLOCK] += 1
+    plan[RESIDENT] += 1
+    plan[HOPELESS] = 0
+    plan[FRESH] = 1
+    make_current(plan, slots, slot)
+    for warp in range(plan[WARPS]):
+        index = slot * plan[WARPS] + warp
+        state = states[index]
+        state[STATUS] = RUNNABLE
+        state[BARRIER_THREADS] = 0
+        left = plan[THREADS] - 32 * warp
+        live = (1 << min(left, 32)) - 1
+        apart = begin(tables[index], live, plan[POLICY] if plan[INDEPENDENT] else 0)
+        state[RESUME] = FROM_TABLE if apart else 0
+    return True
+
+
+@jitable
+def block_in_turn(plan: Words) -> int:
+    """The block that begins next: in order, backwards, or by a stride that misses none."""
+    number, blocks = plan[NEXT_BLOCK], plan[BLOCKS]
+    if plan[POLICY] == ADVERSARIAL:
+        return blocks - 1 - number
+    if plan[POLICY] != RANDOM:
+        return number
+    stride = 1 + scrambled(plan[SEED], 1) % blocks
+    while greatest_common_divisor(stride, blocks) != 1:
+        stride += 1
+    return (number * stride + scrambled(plan[SEED], 2)) % blocks
+
+
+@jitable
+def greatest_common_divisor(a: int, b: int) -> int:
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+@jitable
+def make_current(plan: Words, slots: Words, slot: int) -> None:
+    plan[SLOT] = slot
+    plan[CURRENT_BLOCK] = slots[slot]
+    plan[POSITION] = 0
+    plan[ROUNDS] = 0
+
+
+@jitable
+def leave_slot(plan: Words, slots: Words) -> None:
+    """The block in the current slot has had its round: another has the next one."""
+    if can_start(plan):
+        plan[SLOT] = NONE
+    else:
+        resume_slot(plan, slots, plan[SLOT] + 1)
+
+
+@jitable
+def resume_slot(plan: Words, slots: Words, first: int) -> bool:
+    """Make the next occupied slot the current one, from `first` on around."""
+    for step in range(plan[SLOTS]):
+        slot = (first + step) % plan[SLOTS]
+        if slots[slot] != NONE:
+            make_current(plan, slots, slot)
+            return True
+    return False
+
+
+@jitable
+def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
+    """Whether a warp can run now; makes the split current that will."""
+    state = states[index]
+    if state[STATUS] != RUNNABLE:
+        return False
+    if state[RESUME] != FROM_TABLE:
+        return True
+    policy = 0
+    if plan[INDEPENDENT]:
+        policy = plan[POLICY]
+        find_more(tables[index], plan[CHANGES], plan[EXIT])
+    if choose(tables[index], policy, plan[SEED] + 64 * index) == NONE:
+        state[STATUS] = BLOCKED
+        return False
+    return True
+
+
+@jitable
+def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
+    """Take note of why a warp came back. `digest` stands for what its registers hold."""
+    state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
+    block, mask, top = table[BLOCK], table[MASK], table[TOP]
+    if status == BARRIER_WAIT:
+        if state[RESUME] == FROM_TABLE:
+            park(table, block, mask, top, READY, 0, 0)
+    elif status == TURN_END:
+        state[RESUME] = FROM_TABLE
+        if plan[INDEPENDENT]:
+            start_other_sides(table)
+        park_at_turn_end(table, digest, plan[CHANGES])
+    elif status == SYNC_WAIT:
+        park(table, block, mask, top, AT_SYNC, table[ARGUMENT], state[INSTRUCTION])
+    elif status == SPLIT_BARRIER:
+        park(table, block, mask, top, AT_BARRIER, table[ARGUMENT], table[ARGUMENT_2])
+    elif status == PARTED:
+        state[RESUME] = FROM_TABLE
+        if plan[POLICY] == ADVERSARIAL:
+            scatter(table, block, mask, top)
+        else:
+            start_other_sides(table)
+            park(table, block, mask, top, READY, 0, 0)
+    elif status == GATHERS:
+        state[RESUME] = FROM_TABLE
+
+
+@jitable
+def scatter(table: Table, block: int, mask: int, node: int) -> None:
+    """Set the lanes of a split going one by one, and those of the node that it has just made."""
+    while node != NONE:
+        at = node_at(node)
+        park_apart(table, table[at + POINT], table[at + ARRIVED], NONE)
+        park_apart(table, table[at + OTHER_BLOCK], table[at + OTHER_MASK], NONE)
+        pop(table, node)
+        node = table[TOP]
+    park_apart(table, block, mask, NONE)
+
+
+@jitable
+def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
+    """Complete the barriers of a block after a round of its warps.
+
+    A barrier completes when as many threads wait at it as it awaits: the number it names, or all
+    threads that have not exited. Before 7.0 a warp counts whole, whichever of its lanes came (PTX
+    ISA, bar). Answers ENDED, RUNNABLE where some are let go, TURN_END where some warp can go on
+    anyway, else BLOCKED.
+    """
+    living, ready, whole = 0, 0, 0
+    barrier = NONE
+    for warp in range(first, first + plan[WARPS]):
+        state = states[warp]
+        if state[STATUS] != ENDED:
+            living += 1
+        if state[STATUS] == RUNNABLE:
+            ready += 1
+        of_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
+        if of_all and barrier in (NONE, state[BARRIER]):
+            whole += 1
+            barrier = state[BARRIER]
+    if living == 0:
+        return ENDED
+    if ready == living:
+        return TURN_END
+    if whole == living and all_alone(plan, states, tables, first):
+        release(plan, states, tables, first, barrier)
+        return RUNNABLE
+    released = 0
+    for number in range(16):
+        released += settle_one(plan, states, tables, first, number)
+    if released > 0:
+        return RUNNABLE
+    return TURN_END if ready > 0 else BLOCKED
+
+
+@jitable
+def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
+    """Whether every warp that waits as a whole has no other splits that could make it wait."""
+    if not plan[INDEPENDENT]:
+        return True
+    for warp in range(first, first + plan[WARPS]):
+        if states[warp][STATUS] == BARRIER_WAIT and tables[warp][MASK] != tables[warp][LIVE]:
+            return False
+    return True
+
+
+@jitable
+def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> int:
+    """Complete one barrier if it is full. Answers 1 if it was."""
+    arrived, expected, everyone = 0, 0, 0
+    for warp in range(first, first + plan[WARPS]):
+        state = states[warp]
+        if state[STATUS] != ENDED:
+            everyone += count_lanes(tables[warp][LIVE]) if plan[INDEPENDENT] else 32
+        if state[STATUS] == BARRIER_WAIT:
+            if state[BARRIER] == barrier:
+                arrived += count_lanes(tables[warp][MASK]) if plan[INDEPENDENT] else 32
+                expected = max(expected, state[BARRIER_THREADS])
+        elif state[STATUS] != ENDED:
+            arrived += lanes_at_barrier(tables[warp], barrier)
+            expected = max(expected, threads_awaited(tables[warp], barrier))
+    if arrived == 0 or arrived != (expected if expected > 0 else everyone):
+        return 0
+    release(plan, states, tables, first, barrier)
+    return 1
+
+
+@jitable
+def release(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> None:
+    """Let all that wait at a barrier go on."""
+    for warp in range(first, first + plan[WARPS]):
+        state = states[warp]
+        if state[STATUS] == BARRIER_WAIT:
+            if state[BARRIER] == barrier:
+                state[STATUS] = RUNNABLE
+        elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], barrier) > 0:
+            release_barrier(tables[warp], barrier)
+            state[STATUS] = RUNNABLE
+
+
+@jitable
+def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
+    """Whether no warp of a block gets anywhere unless somebody else changes memory."""
+    for warp in range(first, first + plan[WARPS]):
+        state = states[warp]
+        if state[STATUS] == RUNNABLE:
+            if state[RESUME] != FROM_TABLE:
+                return False
+            if not has_ready(tables[warp]) or not is_stuck(tables[warp], plan[CHANGES]):
+                return False
+            if plan[INDEPENDENT] and has_reserves(tables[warp], plan[EXIT]):
+                return False
+    return True
+
+
+@jitable
+def has_reserves(table: Table, exit: int) -> bool:
+    """Whether there are lanes that have not begun, or could stop gathering."""
+    for node in range(NODE_COUNT):
+        if (table[FREE] >> node) & 1 == 0:
+            at = node_at(node)
+            if table[at + OTHER_MASK] != 0:
+                return True
+            if table[at + ARRIVED] != 0 and table[at + POINT] != exit:
+                return True
+    return False
