@@ -70,7 +70,7 @@ def half_warps(offset: int) -> dict[int, float]:
     return found
 
 
-@pytest.mark.parametrize("offset", range(0, 33))
+@pytest.mark.parametrize("offset", range(33))
 def test_offset_sweep(offset: int) -> None:
     in_order = {64: 2} if offset % 16 == 0 else {32: 32}
     lines = {128: 1 if offset % 32 == 0 else 2}
@@ -127,7 +127,6 @@ def test_arrays_of_structures_move_what_nobody_asked_for(
     out = gpu.zeros(THREADS, np.float32)
     points = gpu.zeros((THREADS, 4), np.float32)
     plain = [gpu.zeros(THREADS, np.float32) for _ in range(2)]
-    assert loads(kernels["structures"][1, THREADS](out, points)) in (structures, arrays)
     assert loads(kernels["structures"][1, THREADS](out, points)) == structures
     assert loads(kernels["arrays"][1, THREADS](out, *plain)) == arrays
 
@@ -160,9 +159,10 @@ extern "C" __global__ void naive(float* out, const float* in, int n) {{
         ("1.1", {32: 32}, {64: 2}, 32, 2),
         ("1.3", {32: 32}, {64: 2}, 32, 2),
         # 16 rows of 16 words: two of 32 banks, 8 rows each, for both halves of the warp in turn
-        # (word y of a row is beside word y + 1, which the other half wants).
-        ("2.0", {32: 16}, {32: 4}, 8, 1),
-        ("7.0", {32: 16}, {32: 4}, 8, 1),
+        # (word y of a row is beside word y + 1, which the other half wants). Padded, row x begins at
+        # word 17 x: one bank each, but 17 * 15 + 1 = 256 comes round to bank 0 again.
+        ("2.0", {32: 16}, {32: 4}, 8, 2),
+        ("7.0", {32: 16}, {32: 4}, 8, 2),
     ],
 )
 def test_transposes(

@@ -88,7 +88,7 @@ def test_memory_of_the_heap_outlives_its_kernel(engine: str) -> None:
     module["add"][1, 40](lists, sums)
     assert sums.tolist() == [10 * (i + 1) for i in range(40)]
     assert gpu.memory.heap.used == 0
-    with pytest.raises(wl.MemoryFault, match="out of bounds|Invalid"):
+    with pytest.raises(wl.MemoryFault):
         module["late"][1, 1](lists, sums)
 
 

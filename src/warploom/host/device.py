@@ -18,6 +18,7 @@ from warploom.host.kernel import Context
 from warploom.host.module import Module
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
+from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
@@ -35,6 +36,11 @@ class Device:
     width of shared memory's banks on compute capability 3.x. `strict_target` refuses PTX whose
     `.target` is newer than the device, as a driver does; else its instructions decide. `output` is
     called with the text that kernels print, which goes to the standard output where there is none.
+
+    `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
+    runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
+    may be mixed, "adversarial" keeps every lane apart from the others as long as it may. One input
+    and one seed give one result.
     """
 
     def __init__(
@@ -46,11 +52,18 @@ class Device:
         l1_global: bool | None = None,
         bank_bytes: int | None = None,
         strict_target: bool = False,
+        schedule: str = "converge",
+        seed: int = 0,
         output: Callable[[str], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
+        if schedule not in POLICIES:
+            raise WarploomError(
+                f"there is no schedule {schedule!r}; choose of {', '.join(POLICIES)}"
+            )
         self.spec = find_device(name, cc)
+        independent = self.spec.compute_capability >= INDEPENDENT_SINCE
         self.engine = engine
         self._options = MemoryOptions(l1_global, bank_bytes)
         self._strict_target = strict_target
@@ -58,7 +71,13 @@ class Device:
         self._buffers = 0
         rules = access_rules(self.spec, self._options)
         self._context = Context(
-            self.spec, rules, self.memory, engine, lambda: self._execute, output
+            self.spec,
+            rules,
+            self.memory,
+            engine,
+            lambda: self._execute,
+            output,
+            Schedule(schedule, seed, independent),
         )
 
     @cached_property

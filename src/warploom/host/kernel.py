@@ -15,6 +15,7 @@ from warploom.analysis.build import build
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3, LaunchError
 from warploom.devices.launches import check_launch, check_registers
+from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.devices.spec import DeviceSpec
 from warploom.host.arguments import Arguments, pack
 from warploom.host.engines import Execute, Progress
@@ -23,7 +24,7 @@ from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.host.targets import check_instructions
 from warploom.machine.image import Image
-from warploom.machine.launch import Launch, shared_bytes
+from warploom.machine.launch import Launch, Schedule, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Function, Module
 from warploom.rules.choice import AccessRules
@@ -40,6 +41,8 @@ class Context:
     engine: Callable[[], Execute]
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""
+    schedule: Schedule = field(default_factory=Schedule)
+    """Who goes first where the architecture leaves it open."""
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 
@@ -90,6 +93,17 @@ class Kernel:
             raise LaunchError(f"{self.name}[...]: {dynamic} bytes of shared memory make no sense")
         return Launcher(self, _dims("grid", grid), _dims("block", block), stream or None, dynamic)
 
+    def occupancy(self, launch: Launch) -> Occupancy:
+        """How many of a launch's blocks an SM holds; registers are ptxas' own or an estimate."""
+        resources = self.resources
+        demand = Demand(
+            launch.threads_per_block,
+            resources.registers,
+            shared_bytes(self.program, launch),
+            resources.barriers,
+        )
+        return occupancy_of(self.context.spec, demand)
+
     def __repr__(self) -> str:
         return f"Kernel({self.name})"
 
@@ -105,12 +119,17 @@ class Launcher:
     shared_bytes: int
 
     def __call__(
-        self, *args: Any, max_instructions: int | None = None, progress: Progress | None = None
+        self,
+        *args: Any,
+        max_instructions: int | None = None,
+        cooperative: bool = False,
+        progress: Progress | None = None,
     ) -> Run:
         """Launch with these arguments: Buffers, host arrays (copied in and back), numbers.
 
         Waits until the kernel has ended, unless there is a stream. `max_instructions` bounds warp
-        instructions; `progress(done, all)` hears now and then how many blocks are done. Raises
+        instructions; `progress(done, all)` hears now and then how many blocks are done. The blocks
+        of a `cooperative` launch all run at once, so that they may wait for each other. Raises
         LaunchError for what does not fit, KernelFault, DeadlockError or InstructionLimit for what
         the kernel did.
         """
@@ -124,11 +143,24 @@ class Launcher:
             variables,
             self.shared_bytes,
             max_instructions,
+            context.schedule,
             context.output,
         )
         check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
         _check_directives(kernel.function, self.block)
         self._check_registers()
+        resident = kernel.occupancy(launch).active_blocks * context.spec.sms
+        if cooperative and launch.blocks > resident:
+            raise LaunchError(
+                f"a cooperative launch of {kernel.name} needs all its {launch.blocks:,} blocks"
+                f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
+                f" fewer blocks, and let each do more.",
+                resource="resident blocks",
+                requested=launch.blocks,
+                limit=resident,
+            )
+        schedule = replace(context.schedule, resident_blocks=max(1, resident))
+        launch = replace(launch, schedule=schedule)
         arguments = pack(program, kernel.function.parameters, args, context.memory)
         launch = replace(launch, parameters=bytes(arguments.data))
         work = self._start(lambda: _execute(context, program, launch, arguments, progress))

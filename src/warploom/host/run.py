@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
+from warploom.devices.occupancy import Occupancy
 from warploom.host.targets import is_newer
-from warploom.machine.launch import Launch, shared_bytes
+from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
@@ -55,14 +55,7 @@ class Run:
     @cached_property
     def occupancy(self) -> Occupancy:
         """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
-        kernel = self._kernel
-        demand = Demand(
-            self._launch.threads_per_block,
-            kernel.resources.registers,
-            shared_bytes(kernel.program, self._launch),
-            kernel.resources.barriers,
-        )
-        return occupancy_of(kernel.context.spec, demand)
+        return self._kernel.occupancy(self._launch)
 
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as

@@ -135,7 +135,7 @@ class _Work:
             Slot.ENDS_AT: table.ends,
             Slot.FLAGS_AT: table.flags,
         }
-        desk = Desk(Services(program, launch, memory), arrays)
+        desk = Desk(Services(program, launch, memory), arrays[Slot.CACHE_AT])
         limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
         values = {
             Slot.BUDGET: limit,

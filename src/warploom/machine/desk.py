@@ -7,7 +7,8 @@ there. What kernels allocate or free meanwhile shows in the environment when the
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,13 @@ import numpy.typing as npt
 from warploom.analysis.services import service_of
 from warploom.codegen.environment import Slot
 from warploom.codegen.memory import local_stride
-from warploom.core.errors import Allocation, WarploomError
+from warploom.core.errors import Allocation
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory import AllocationTable
 from warploom.machine.services import Call, Services
 from warploom.ptx.ir import Space, Vector
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-
-Bytes = npt.NDArray[np.uint8]
 
 ALL_ONES = (1 << 64) - 1
 
@@ -32,10 +31,11 @@ DONE, FAILED = 0, 1
 
 
 class Desk:
-    """Serves one launch. `error` is what a service raised; `arrays` are those of the launch."""
+    """Serves one launch. `error` is what a service raised; `cache` holds the bounds that checks of
+    accesses remember; `environment` is the worker's."""
 
-    def __init__(self, services: Services, arrays: Mapping[Slot, npt.NDArray[np.generic]]) -> None:
-        self.services, self.arrays = services, arrays
+    def __init__(self, services: Services, cache: npt.NDArray[Any]) -> None:
+        self.services, self.cache = services, cache
         self.error: BaseException | None = None
         self.environment = np.zeros(0, np.int64)
         self._table: AllocationTable | None = None
@@ -77,38 +77,35 @@ class Desk:
 
     def _look(self, fault: Fault, address: int, size: int) -> bytes:
         """Bytes at a generic address, as a lane sees them."""
-        program, launch = self.services.program, self.services.launch
-        shared = self.arrays[Slot.SHARED_AT].view(np.uint8)
-        own: Allocation | None = None
+        program, memory = self.services.program, self.services.memory
         space, offset = Space.GLOBAL, address
         if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
             space, offset = Space.SHARED, address - SHARED_WINDOW
-            own = Allocation(0, len(shared), "the block's shared memory")
+            length = int(self.environment[Slot.SHARED_BYTES])
+            own = Allocation(0, length, "the block's shared memory")
         elif LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_SIZE:
             space, offset = Space.LOCAL, address - LOCAL_WINDOW
             own = Allocation(0, program.local_bytes, "the thread's local memory")
-        if own is None:
-            try:
-                return self.services.memory.read(address, size)
-            except WarploomError:
-                own = self.services.memory.nearest(address)
-        elif offset + size <= own.size:
-            if space is Space.SHARED:
-                return shared[offset : offset + size].tobytes()
+        else:
+            own = memory.find(address) or memory.nearest(address)
+        if own is None or not own.address <= offset <= own.address + own.size - size:
+            wrong = replace(fault, address=offset, size=size, space=space)
+            raise fault_error(wrong, program, self.services.launch, own)
+        if space is Space.LOCAL:
             return self._local(fault, offset, size)
-        wrong = Fault(fault.kind, fault.instruction, fault.block, fault.warp, fault.lane,
-                      offset, size, space)  # fmt: skip
-        raise fault_error(wrong, program, launch, own)
+        if space is Space.SHARED:
+            return ctypes.string_at(int(self.environment[Slot.SHARED_AT]) + offset, size)
+        return memory.read(address, size)
 
     def _local(self, fault: Fault, offset: int, size: int) -> bytes:
         """Local memory is interleaved: word w of lane l is word w * 32 + l of the warp's."""
-        start = fault.warp * local_stride(self.services.program.local_bytes)
-        data = self.arrays[Slot.LOCAL_AT].view(np.uint8)
-        places = [
+        stride = local_stride(self.services.program.local_bytes)
+        start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
+        places = (
             start + (n // 4 * WARP_SIZE + fault.lane) * 4 + n % 4
             for n in range(offset, offset + size)
-        ]
-        return data[places].tobytes()
+        )
+        return b"".join(ctypes.string_at(place, 1) for place in places)
 
     def _show_allocations(self) -> None:
         """Let checks see what is live now; bounds that they remember may be of what is gone."""
@@ -123,4 +120,4 @@ class Desk:
         ):
             self.environment[slot] = int(array.ctypes.data)
         self.environment[Slot.ALLOCATIONS] = table.count
-        self.arrays[Slot.CACHE_AT][:] = 0
+        self.cache[:] = 0

@@ -15,6 +15,10 @@ from warploom.rules import scheduling
 WARP_SIZE = 32
 
 
+INDEPENDENT_SINCE = (7, 0)
+"""The compute capability from which each thread has its own program counter (CUDA C++ Programming
+Guide, "Independent Thread Scheduling")."""
+
 POLICIES = ("converge", "fair", "random", "adversarial")
 """The names of the policies, in the order of their numbers in `rules.convergence`."""
 
