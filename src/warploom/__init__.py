@@ -10,6 +10,7 @@ For example:
     print(run.report())
 """
 
+from warploom import testing
 from warploom.core.errors import (
     CompileError,
     DeadlockError,
@@ -28,6 +29,7 @@ from warploom.host.buffer import Buffer
 from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
+from warploom.host.occupancy import occupancy
 from warploom.host.run import Run
 from warploom.host.stream import Stream
 
@@ -50,4 +52,6 @@ __all__ = [
     "Stream",
     "UnsupportedInstruction",
     "WarploomError",
+    "occupancy",
+    "testing",
 ]

@@ -24,11 +24,17 @@ def test_a_branch_ends_a_block_and_a_label_begins_one() -> None:
     assert made.exit == 3
 
 
-@pytest.mark.parametrize("barrier", ["bar.sync 0", "barrier.sync 0", "bar.warp.sync -1", "trap"])
+@pytest.mark.parametrize("barrier", ["bar.sync 0", "barrier.sync 0", "trap"])
 @pytest.mark.parametrize("guard", ["", "@p "])
 def test_the_warp_may_stop_behind_it(barrier: str, guard: str) -> None:
     made = program(f"mov.b32 r, 1; {guard}{barrier}; mov.b32 r, 2; ret;")
     assert made.blocks == (Block(0, 0, 2, (1,)), Block(1, 2, 4, (2,)))
+
+
+@pytest.mark.parametrize("meeting", ["bar.warp.sync -1", "vote.sync.any.pred p, p, -1"])
+def test_the_warp_may_stop_before_what_brings_lanes_together(meeting: str) -> None:
+    made = program(f"mov.b32 r, 1; {meeting}; mov.b32 r, 2; ret;")
+    assert made.blocks == (Block(0, 0, 1, (1,)), Block(1, 1, 2, (2,)), Block(2, 2, 4, (3,)))
 
 
 @pytest.mark.parametrize("leave", ["ret", "exit"])

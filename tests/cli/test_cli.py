@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -203,3 +204,85 @@ def test_importing_warploom_does_not_import_compilers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# ---- profile ------------------------------------------------------------------------------------
+
+PROFILE = ("--grid", "2", "--block", "64", "--arg", "100", "--arg", "i32[128]=arange")
+
+
+def test_profile_prints_sections_and_advice(ptx: Path, warploom) -> None:
+    ended = warploom("profile", str(ptx), *PROFILE)
+    assert ended.code == 0
+    for text in ("Launch Statistics", "Occupancy", "Memory Workload Analysis", "small blocks"):
+        assert text in ended.out
+
+
+def test_profile_speaks_opencl(ptx: Path, warploom) -> None:
+    ended = warploom("profile", str(ptx), *PROFILE, "--terms", "opencl")
+    assert "Work-group Size" in ended.out
+    assert "Block Size" not in ended.out
+    assert warploom("profile", str(ptx), *PROFILE, "--terms", "vulkan").code == 2
+
+
+def test_profile_as_json_and_csv(ptx: Path, warploom) -> None:
+    told = json.loads(warploom("profile", str(ptx), *PROFILE, "--json").out)
+    assert told["metrics"]["launch__block_size"] == 64
+    assert told["counters"]["global_load_requests"] == 4
+    assert {"rule", "line", "evidence", "advice"} <= set(told["advice"][0])
+    rows = warploom("profile", str(ptx), *PROFILE, "--csv").out.splitlines()
+    assert rows[0].startswith("Kernel Name,Device,Section Name")
+    assert any(",Block Size,thread,64,launch,launch__block_size" in row for row in rows)
+
+
+def test_json_has_no_bare_nan(ptx: Path, warploom, tmp_path: Path) -> None:
+    np.save(tmp_path / "nan.npy", np.array([np.nan, np.inf, 1.0], np.float32))
+    ended = warploom(*("run", str(ptx), "--arg", "0", "--arg", str(tmp_path / "nan.npy"), "--json"))
+    told = json.loads(ended.out, parse_constant=lambda name: pytest.fail(f"bare {name}"))
+    assert told["buffers"]["1"]["first"] == ["nan", "inf", 1.0]
+
+
+def test_strict_target_refuses_what_is_newer(ptx: Path, warploom) -> None:
+    ended = warploom("run", str(ptx), *PROFILE, "--device", "p100", "--strict-target")
+    assert ended.code == 3
+    assert "sm_75" in ended.err
+    lenient = warploom("run", str(ptx), *PROFILE, "--device", "p100")
+    assert lenient.code == 0
+    assert "The PTX is for sm_75" in lenient.out
+
+
+# ---- occupancy ----------------------------------------------------------------------------------
+
+
+def test_occupancy_of_a_file(ptx: Path, warploom) -> None:
+    ended = warploom("occupancy", str(ptx), "--block", "256", "--device", "t4")
+    assert ended.code == 0
+    assert "4 blocks, 32 of 32 warps an SM: 100.0 %, limited by warps" in ended.out
+    assert "(estimate)" in ended.out or "(ptxas)" in ended.out
+
+
+def test_occupancy_with_registers_of_ones_own(ptx: Path, warploom) -> None:
+    """64 registers: 1,024 of 2,048 threads on a V100. 56 are 1,792 a warp: 9 warps in each quarter,
+    36, no more than four blocks of 8; 48 are 1,536: 10 in each quarter, five blocks."""
+    options = ("--block", "256", "--registers", "64", "--device", "v100")
+    told = json.loads(warploom("occupancy", str(ptx), *options, "--json").out)
+    assert (told["active_warps"], told["fraction"], told["limiters"]) == (32, 0.5, ["registers"])
+    assert told["registers_from"] == "given"
+    [gain] = [g for g in told["gains"] if g["resource"] == "registers"]
+    assert (gain["after"], gain["fraction"]) == (48, 40 / 64)
+
+
+def test_a_block_that_cannot_fit_is_refused(ptx: Path, warploom) -> None:
+    ended = warploom("occupancy", str(ptx), "--block", "1024", "--registers", "128")
+    assert ended.code == 4
+    assert "131,072 registers" in ended.err
+
+
+def test_the_sweep_is_drawn(ptx: Path, warploom, tmp_path: Path) -> None:
+    svg = tmp_path / "sweep.svg"
+    ended = warploom("occupancy", str(ptx), "--sweep", "--svg", str(svg))
+    for title in ("Block Size", "Registers Per Thread", "Shared Memory Per Block"):
+        assert f"{title} -> active warps per SM" in ended.out
+    root = ElementTree.fromstring(svg.read_text())
+    assert root.tag.endswith("svg")
+    assert len(root.findall(".//{*}path")) == 3

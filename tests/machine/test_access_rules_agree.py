@@ -39,9 +39,9 @@ SPACES = {
 FAMILIES = {
     "1.0": (MemoryOptions(),),
     "1.3": (MemoryOptions(),),
-    "2.0": (MemoryOptions(), MemoryOptions(l1_global=False)),
+    "2.0": (MemoryOptions(caches=True), MemoryOptions(l1_global=False)),
     "3.5": (MemoryOptions(), MemoryOptions(l1_global=True, bank_bytes=8)),
-    "9.0": (MemoryOptions(),),
+    "9.0": (MemoryOptions(), MemoryOptions(caches=True)),
 }
 MODELS = [(cc, options) for cc, several in FAMILIES.items() for options in several]
 

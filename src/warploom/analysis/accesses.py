@@ -25,6 +25,8 @@ OPS = {
 MATRIX_ROW_BYTES = 16
 """What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
 
+PAST_L1, READ_ONLY = "past L1", "read only"
+
 GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 """Where a generic address can lead."""
 
@@ -68,10 +70,13 @@ def bytes_of(instruction: Instruction) -> int:
     return operation.modifiers.scalar().bytes * (len(vectors[0].elements) if vectors else 1)
 
 
-def bypasses_l1(instruction: Instruction) -> bool:
-    """Whether a load asks for what is not in L1 (PTX ISA, "Cache Operators", and ld.volatile)."""
+def route_of(instruction: Instruction) -> str:
+    """The way that a load asks for: "past L1" (PTX ISA, "Cache Operators", and ld.volatile),
+    "read only" (ld.nc, ldu) or "", the device's own."""
     modifiers = instruction.operation.modifiers
-    return modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers
+    if modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers:
+        return PAST_L1
+    return READ_ONLY if "nc" in modifiers or instruction.operation.name == "ldu" else ""
 
 
 def reached(space: Space) -> tuple[Space, ...]:

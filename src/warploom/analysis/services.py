@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from warploom.ptx.ir import Function, Instruction, Module, Symbol, Vector
 
-SERVICES = frozenset({"vprintf", "__assertfail", "malloc", "free"})
+SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
+"""How many arguments each one takes."""
 
 
 def service_function(module: Module, call: Instruction) -> Function | None:
@@ -18,7 +19,9 @@ def service_function(module: Module, call: Instruction) -> Function | None:
     if not isinstance(target, Symbol) or target.name not in SERVICES:
         return None
     found = module.function(target.name)
-    return found if found is not None and found.body is None else None
+    if found is None or found.body is not None:
+        return None
+    return found if len(found.parameters) == SERVICES[target.name] else None
 
 
 def service_of(instruction: Instruction) -> str | None:

@@ -12,6 +12,8 @@ import sys
 import typer
 
 from warploom.cli.devices import devices
+from warploom.cli.occupancy import occupancy
+from warploom.cli.profile import profile
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
 from warploom.core.errors import (
@@ -43,6 +45,8 @@ app = typer.Typer(
     " fault.",
 )
 app.command()(run)
+app.command()(profile)
+app.command()(occupancy)
 app.command()(ptx)
 app.command()(devices)
 

@@ -30,6 +30,7 @@ from warploom.core.types import ScalarType
 from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Space
+from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.scheduling import CHANGES
@@ -42,14 +43,14 @@ DATA_BYTES = 3 * LANES * 16
 class Shape:
     """What an access moves in each lane: `parts` elements of `type`.
 
-    `bypass` says that a load goes past L1.
+    `route` is the way that a load asks for (`analysis.accesses`).
     """
 
     op: str
     space: Space
     type: ScalarType
     parts: int = 1
-    bypass: bool = False
+    route: str = ""
 
     @property
     def size(self) -> int:
@@ -82,8 +83,7 @@ class AccessFunctions:
 
     def plain(self, shape: Shape) -> Value:
         """The function for a load or a store."""
-        past = ".past_l1" if shape.bypass else ""
-        moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}{past}"
+        moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
         return self._get(f"access.{shape.op}.{moved}", shape, None)
 
     def atomic(self, shape: Shape, operation: Operation) -> Value:
@@ -154,7 +154,7 @@ class _AccessBody:
         shape, size = self.shape, I64(self.shape.size)
         space = shape.space.value
         before = self.b.load(self.lanes.slot(self.row, TRANSACTIONS), typ=I64)
-        cost = self.rules.cost(space, shape.op, bypass=shape.bypass)
+        cost = self.rules.cost(space, shape.op, route=shape.route)
         call(self.lanes, cost, scratch, bits, size, self.row)
         call(self.lanes, "keep_example", scratch, bits, before, self.row)
         if shape.op == "atomic":
@@ -162,6 +162,25 @@ class _AccessBody:
         writes = self.rules.writes(space) if shape.op == "store" else None
         if writes is not None:
             call(self.lanes, writes, scratch, bits, size, self.row)
+        path = self.rules.path(space, shape.op, route=shape.route)
+        if path is not None:
+            caches = self.b.inttoptr(self._slot(Slot.HIERARCHY_AT), PTR)
+            where = (self._slot(Slot.BLOCK), self._place_of_local())
+            call(
+                self.lanes, "count_cached", scratch, bits, size, self.row, caches, I64(path), *where
+            )
+
+    def _slot(self, slot: Slot) -> Value:
+        return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
+
+    def _place_of_local(self) -> Value:
+        """Where the warp's local memory begins among the lines of the caches; else 0."""
+        if self.shape.space is not Space.LOCAL:
+            return I64(0)
+        b, block = self.b, self._slot(Slot.BLOCK)
+        inside = b.sub(b.ptrtoint(self.base, I64), self._slot(Slot.LOCAL_AT))
+        before = b.mul(block, self._slot(Slot.LOCAL_BYTES))
+        return b.add(I64(LOCAL_BASE), b.add(before, inside))
 
     def _check(self, scratch: Value, bits: Value) -> Value:
         size = I64(self.shape.size)

@@ -26,7 +26,8 @@ class Slot(IntEnum):
     CONTEXT_BYTES, is a warp's table (`rules.convergence`), then the registers that it keeps while
     it waits. TIDS_AT: i32[3][warps * 32], the thread indices of a block. CACHE_AT: u64[rows][2],
     the bounds of the allocation that each access row reached last. FAULT_*: the record of a fault.
-    SERVICE_AT: the function to call for a service (`machine.desk`).
+    SERVICE_AT: the function to call for a service (`machine.desk`). HIERARCHY_AT: the caches that
+    are counted (`rules.caches`). LOCAL_BYTES: a block's local memory.
     """
 
     STOP = 0
@@ -75,6 +76,8 @@ class Slot(IntEnum):
     FAULT_SIZE = auto()
     FAULT_SPACE = auto()
     SERVICE_AT = auto()
+    HIERARCHY_AT = auto()
+    LOCAL_BYTES = auto()
 
 
 class Status(IntEnum):

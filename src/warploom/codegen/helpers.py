@@ -31,10 +31,14 @@ PREFIX = "warploom."
 _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
+    "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
+
+_PLACES = {"check": "codegen.checks", "count": "rules.caches"}
+"""The modules of these functions, by the first word of their names; others are in codegen.turns."""
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -102,15 +106,20 @@ def _keep(path: Path, data: bytes) -> None:
 def _compile() -> bytes:
     """Compile every helper with Numba, and link them into one object."""
     whole = llvm.parse_assembly("")
-    checks, turns = (importlib.import_module(f"warploom.codegen.{n}") for n in ("checks", "turns"))
+    checks = {name: _found(name) for name in _CHECKS}
     register_jitables()
     for name, function in RULES.items():
         whole.link_in(_compiled(name, function, "int64(u64*, int64, int64, i64*)"))
-    for name, types in _CHECKS.items():
-        function = getattr(checks if name.startswith("check_") else turns, name)
-        whole.link_in(_compiled(name, function, types))
+    for name, function in checks.items():
+        whole.link_in(_compiled(name, function, _CHECKS[name]))
     optimise(whole)
     return target_machine().emit_object(whole)
+
+
+def _found(name: str) -> Callable[..., object]:
+    """A function of _CHECKS."""
+    place = _PLACES.get(name.partition("_")[0], "codegen.turns")
+    return getattr(importlib.import_module(f"warploom.{place}"), name)
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import bypasses_l1, space_of
+from warploom.analysis.accesses import route_of, space_of
 from warploom.codegen.access import DATA_BYTES, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
 from warploom.codegen.lanes import (
@@ -62,7 +62,7 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self._load_parameter(index, made.operands[1], type, parts, mask)
-        shape = Shape("load", space, type, parts, bypasses_l1(made))
+        shape = Shape("load", space, type, parts, route_of(made))
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
@@ -163,7 +163,8 @@ class MemoryCode:
         any_other: Callable[[], None],
     ) -> None:
         """The common way or any other, as the addresses turn out."""
-        if shape.space is Space.LOCAL and shape.size < 4:
+        rules = self.frame.layout.rules
+        if rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
             any_other()
             return
         test = self._is_common(index, shape, addresses, mask)

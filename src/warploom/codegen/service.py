@@ -13,7 +13,7 @@ from warploom.ptx.ir import Instruction, Operand, Vector
 
 MOST_ARGUMENTS = 5
 SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])
-"""`failed = serve(environment, warp, instruction, mask, buffer)`; it may write to the environment."""
+"""`failed = serve(environment, warp, instruction, mask, buffer)`, which may change the first."""
 
 
 class ServiceCode:

@@ -28,7 +28,7 @@ from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector, spread
-from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, ARGUMENT_2, NONE
+from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, ARGUMENT_2, NONE, PASS
 from warploom.rules.scheduling import (
     BARRIER,
     BARRIER_THREADS,
@@ -129,7 +129,10 @@ class WarpFunction:
         live = b.zext(b.load(frame.live, typ=I32), I64)
         here = b.zext(self.lanes.bits(frame.mask()), I64)
         missing = b.and_(b.and_(members, live), b.not_(here))
-        with b.if_then(b.icmp_unsigned("!=", missing, I64(0)), likely=False):
+        waited = frame.get(frame.table(PASS))
+        b.store(I64(0), frame.table(PASS))
+        must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
+        with b.if_then(must, likely=False):
             b.store(members, frame.table(ARGUMENT))
             frame.set_state(INSTRUCTION, I64(block.start))
             self.control.give_way(Status.SYNC_WAIT, block.index)

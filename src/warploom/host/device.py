@@ -34,8 +34,9 @@ class Device:
     `engine` is "compiled" (fast) or "reference" (readable; the definition). `l1_global` says
     whether L1 caches global loads, where the device leaves that open; `bank_bytes` (4 or 8) is the
     width of shared memory's banks on compute capability 3.x. `strict_target` refuses PTX whose
-    `.target` is newer than the device, as a driver does; else its instructions decide. `output` is
-    called with the text that kernels print, which goes to the standard output where there is none.
+    `.target` is newer than the device, as a driver does; else its instructions decide. `caches`
+    counts hits and misses. `output` is called with the text that kernels print, which goes to the
+    standard output where there is none.
 
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
@@ -52,6 +53,7 @@ class Device:
         l1_global: bool | None = None,
         bank_bytes: int | None = None,
         strict_target: bool = False,
+        caches: bool = False,
         schedule: str = "converge",
         seed: int = 0,
         output: Callable[[str], object] | None = None,
@@ -65,7 +67,7 @@ class Device:
         self.spec = find_device(name, cc)
         independent = self.spec.compute_capability >= INDEPENDENT_SINCE
         self.engine = engine
-        self._options = MemoryOptions(l1_global, bank_bytes)
+        self._options = MemoryOptions(l1_global, bank_bytes, caches)
         self._strict_target = strict_target
         self.memory = DeviceMemory()
         self._buffers = 0

@@ -65,6 +65,11 @@ class Kernel:
         check_instructions(program, self.context.spec)
         return program
 
+    @property
+    def line(self) -> str:
+        """Where it begins, as `file:line` of its source."""
+        return self.program.line(0)
+
     @cached_property
     def resources(self) -> Resources:
         """Registers and barriers, as ptxas says or as estimated."""

@@ -34,7 +34,7 @@ class Run:
     the kernel did wrong."""
 
     def __init__(self, kernel: Kernel, launch: Launch, outcome: Future[Execution]) -> None:
-        self._kernel, self._launch, self._outcome = kernel, launch, outcome
+        self.kernel, self._launch, self._outcome = kernel, launch, outcome
 
     @property
     def seconds(self) -> float:
@@ -50,12 +50,12 @@ class Run:
     def examples(self) -> tuple[Example, ...]:
         """The costliest access of each instruction that has one worse than it could be: its lanes,
         their addresses, and which of them collide in shared memory."""
-        return find_examples(self._outcome.result().tally, self._kernel.context.rules)
+        return find_examples(self._outcome.result().tally, self.kernel.context.rules)
 
     @cached_property
     def occupancy(self) -> Occupancy:
         """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
-        return self._kernel.occupancy(self._launch)
+        return self.kernel.occupancy(self._launch)
 
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as
@@ -75,7 +75,7 @@ class Run:
     @cached_property
     def summary(self) -> Report:
         """The report as data."""
-        execution, kernel = self._outcome.result(), self._kernel
+        execution, kernel = self._outcome.result(), self.kernel
         program, spec = kernel.program, kernel.context.spec
         module = program.module
         facts = Facts(

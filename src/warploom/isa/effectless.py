@@ -1,7 +1,7 @@
 """Instructions that are issued and counted, and change nothing on machines like these.
 
 Memory accesses take effect in program order, so nothing is left for fences and groups of copies to
-order; no cache, clock or other grid listens to a hint.
+order; no cache, clock, debugger or other grid listens.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from warploom.isa.spec import Operation
 
 NAMES = frozenset(
-    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol"}
+    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt"}
     | {"prefetch", "prefetchu", "applypriority", "discard"}
 )
 COPY_GROUPS = ("commit_group", "wait_group", "wait_all")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from warploom.analysis.accesses import FIELDS, AccessRow, bypasses_l1, bytes_of
+from warploom.analysis.accesses import FIELDS, AccessRow, bytes_of, route_of
 from warploom.analysis.program import Program
 from warploom.machine.tally import Counts
 from warploom.ptx.ir import Space
@@ -29,7 +29,7 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
     """
     instruction = program.instructions[row.instruction]
     size = bytes_of(instruction)
-    names = [rules.cost(row.space.value, row.op, bypass=bypasses_l1(instruction))]
+    names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
     if row.op == "store" and (writes := rules.writes(row.space.value)):
         names.append(writes)
     return _cost(tuple(names), row.space, size, max(start, size) if start == STARTS[-1] else start)

@@ -20,6 +20,7 @@ from warploom.codegen.memory import SPACE_CODES, local_stride
 from warploom.core.errors import Allocation
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
+from warploom.machine.caches import empty_caches
 from warploom.machine.common import STARTS, common_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.desk import Desk
@@ -48,7 +49,8 @@ class CompiledEngine:
     def __init__(
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
     ) -> None:
-        self._rules = access_rules(spec or find_device(), options)
+        self._spec = spec or find_device()
+        self._rules = access_rules(self._spec, options)
         self._kernels: dict[tuple[int, bool, bool], CompiledKernel] = {}
 
     def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
@@ -68,7 +70,9 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Tally:
         """Run a launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
-        work = _Work.prepare(self.kernel(program, launch.schedule), launch, memory)
+        kernel = self.kernel(program, launch.schedule)
+        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+        work = _Work.prepare(kernel, launch, memory, caches)
         status = _run(work, progress)
         if status is Status.ENDED:
             return work.tally()
@@ -110,7 +114,10 @@ class _Work:
     kept: tuple[object, ...]
 
     @classmethod
-    def prepare(cls, kernel: CompiledKernel, launch: Launch, memory: DeviceMemory) -> _Work:
+    def prepare(
+        cls, kernel: CompiledKernel, launch: Launch, memory: DeviceMemory, caches: Words
+    ) -> _Work:
+        """What a launch starts from; `caches` are the counted ones (`rules.caches`)."""
         program, warps = kernel.program, launch.warps_per_block
         shared = shared_bytes(program, launch)
         table = memory.table()
@@ -134,6 +141,7 @@ class _Work:
             Slot.STARTS_AT: table.starts,
             Slot.ENDS_AT: table.ends,
             Slot.FLAGS_AT: table.flags,
+            Slot.HIERARCHY_AT: caches,
         }
         desk = Desk(Services(program, launch, memory), arrays[Slot.CACHE_AT])
         limit = NO_LIMIT if launch.max_instructions is None else launch.max_instructions
@@ -148,6 +156,7 @@ class _Work:
             Slot.THREADS: launch.threads_per_block,
             Slot.WARPS: warps,
             Slot.SERVICE_AT: desk.address,
+            Slot.LOCAL_BYTES: local_stride(program.local_bytes) * warps,
             **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
             **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
             **{slot: int(array.ctypes.data) for slot, array in arrays.items()},

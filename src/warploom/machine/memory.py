@@ -63,6 +63,11 @@ class DeviceMemory:
         self.heap = Heap()
         self._lock = Lock()
 
+    @property
+    def base(self) -> int:
+        """The first address of its range."""
+        return self._base
+
     def allocate(self, size: int, name: str = "allocation", constant: bool = False) -> Allocation:
         """A new allocation of exactly `size` bytes, all zero; kernels cannot write a constant one.
 

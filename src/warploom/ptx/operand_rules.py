@@ -125,7 +125,7 @@ def check_vector(
     type: ScalarType,
     count: int,
 ) -> None:
-    """Vectors want as many elements as they say; `mov` packs and unpacks equal parts of its type."""
+    """Vectors have as many elements as they say; `mov` packs and unpacks equal parts."""
     if not isinstance(operand, Vector):
         raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
     if count == 1 and operation.name == "mov":

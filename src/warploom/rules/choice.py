@@ -6,7 +6,7 @@ become the functions that both machines call, by their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.rules import (
     atomics,
     banks,
+    caches,
     coalescing,
     constant,
     example,
@@ -62,16 +63,31 @@ class AccessRules:
     constant: str
     global_writes: str
     shared_writes: str
+    paths: Mapping[tuple[str, str, str], int]
+    """The way through counted caches, by space, op and route; empty where they are not counted."""
 
     @property
     def shared_by_rows(self) -> bool:
         """Whether the cost of consecutive shared words depends on where in a row they start."""
         return self.shared_read == "shared_wide_banks_of_words"
 
-    def cost(self, space: str, op: str, *, bypass: bool = False) -> str:
-        """The rule for accesses that `op` (load, store, atomic) in a space."""
+    @property
+    def caches(self) -> bool:
+        """Whether caches are counted."""
+        return bool(self.paths)
+
+    def path(self, space: str, op: str, *, route: str = "") -> int | None:
+        """The path of `rules.caches` for such accesses; None where nothing is to be counted."""
+        return self.paths.get((space, op, route), self.paths.get((space, op, "")))
+
+    def cost(self, space: str, op: str, *, route: str = "") -> str:
+        """The rule for accesses that `op` (load, store, atomic) in a space.
+
+        `route` is what a load asks for: "past L1", "read only" or nothing.
+        """
         if space == "global":
-            return self.global_load if op == "load" and not bypass else self.global_bypass
+            past = op != "load" or route == "past L1"
+            return self.global_bypass if past else self.global_load
         if space == "shared":
             return self.shared_read if op == "load" else self.shared_write
         return {"local": self.local, "const": self.constant}[space]
@@ -87,10 +103,12 @@ class MemoryOptions:
 
     `l1_global` says whether L1 caches global loads, where the device leaves a choice (nvcc's option
     -dlcm); `bank_bytes` is the mode of the banks, 4 or 8, on 3.x; None leaves either to the device.
+    `caches` counts hits and misses.
     """
 
     l1_global: bool | None = None
     bank_bytes: int | None = None
+    caches: bool = False
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
@@ -108,7 +126,31 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
         constant=spec.constant_rule,
         global_writes="write_by_lane" if early else "write_by_address",
         shared_writes="write_by_halves" if early else "write_by_address",
+        paths=_paths(spec, chosen) if chosen.caches else {},
     )
+
+
+def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str], int]:
+    """The ways through the caches.
+
+    Read-only loads go through the texture cache, or through L1 where that is one with it. L1 keeps
+    what is stored from 7.0 on, and drops it before (CUDA C Programming Guide 4.2, F.4.2: stores are
+    not kept coherent between the L1 caches of SMs).
+    """
+    through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, chosen.l1_global) else 0
+    read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
+    own = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)
+    drops = caches.DROPS_L1 if spec.compute_capability < (7, 0) else 0
+    return {
+        ("global", "load", ""): through_l1,
+        ("global", "load", "past L1"): 0,
+        ("global", "load", "read only"): read_only,
+        ("global", "store", ""): caches.WRITES | drops,
+        ("global", "atomic", ""): caches.WRITES | caches.DROPS_L1,
+        ("local", "load", ""): own,
+        ("local", "store", ""): own | caches.WRITES,
+        ("const", "load", ""): caches.THROUGH_CONSTANT,
+    }
 
 
 def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:

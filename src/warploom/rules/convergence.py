@@ -22,11 +22,13 @@ Table = npt.NDArray[np.int64]
 NONE = -1
 
 # The head of a table.
-LIVE, MASK, BLOCK, TOP, FREE, PARKED, SEQUENCE, HASHED, SLICES, ARGUMENT, ARGUMENT_2 = range(11)
+LIVE, MASK, BLOCK, TOP, FREE, PARKED, SEQUENCE, HASHED, SLICES, ARGUMENT, ARGUMENT_2, PASS = range(
+    12
+)
 """LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
 on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
 is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
-ARGUMENT: what the running split leaves with."""
+ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already."""
 
 HASHES_AT = 16
 CHANGES_AT = HASHES_AT + 32
@@ -66,6 +68,7 @@ def begin(table: Table, live: int, policy: int) -> int:
     table[SEQUENCE] = 0
     table[HASHED] = 0
     table[SLICES] = 0
+    table[PASS] = 0
     if policy != ADVERSARIAL:
         return 0
     for lane in range(32):
@@ -262,6 +265,8 @@ def merge_synced(table: Table, first: int, members: int) -> None:
             and table[at + S_ARGUMENT] == members
         ):
             table[at + S_STATUS] = READY
+            table[at + S_ARGUMENT] = 0
+            table[at + S_ARGUMENT_2] = 1
             if split != first and table[at + S_BLOCK] == table[into + S_BLOCK]:
                 leave_nodes(table, into, at)
                 table[into + S_MASK] |= table[at + S_MASK]
@@ -352,6 +357,7 @@ def choose(table: Table, policy: int, seed: int) -> int:
     table[MASK] = table[at + S_MASK]
     table[BLOCK] = table[at + S_BLOCK]
     table[TOP] = table[at + S_NODE]
+    table[PASS] = table[at + S_ARGUMENT_2]
     return table[BLOCK]
 
 
@@ -406,3 +412,5 @@ def release_barrier(table: Table, barrier: int) -> None:
             and table[at + S_ARGUMENT] == barrier
         ):
             table[at + S_STATUS] = READY
+            table[at + S_ARGUMENT] = 0
+            table[at + S_ARGUMENT_2] = 0

@@ -286,11 +286,12 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
     """Take note of why a warp came back. `digest` stands for what its registers hold."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
+    if status not in (ENDED, BARRIER_WAIT):
+        state[RESUME] = FROM_TABLE
     if status == BARRIER_WAIT:
         if state[RESUME] == FROM_TABLE:
             park(table, block, mask, top, READY, 0, 0)
     elif status == TURN_END:
-        state[RESUME] = FROM_TABLE
         if plan[INDEPENDENT]:
             start_other_sides(table)
         park_at_turn_end(table, digest, plan[CHANGES])
@@ -299,14 +300,11 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
     elif status == SPLIT_BARRIER:
         park(table, block, mask, top, AT_BARRIER, table[ARGUMENT], table[ARGUMENT_2])
     elif status == PARTED:
-        state[RESUME] = FROM_TABLE
         if plan[POLICY] == ADVERSARIAL:
             scatter(table, block, mask, top)
         else:
             start_other_sides(table)
             park(table, block, mask, top, READY, 0, 0)
-    elif status == GATHERS:
-        state[RESUME] = FROM_TABLE
 
 
 @jitable

@@ -11,7 +11,7 @@ from warploom.analysis.build import build
 from warploom.analysis.program import Program
 from warploom.core.errors import Allocation
 from warploom.machine.image import Image
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
@@ -97,6 +97,7 @@ def run(
         image.addresses(program.globals),
         dynamic_shared,
         limit,
+        Schedule(independent=False),
     )
     try:
         tally = ReferenceEngine().launch(program, launch, memory)

@@ -22,3 +22,4 @@ declare("trap", unit=Unit.CONTROL, doc="stops the kernel with an error   PTX ISA
 declare(
     "nanosleep.u32", src="t:u32", unit=Unit.CONTROL, doc="waits about t ns   PTX ISA: nanosleep"
 )
+declare("brkpt", unit=Unit.CONTROL, doc="stops for a debugger, if there is one   PTX ISA: brkpt")

@@ -1,7 +1,7 @@
 """Matrix instructions of a warp: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions".
 
 They have no terms: each lane holds a part of each matrix (`isa.fragments`). How sums round is in
-docs/decisions/matrix-sums.md.
+docs/decisions/0006-matrix-sums.md.
 """
 
 from __future__ import annotations

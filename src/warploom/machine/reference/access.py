@@ -12,19 +12,22 @@ from typing import Protocol
 
 import numpy as np
 
-from warploom.analysis.accesses import accesses, bypasses_l1
+from warploom.analysis.accesses import accesses, route_of
 from warploom.analysis.accesses import reached as spaces_reached
 from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
+from warploom.machine.caches import local_address
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
-from warploom.machine.reference.state import Bytes, Warp
+from warploom.machine.reference.state import Bytes, Warp, Words
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes
+from warploom.rules.caches import count_cached
 from warploom.rules.choice import RULES
+from warploom.rules.distinct import Addresses
 from warploom.rules.example import keep_example
 from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.scheduling import CHANGES
@@ -258,7 +261,7 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
         mask |= 1 << one.lane
         where[one.lane] = _physical(one) if space is Space.LOCAL else one.address
     before = int(row[TRANSACTIONS])
-    cost = rules.cost(space.value, request.op, bypass=bypasses_l1(instruction))
+    cost = rules.cost(space.value, request.op, route=route_of(instruction))
     RULES[cost](where, mask, request.size, row)
     keep_example(where, mask, before, row)
     if request.op == "atomic":
@@ -266,6 +269,21 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
     writes = rules.writes(space.value) if request.op == "store" else None
     if writes is not None:
         RULES[writes](where, mask, request.size, row)
+    _look_up(warp, request, space, where, mask, row)
+
+
+def _look_up(
+    warp: Warp, request: Request, space: Space, where: Addresses, mask: int, row: Words
+) -> None:
+    """Count what the caches have of an access, where caches are counted."""
+    run = warp.run
+    route = route_of(run.program.instructions[request.index])
+    path = run.rules.path(space.value, request.op, route=route)
+    if path is not None:
+        own = local_address(run.program, run.launch, warp.block.number, warp.number)
+        offset = own if space is Space.LOCAL else 0
+        block = warp.block.number
+        count_cached(where, mask, request.size, row, run.caches, path, block, offset)
 
 
 def _physical(one: Reach) -> int:

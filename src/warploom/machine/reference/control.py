@@ -26,6 +26,7 @@ from warploom.rules.convergence import (
     LIVE,
     MASK,
     NONE,
+    PASS,
     TOP,
 )
 from warploom.rules.scheduling import RUNNABLE
@@ -50,6 +51,9 @@ def _synchronise(warp: Warp) -> int:
     instruction = run.program.instructions[warp.next]
     mask = member_mask(instruction)
     if mask is None or instruction.guard is not None or not run.plan[scheduling.INDEPENDENT]:
+        return RUNNABLE
+    if table[PASS]:
+        table[PASS] = 0
         return RUNNABLE
     members = int(read(warp, mask, B32)[lowest(warp.splits.active)])
     if members & int(table[LIVE]) & ~warp.splits.active == 0:

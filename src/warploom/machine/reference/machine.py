@@ -9,6 +9,7 @@ from __future__ import annotations
 from warploom.analysis.program import Program
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
+from warploom.machine.caches import empty_caches
 from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
@@ -25,7 +26,8 @@ class ReferenceEngine:
     def __init__(
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
     ) -> None:
-        self._rules = access_rules(spec or find_device(), options)
+        self._spec = spec or find_device()
+        self._rules = access_rules(self._spec, options)
 
     def launch(self, program: Program, launch: Launch, memory: DeviceMemory) -> Tally:
         """Run all blocks of a launch, in the order of their numbers; gives what was counted.
@@ -37,5 +39,6 @@ class ReferenceEngine:
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
         plan = launch.schedule.plan(launch, program.exit)
-        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan))
+        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan, caches))
         return tally

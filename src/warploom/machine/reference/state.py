@@ -36,6 +36,7 @@ class Run:
     rows: dict[tuple[int, Space], int]
     rules: AccessRules
     plan: Words
+    caches: Words
     issued: int = 0
 
     @cached_property

@@ -1,0 +1,136 @@
+"""One launch from the command line: the options that `run` and `profile` share, and the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from warploom.cli.progress import ProgressLine
+from warploom.cli.values import Argument, BufferArgument, parse_arguments
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Buffer
+from warploom.host.device import Device
+from warploom.host.engines import ENGINES
+from warploom.host.module import Module
+from warploom.host.run import Run
+
+ARGUMENT_HELP = (
+    "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
+    " TYPE[SHAPE]=zeros|ones|arange|random:SEED|FILE.npy with TYPE f16 f32 f64 i8..i64 u8..u64, or"
+    " FILE.npy. A buffer may have a name before it (y:f32[64]=ones), else its position is one."
+)
+
+File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu) or PTX (.ptx) file.")]
+KernelName = Annotated[
+    str | None, typer.Option(help="The kernel to launch; needed where there are several.")
+]
+Grid = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Blocks of the grid.")]
+Block = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block.")]
+Shared = Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")]
+Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
+DeviceName = Annotated[
+    str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
+]
+Engine = Annotated[str, typer.Option(help=f"The engine: {' or '.join(ENGINES)}.")]
+CompilerOption = Annotated[
+    list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
+]
+Save = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
+]
+MaxInstructions = Annotated[int | None, typer.Option(help="Stop after so many warp instructions.")]
+StrictTarget = Annotated[
+    bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
+]
+Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks to launch."""
+
+    file: Path
+    kernel: str | None
+    grid: str
+    block: str
+    shared: int
+    args: Sequence[str]
+    options: Sequence[str]
+    saves: Sequence[str]
+    max_instructions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A launch that ended well, and the buffers that it got, by name."""
+
+    run: Run
+    buffers: dict[str, Buffer]
+
+
+def launch(gpu: Device, request: Request) -> Launched:
+    """Load the program, launch its kernel with the arguments, and save what is to be saved."""
+    arguments = parse_arguments(request.args)
+    files = _saves(request.saves, arguments)
+    shape = dims("--grid", request.grid), dims("--block", request.block)
+    module = gpu.load(request.file, request.options)
+    launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
+    values, buffers = _upload(gpu, arguments)
+    with ProgressLine(launcher.kernel.name) as progress:
+        made = launcher(*values, max_instructions=request.max_instructions, progress=progress)
+    for name, target in files.items():
+        np.save(target, buffers[name].copy_to_host())
+    return Launched(made, buffers)
+
+
+def dims(option: str, text: str) -> tuple[int, ...]:
+    """The numbers of "X,Y,Z"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise WarploomError(f"{option} {text!r} is not X, X,Y or X,Y,Z in numbers") from None
+
+
+def only_kernel(module: Module) -> str:
+    """The kernel of a module that has one."""
+    if len(module.kernels) != 1:
+        listed = ", ".join(module.kernels) or "none"
+        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {listed}")
+    return module.kernels[0]
+
+
+def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
+    """The file for each buffer that is to be saved, by the buffer's name."""
+    names = [a.name for a in arguments if isinstance(a, BufferArgument)]
+    files: dict[str, Path] = {}
+    for text in texts:
+        name, _, target = text.partition("=")
+        if not target or name not in names:
+            raise WarploomError(
+                f"--save {text!r} is not NAME=FILE.npy with the name of a buffer (here:"
+                f" {', '.join(names) or 'there is none'})"
+            )
+        files[name] = Path(target)
+    return files
+
+
+def _upload(gpu: Device, arguments: list[Argument]) -> tuple[list[Any], dict[str, Buffer]]:
+    """The values to launch with, and the buffers among them by name."""
+    values: list[Any] = []
+    buffers: dict[str, Buffer] = {}
+    for argument in arguments:
+        if isinstance(argument, BufferArgument):
+            name = argument.name
+            called = f"argument {name}" if name.isdigit() else name
+            buffer = buffers[name] = gpu.to_device(argument.content, called)
+            values.append(buffer)
+        else:
+            values.append(argument)
+    return values, buffers

@@ -1,0 +1,130 @@
+"""`warploom occupancy`: how many blocks of a kernel an SM holds, and what would make it more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from warploom.cli.launching import CompilerOption, DeviceName, File, Json, KernelName, only_kernel
+from warploom.core.errors import WarploomError
+from warploom.devices.gains import Gain, gains
+from warploom.devices.launches import check_launch, check_registers
+from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
+from warploom.devices.spec import DeviceSpec
+from warploom.host.device import Device
+from warploom.host.resources import Resources
+from warploom.report.plot import as_svg, as_text
+from warploom.report.sweep import Curve, sweep
+
+
+def occupancy(
+    file: File,
+    kernel: KernelName = None,
+    block: Annotated[int, typer.Option(help="Threads of a block.")] = 256,
+    shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")] = 0,
+    device: DeviceName = None,
+    registers: Annotated[
+        int | None, typer.Option(help="Registers a thread, instead of ptxas' or our own count.")
+    ] = None,
+    option: CompilerOption = None,
+    sweep_all: Annotated[
+        bool, typer.Option("--sweep", help="Draw it over block size, registers, shared memory.")
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep to a file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print how many blocks of a kernel an SM holds at once, and what limits them.
+
+    Example: `warploom occupancy matmul.cu --kernel matmul_tiled --block 256 --device t4 --sweep`
+    """
+    gpu = Device(device)
+    module = gpu.load(file, option or ())
+    chosen = module[kernel or only_kernel(module)]
+    known = chosen.resources
+    if registers is not None:
+        known = Resources(registers, known.barriers, "given")
+    whole = chosen.program.shared_bytes
+    if shared:
+        whole = chosen.program.dynamic_shared_offset + shared
+    check_launch(gpu.spec, (1, 1, 1), (block, 1, 1), whole)
+    check_registers(gpu.spec, block, known.registers)
+    demand = Demand(block, known.registers, whole, known.barriers)
+    found, steps = occupancy_of(gpu.spec, demand), gains(gpu.spec, demand)
+    curves = sweep(gpu.spec, demand) if sweep_all or svg is not None else ()
+    if as_json:
+        print(json.dumps(_as_json(found, known, steps, curves), indent=2))
+    else:
+        _print(gpu.spec, chosen.name, found, known, steps)
+        for curve in curves if sweep_all else ():
+            print(f"\n{as_text(curve)}")
+    if svg is not None:
+        _write(svg, as_svg(curves, f"{chosen.name} on {gpu.spec.title}"))
+
+
+def _print(
+    spec: DeviceSpec, name: str, found: Occupancy, known: Resources, steps: tuple[Gain, ...]
+) -> None:
+    demand, console = found.demand, Console(highlight=False, soft_wrap=True)
+    console.print(
+        f"{name} on {spec.title} (compute capability {spec.cc}): blocks of"
+        f" {demand.threads} threads, {demand.registers} registers a thread ({known.source}), {demand.shared_bytes:,}"
+        f" bytes of shared memory"
+    )
+    console.print(
+        f"{found.active_blocks} blocks, {found.active_warps} of {found.max_warps} warps an SM:"
+        f" {100 * found.fraction:.1f} %, limited by {', '.join(found.limiters)}"
+    )
+    limits = ", ".join(f"{name} {n}" for name, n in found.limits.items() if n is not None)
+    console.print(f"blocks an SM by resource: {limits}")
+    if len(spec.shared_capacities) > 1:
+        console.print(f"shared memory of the SM set to {found.shared_carveout:,} bytes at least")
+    for step in steps:
+        console.print(
+            f"to gain: {step.resource} {step.before:,} -> {step.after:,} gives"
+            f" {100 * step.occupancy.fraction:.1f} %"
+        )
+
+
+def _as_json(
+    found: Occupancy, known: Resources, steps: tuple[Gain, ...], curves: tuple[Curve, ...]
+) -> dict[str, object]:
+    demand = found.demand
+    return {
+        "device": found.device,
+        "block_size": demand.threads,
+        "registers_per_thread": demand.registers,
+        "registers_from": known.source,
+        "shared_bytes_per_block": demand.shared_bytes,
+        "active_blocks": found.active_blocks,
+        "active_warps": found.active_warps,
+        "fraction": found.fraction,
+        "limiters": list(found.limiters),
+        "limits": dict(found.limits),
+        "shared_carveout": found.shared_carveout,
+        "gains": [
+            {
+                "resource": step.resource,
+                "before": step.before,
+                "after": step.after,
+                "fraction": step.occupancy.fraction,
+            }
+            for step in steps
+        ],
+        "sweep": {
+            curve.title: [list(pair) for pair in zip(curve.values, curve.warps, strict=True)]
+            for curve in curves
+        },
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise WarploomError(f"{path} cannot be written: {error.strerror}") from None

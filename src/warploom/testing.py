@@ -1,0 +1,109 @@
+"""Assertions about what kernels cost, for tests: each failure names the source lines.
+
+run = kernel[grid, block](x, y)
+wl.testing.assert_coalesced(run)
+wl.testing.assert_no_bank_conflicts(run)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from warploom.host.run import Run
+from warploom.observe.counters import Counts
+from warploom.report.source import source_line, split_line
+
+__all__ = [
+    "assert_coalesced",
+    "assert_no_bank_conflicts",
+    "assert_no_divergence",
+    "assert_occupancy",
+]
+
+
+def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
+    """Raise AssertionError unless every line's global loads, and its global stores, take at most so
+    many 32-byte sectors a request, on average: 4 are what 32 neighbouring words of 4 bytes need."""
+    found: list[str] = []
+    for line, counts in run.counters.by_line().items():
+        for op in ("load", "store"):
+            requests = counts[f"global_{op}_requests"]
+            sectors = counts[f"global_{op}_sectors"]
+            if sectors > max_sectors_per_request * requests:
+                found.append(
+                    _told(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
+                )
+    limit = f"{max_sectors_per_request:g} sectors a request"
+    _fail_if(found, f"global memory is not coalesced (at most {limit})")
+
+
+def assert_no_bank_conflicts(run: Run) -> None:
+    """Raise AssertionError where an access to shared memory took more wavefronts than it needs."""
+    found = [
+        _told(line, f"{conflicts:,} wavefronts too many{_colliding(run, line)}")
+        for line, counts in run.counters.by_line().items()
+        if (conflicts := _conflicts(counts))
+    ]
+    _fail_if(found, "shared memory has bank conflicts")
+
+
+def assert_no_divergence(run: Run, lines: Iterable[int] | None = None) -> None:
+    """Raise AssertionError where a branch parted the lanes of a warp: on these source lines, or on
+    any where none are given."""
+    wanted = None if lines is None else set(lines)
+    found = [
+        _told(line, f"{counts.divergent_branches:,} of {counts.branches:,} branches parted a warp")
+        for line, counts in run.counters.by_line().items()
+        if counts.divergent_branches and (wanted is None or split_line(line)[1] in wanted)
+    ]
+    _fail_if(found, "warps diverge")
+
+
+def assert_occupancy(run: Run, at_least: float) -> None:
+    """Raise AssertionError unless such blocks can fill this share (0 to 1) of an SM's warps."""
+    occupancy = run.occupancy
+    if occupancy.fraction < at_least:
+        raise AssertionError(
+            f"occupancy is {occupancy.fraction:.3f}, not {at_least:g} at least: {run.kernel.name}"
+            f" at {_place(run.kernel.line)} has {occupancy.demand.registers} registers a thread"
+            f" ({run.kernel.resources.source}) and {occupancy.demand.shared_bytes:,} bytes of"
+            f" shared memory a block of {occupancy.demand.threads}; limited by"
+            f" {', '.join(occupancy.limiters)}"
+        )
+
+
+def _conflicts(counts: Counts) -> int:
+    return sum(counts[f"shared_{op}_bank_conflicts"] for op in ("load", "store", "atomic"))
+
+
+def _why(run: Run, line: str) -> str:
+    strides = [e.stride for e in run.examples if e.line == line and e.space.value == "global"]
+    if not strides:
+        return ""
+    return f" (stride {strides[0]} bytes)" if strides[0] else " (scattered)"
+
+
+def _colliding(run: Run, line: str) -> str:
+    for example in run.examples:
+        if example.line == line and example.collisions:
+            worst = max(example.collisions, key=len)
+            return f" (lanes {', '.join(map(str, worst))} meet in a bank)"
+    return ""
+
+
+def _told(line: str, what: str) -> str:
+    source = source_line(*split_line(line))
+    return f"  {_place(line)}: {what}" + (f"\n      {source}" if source else "")
+
+
+def _place(line: str) -> str:
+    file, number = split_line(line)
+    return f"{Path(file).name}:{number}"
+
+
+def _fail_if(found: Iterable[str], title: str) -> None:
+    lines: Iterator[str] = iter(found)
+    first = next(lines, None)
+    if first is not None:
+        raise AssertionError("\n".join([title, first, *lines]))
