@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ extern "C" __global__ void constants(float* out, int n) {
 """
 
 
-def run(name: str, cc: str, *args: object, engine: str = "compiled", **options: bool) -> wl.Run:
+def run(name: str, cc: str, *args: object, engine: str = "compiled", **options: Any) -> wl.Run:
     gpu = wl.Device(cc=cc, engine=engine, caches=True, **options)
     out = gpu.zeros(32, np.float32)
     data = gpu.to_device(np.ones(32, np.float32))

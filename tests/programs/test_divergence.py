@@ -76,7 +76,8 @@ def test_lanes_of_one_warp_exchange_from_7_0_on(modules, policy, producer) -> No
     assert out.copy_to_host()[0] == 42
 
 
-def warp_sum(gpu: wl.Device, module: wl.Module, kernel: str) -> int:
+def warp_sum(made: tuple[wl.Device, wl.Module], kernel: str) -> int:
+    gpu, module = made
     out = gpu.zeros(1, np.int32)
     module[kernel][1, 32](gpu.to_device(np.arange(32, dtype=np.int32)), out)
     return int(out.copy_to_host()[0])
@@ -84,15 +85,15 @@ def warp_sum(gpu: wl.Device, module: wl.Module, kernel: str) -> int:
 
 def test_lockstep_code_is_right_before_7_0_and_can_go_wrong_above(modules) -> None:
     total = sum(range(32))
-    assert warp_sum(*modules(STACK), "sum_lockstep") == total
-    assert warp_sum(*modules(STACK, "adversarial"), "sum_lockstep") == total
-    assert warp_sum(*modules(INDEPENDENT, "adversarial"), "sum_lockstep") != total
+    assert warp_sum(modules(STACK), "sum_lockstep") == total
+    assert warp_sum(modules(STACK, "adversarial"), "sum_lockstep") == total
+    assert warp_sum(modules(INDEPENDENT, "adversarial"), "sum_lockstep") != total
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", [STACK, INDEPENDENT])
 def test_synchronised_code_is_right_under_every_policy(modules, name, policy) -> None:
-    assert warp_sum(*modules(name, policy), "sum_synchronised") == sum(range(32))
+    assert warp_sum(modules(name, policy), "sum_synchronised") == sum(range(32))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

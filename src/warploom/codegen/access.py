@@ -144,6 +144,8 @@ class _AccessBody:
         if self.operation is not None:
             self._lane_by_lane(offsets)
         else:
+            if self.shape.op == "store" and self.shape.space is not Space.LOCAL:
+                self.bits = self.b.trunc(self._lasting(scratch, wide), I32)
             self._move()
         if self.shape.op == "store":
             count_change(self.lanes, self.environment, I64(1))
@@ -169,6 +171,11 @@ class _AccessBody:
             call(
                 self.lanes, "count_cached", scratch, bits, size, self.row, caches, I64(path), *where
             )
+
+    def _lasting(self, scratch: Value, bits: Value) -> Value:
+        """The lanes whose stores last, of those that name one address."""
+        plan = self.b.inttoptr(self._slot(Slot.PLAN_AT), PTR)
+        return call(self.lanes, "lasting", scratch, bits, plan, self._slot(Slot.BLOCK))
 
     def _slot(self, slot: Slot) -> Value:
         return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)

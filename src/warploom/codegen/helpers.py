@@ -31,13 +31,14 @@ PREFIX = "warploom."
 _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
+    "lasting": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
 
-_PLACES = {"check": "codegen.checks", "count": "rules.caches"}
+_PLACES = {"check": "codegen.checks", "count": "rules.caches", "lasting": "rules.writes"}
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 
 _PACKAGE = Path(__file__).parent.parent

@@ -8,14 +8,20 @@ lasts is undefined everywhere: `lasting` chooses.
 
 from __future__ import annotations
 
+import numpy as np
+
+from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import (
     Addresses,
     Row,
     count_distinct,
     count_lanes,
+    first_lane,
     jitable,
+    without_stretch,
 )
 from warploom.rules.fields import WRITES
+from warploom.rules.scheduling import POLICY, SEED
 
 
 @jitable
@@ -35,3 +41,28 @@ def write_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> Non
 def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     """One write for each lane."""
     row[WRITES] += count_lanes(mask)
+
+
+@jitable
+def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
+    """The lanes whose values last, one for each address, by the plan's policy (`rules.scheduling`):
+    the highest, the lowest ("adversarial"), or any ("random").
+
+    Lanes store in rising order, so that the highest needs no other lane to be left out.
+    """
+    policy = plan[POLICY]
+    if policy != ADVERSARIAL and policy != RANDOM:
+        return mask
+    kept = 0
+    while mask != 0:
+        leader = first_lane(mask)
+        rest = without_stretch(addresses, mask, 0, leader)
+        alike = mask ^ rest
+        if policy == RANDOM:
+            # Only what does not depend on where the host's memory lies.
+            place = int(np.int64(addresses[leader])) % 4096 + 4096 * block
+            for _ in range(scrambled(plan[SEED], place) % count_lanes(alike)):
+                alike &= alike - 1
+        kept |= alike & -alike
+        mask = rest
+    return kept

@@ -32,6 +32,7 @@ from warploom.rules.example import keep_example
 from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.scheduling import CHANGES
 from warploom.rules.windows import WINDOW_SIZE
+from warploom.rules.writes import lasting
 
 
 class Store(Protocol):
@@ -166,9 +167,29 @@ def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Byt
 
 def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
     """Store each lane's row of bytes."""
-    for reached in reach(warp, request, where, mask):
+    for reached in _lasting(warp, reach(warp, request, where, mask)):
         reached.store.write(reached.address, data[reached.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
+
+
+def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
+    """The stores that last, of those to one address of a space that lanes share."""
+    kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
+    for space in (Space.GLOBAL, Space.SHARED):
+        inside = {one.lane: one for one in found if one.space is space}
+        where, mask = _lanes(list(inside.values()))
+        lasts = lasting(where, mask, warp.run.plan, warp.block.number)
+        kept += [one for lane, one in inside.items() if lasts >> lane & 1]
+    return kept
+
+
+def _lanes(found: Sequence[Reach]) -> tuple[Addresses, int]:
+    """The addresses of all lanes, and the mask of those that take part."""
+    where, mask = np.zeros(WARP_SIZE, np.uint64), 0
+    for one in found:
+        mask |= 1 << one.lane
+        where[one.lane] = _physical(one) if one.space is Space.LOCAL else one.address
+    return where, mask
 
 
 def _request(
@@ -255,11 +276,7 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
         return
     row = warp.run.tally.records[warp.run.rows[request.index, space]]
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
-    where = np.zeros(WARP_SIZE, np.uint64)
-    mask = 0
-    for one in found:
-        mask |= 1 << one.lane
-        where[one.lane] = _physical(one) if space is Space.LOCAL else one.address
+    where, mask = _lanes(found)
     before = int(row[TRANSACTIONS])
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     RULES[cost](where, mask, request.size, row)
