@@ -33,6 +33,7 @@ from warploom.ptx.ir import Space
 from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
+from warploom.rules.patterns import LAST_MASK, LAST_OFFSETS, REPEATS, UNIT
 from warploom.rules.scheduling import CHANGES
 
 DATA_BYTES = 3 * LANES * 16
@@ -140,7 +141,7 @@ class _AccessBody:
         offsets = self._physical(self.addresses)
         self.b.store(offsets, scratch)
         if self.shape.space is not Space.PARAM:
-            self._count(scratch, wide)
+            self._count(scratch, wide, offsets)
         if self.operation is not None:
             self._lane_by_lane(offsets)
         else:
@@ -151,7 +152,26 @@ class _AccessBody:
             count_change(self.lanes, self.environment, I64(1))
         self.b.ret(I64(0))
 
-    def _count(self, scratch: Value, bits: Value) -> None:
+    def _count(self, scratch: Value, bits: Value, offsets: Value) -> None:
+        """Count the access: one more like the last of its row, or by the device's rules."""
+        b = self.b
+        lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
+        first = b.load(self.lanes.slot(scratch, lane), typ=I64)
+        base = b.and_(first, I64(-UNIT))
+        known = b.load(self.lanes.slot(self.row, LAST_OFFSETS), typ=vector(I64), align=8)
+        moved = b.icmp_unsigned("!=", b.sub(offsets, self.lanes.splat(base)), known)
+        moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.bits)))
+        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(self.row, LAST_MASK), typ=I64), bits)
+        with b.if_else(b.or_(moved, other), likely=False) as (new, again):
+            with new:
+                call(self.lanes, "settle_pattern", scratch, bits, base, self.row)
+                self._count_by_rules(scratch, bits)
+                call(self.lanes, "keep_pattern", scratch, bits, base, self.row)
+            with again:
+                self.lanes.add_to(self.lanes.slot(self.row, REPEATS), I64(1))
+        self._look_up(scratch, bits)
+
+    def _count_by_rules(self, scratch: Value, bits: Value) -> None:
         """Count the access by the device's rules, and keep it if it is the worst of its row."""
         shape, size = self.shape, I64(self.shape.size)
         space = shape.space.value
@@ -164,7 +184,11 @@ class _AccessBody:
         writes = self.rules.writes(space) if shape.op == "store" else None
         if writes is not None:
             call(self.lanes, writes, scratch, bits, size, self.row)
-        path = self.rules.path(space, shape.op, route=shape.route)
+
+    def _look_up(self, scratch: Value, bits: Value) -> None:
+        """Count what the caches have of it, where they are counted."""
+        shape, size = self.shape, I64(self.shape.size)
+        path = self.rules.path(shape.space.value, shape.op, route=shape.route)
         if path is not None:
             caches = self.b.inttoptr(self._slot(Slot.HIERARCHY_AT), PTR)
             where = (self._slot(Slot.BLOCK), self._place_of_local())

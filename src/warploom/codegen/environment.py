@@ -14,7 +14,7 @@ from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.program import Program
 from warploom.rules import scheduling
 from warploom.rules.choice import AccessRules
-from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.patterns import ROW_END
 
 
 class Slot(IntEnum):
@@ -97,9 +97,10 @@ class Status(IntEnum):
     DEADLOCK = auto()
 
 
-FULL = RECORD_WIDTH
+FULL = ROW_END
 ROW_WIDTH = FULL + 3
-"""An access row in compiled code: a record (`rules.fields`), and from FULL on how often the access
+"""An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
+on how often the access
 was the common one (every lane on, consecutive, aligned), whose costs follow by arithmetic. In
 shared memory it may start on a line, else on a sector, else on a word: a column for each."""
 

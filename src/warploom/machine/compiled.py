@@ -32,7 +32,8 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules import scheduling
 from warploom.rules.choice import MemoryOptions, access_rules
-from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.rules.fields import EXAMPLE_COST, RECORD_WIDTH, TRANSACTIONS
+from warploom.rules.patterns import settle_pattern
 
 Words = npt.NDArray[np.int64]
 
@@ -40,6 +41,7 @@ Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
 
 NO_LIMIT = 1 << 62
+NO_ADDRESSES = np.zeros(32, np.uint64)
 POLL_SECONDS = 0.1
 
 
@@ -208,7 +210,8 @@ class _Work:
                 at : at + 2
             ]
         for number, row in enumerate(layout.rows):
-            tally.records[number] = self.rows[number, :FULL]
+            settle_pattern(NO_ADDRESSES, 0, 0, self.rows[number])
+            tally.records[number] = self.rows[number, :RECORD_WIDTH]
             for start, times in zip(STARTS, self.rows[number, FULL:].tolist(), strict=True):
                 if times:
                     cost = common_cost(program, row, layout.rules, start)

@@ -20,6 +20,7 @@ from warploom.rules import (
     constant,
     example,
     half_warp_banks,
+    patterns,
     segments,
     writes,
 )
@@ -41,6 +42,7 @@ RULES = MappingProxyType(
             *(constant.constant_by_warp, constant.constant_by_halves),
             *(writes.write_by_address, writes.write_by_halves, writes.write_by_lane),
             *(atomics.count_passes, example.keep_example),
+            *(patterns.settle_pattern, patterns.keep_pattern),
         )
     }
 )

@@ -34,6 +34,7 @@ from warploom.rules.convergence import (
     POINT,
     RANDOM,
     READY,
+    TABLE_WORDS,
     TOP,
     Table,
     begin,
@@ -211,6 +212,10 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
         live = (1 << min(left, 32)) - 1
         apart = begin(tables[index], live, plan[POLICY] if plan[INDEPENDENT] else 0)
         state[RESUME] = FROM_TABLE if apart else 0
+        if apart:
+            # What follows a table are registers kept from the block before; they start as 0.
+            for word in range(TABLE_WORDS, tables.shape[1]):
+                tables[index, word] = 0
     return True
 
 
