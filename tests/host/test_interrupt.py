@@ -1,0 +1,50 @@
+"""A kernel that never ends answers to Ctrl-C, and the device stays usable."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+ENDLESS = """
+.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry endless(.param .u64 out)
+{
+    .reg .b64 %d<3>;
+    .reg .b32 %r<2>;
+    .reg .pred %p;
+    ld.param.u64 %d1, [out];
+    mov.u64 %d2, 1;
+AGAIN:
+    add.u64 %d2, %d2, 2;
+    setp.ne.u64 %p, %d2, 0;
+    @%p bra AGAIN;
+    ret;
+}
+.visible .entry seven(.param .u64 out)
+{
+    .reg .b64 %d;
+    ld.param.u64 %d, [out];
+    st.global.u32 [%d], 7;
+    ret;
+}
+"""
+
+
+def test_an_interrupt_stops_a_kernel() -> None:
+    gpu = wl.Device("v100")
+    module, out = gpu.compile(ENDLESS, language="ptx"), gpu.zeros(1, np.uint32)
+    module["seven"][1, 1](out)
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        module["endless"][1, 32](out)
+    out = gpu.zeros(1, np.uint32)
+    module["seven"][1, 1](out)
+    assert out.copy_to_host()[0] == 7
