@@ -10,6 +10,7 @@ from warploom.core.errors import LaunchError, WarploomError
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.launches import check_launch
 from warploom.devices.spec import DeviceSpec
+from warploom.rules.choice import RULES, MemoryOptions, access_rules
 
 WANTED = {
     *("8800-gtx", "gtx-280", "gtx-480", "gtx-680", "k40"),
@@ -108,3 +109,54 @@ def test_launches_at_the_limits_are_not() -> None:
     turing = find_device(cc="7.5")
     check_launch(turing, (2**31 - 1, 65535, 65535), (1024, 1, 1), 64 * KIB)
     check_launch(turing, (1, 1, 1), (4, 4, 64), 0)
+
+
+def test_every_compute_capability_from_the_first_is_there() -> None:
+    known = {spec.cc for spec in catalog().values()}
+    assert known >= {
+        *("1.0", "1.1", "1.2", "1.3", "2.0", "2.1", "3.0", "3.2", "3.5", "3.7", "5.0", "5.2"),
+        *("5.3", "6.0", "6.1", "6.2", "7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0"),
+        *("10.0", "10.3", "11.0", "12.0", "12.1"),
+    }
+    assert len(catalog()) >= 25
+
+
+# CUDA C Programming Guide 4.2, table F-2 (1.x to 3.0): threads a block, registers an SM, shared
+# memory an SM (KiB), banks.
+@pytest.mark.parametrize(
+    ("cc", "threads", "registers", "shared", "banks"),
+    [
+        ("1.0", 512, 8, 16, 16),
+        ("1.1", 512, 8, 16, 16),
+        ("1.3", 512, 16, 16, 16),
+        ("2.0", 1024, 32, 48, 32),
+        ("3.0", 1024, 64, 48, 32),
+    ],
+)
+def test_limits_of_the_first_devices(
+    cc: str, threads: int, registers: int, shared: int, banks: int
+) -> None:
+    spec = find_device(cc=cc)
+    assert spec.max_threads_per_block == threads
+    assert spec.registers_per_sm == registers * KIB
+    assert spec.shared_bytes_per_sm == shared * KIB
+    assert spec.shared_banks == banks
+
+
+@pytest.mark.parametrize("spec", catalog().values(), ids=lambda s: s.name)
+def test_every_device_has_its_rules(spec: DeviceSpec) -> None:
+    rules = access_rules(spec)
+    names = {rules.cost(s, op) for s in ("global", "shared", "local") for op in ("load", "store")}
+    assert names | {rules.cost("const", "load"), rules.writes("global")} <= set(RULES)
+    assert spec.shared_capacities[-1] == spec.shared_bytes_per_sm
+    assert not spec.l1_holds_shared or spec.l1_bytes >= spec.shared_bytes_per_sm
+
+
+def test_choices_that_a_device_does_not_have_are_refused() -> None:
+    with pytest.raises(WarploomError, match="never caches global loads"):
+        access_rules(find_device(cc="5.0"), MemoryOptions(l1_global=True))
+    with pytest.raises(WarploomError, match="4 bytes wide, not 8"):
+        access_rules(find_device(cc="9.0"), MemoryOptions(bank_bytes=8))
+    assert access_rules(find_device(cc="3.5"), MemoryOptions(bank_bytes=8)).shared_read == (
+        "shared_wide_banks"
+    )

@@ -159,8 +159,8 @@ extern "C" __global__ void naive(float* out, const float* in, int n) {{
         ("1.1", {32: 32}, {64: 2}, 32, 2),
         ("1.3", {32: 32}, {64: 2}, 32, 2),
         # 16 rows of 16 words: two of 32 banks, 8 rows each, for both halves of the warp in turn
-        # (word y of a row is beside word y + 1, which the other half wants). Padded, row x begins at
-        # word 17 x: one bank each, but 17 * 15 + 1 = 256 comes round to bank 0 again.
+        # (word y of a row is beside word y + 1, which the other half wants). Padded, row x begins
+        # at word 17 x: one bank each, but 17 * 15 + 1 = 256 comes round to bank 0 again.
         ("2.0", {32: 16}, {32: 4}, 8, 2),
         ("7.0", {32: 16}, {32: 4}, 8, 2),
     ],

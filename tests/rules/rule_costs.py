@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from warploom.rules.fields import FIELDS, RECORD_WIDTH
+from warploom.rules.fields import FIELDS
+from warploom.rules.patterns import ROW_END
 
 ALL = 0xFFFFFFFF
 Rule = Callable[..., None]
@@ -18,8 +19,10 @@ def cost(
     rule: Rule, addresses: Sequence[int] | npt.NDArray[np.int64], mask: int, size: int
 ) -> dict[str, int]:
     """What the rule counts, by name, without the fields that it leaves at zero."""
-    row = np.zeros(RECORD_WIDTH, np.int64)
-    rule(np.asarray(addresses, np.uint64), mask, size, row)
+    row = np.zeros(ROW_END, np.int64)
+    where = np.zeros(32, np.uint64)
+    where[: len(addresses)] = addresses
+    rule(where, mask, size, row)
     return {name: int(n) for name, n in zip(FIELDS, row, strict=False) if n}
 
 

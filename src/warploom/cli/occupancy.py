@@ -73,8 +73,8 @@ def _print(
     demand, console = found.demand, Console(highlight=False, soft_wrap=True)
     console.print(
         f"{name} on {spec.title} (compute capability {spec.cc}): blocks of"
-        f" {demand.threads} threads, {demand.registers} registers a thread ({known.source}), {demand.shared_bytes:,}"
-        f" bytes of shared memory"
+        f" {demand.threads} threads, {demand.registers} registers a thread ({known.source}),"
+        f" {demand.shared_bytes:,} bytes of shared memory"
     )
     console.print(
         f"{found.active_blocks} blocks, {found.active_warps} of {found.max_warps} warps an SM:"

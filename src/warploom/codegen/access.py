@@ -33,7 +33,7 @@ from warploom.ptx.ir import Space
 from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
-from warploom.rules.patterns import LAST_MASK, LAST_OFFSETS, REPEATS, UNIT
+from warploom.rules.patterns import LAST_MASK, LAST_OFFSETS, REPEATS
 from warploom.rules.scheduling import CHANGES
 
 DATA_BYTES = 3 * LANES * 16
@@ -157,7 +157,7 @@ class _AccessBody:
         b = self.b
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
         first = b.load(self.lanes.slot(scratch, lane), typ=I64)
-        base = b.and_(first, I64(-UNIT))
+        base = b.and_(first, I64(-self.rules.unit))
         known = b.load(self.lanes.slot(self.row, LAST_OFFSETS), typ=vector(I64), align=8)
         moved = b.icmp_unsigned("!=", b.sub(offsets, self.lanes.splat(base)), known)
         moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.bits)))

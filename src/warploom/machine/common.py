@@ -14,7 +14,7 @@ from warploom.analysis.program import Program
 from warploom.machine.tally import Counts
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
-from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.fields import RULE_WIDTH
 
 ALL_LANES = 0xFFFFFFFF
 
@@ -38,7 +38,7 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
 @lru_cache(maxsize=1024)
 def _cost(names: tuple[str, ...], space: Space, size: int, start: int) -> Counts:
     stride = {Space.LOCAL: 4, Space.CONST: 0}.get(space, size)
-    counts = np.zeros(RECORD_WIDTH, np.int64)
+    counts = np.zeros(RULE_WIDTH, np.int64)
     addresses = np.arange(32, dtype=np.uint64) * np.uint64(stride) + np.uint64(start)
     for name in names:
         RULES[name](addresses, ALL_LANES, size, counts)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
 from warploom.analysis.program import Program
-from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.fields import RECORD_WIDTH, RULE_WIDTH
 
 Counts = npt.NDArray[np.int64]
 
@@ -22,8 +22,9 @@ class Tally:
       active and with a true guard, summed.
     - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
       lanes which this branch parted met again.
-    - `records`, shape (rows, RECORD_WIDTH): what memory accesses cost, and an example of the worst
-      (`rules.fields`); `rows` names the rows. `accesses` are the costs alone, in order of FIELDS.
+    - `rows_of_rules`, shape (rows, RULE_WIDTH): what memory accesses cost, as rules write it
+      (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
+      alone, in order of FIELDS.
     - `launched_warps`: how many warps the launch had.
     """
 
@@ -34,8 +35,12 @@ class Tally:
     threads_on: Counts
     divergent: Counts
     reconvergences: Counts
-    records: Counts
+    rows_of_rules: Counts
     launched_warps: int = field(default=0)
+
+    @property
+    def records(self) -> Counts:
+        return self.rows_of_rules[:, :RECORD_WIDTH]
 
     @property
     def accesses(self) -> Counts:
@@ -50,7 +55,7 @@ class Tally:
         def column() -> Counts:
             return np.zeros(n, np.int64)
 
-        records = np.zeros((len(rows), RECORD_WIDTH), np.int64)
+        rows_of_rules = np.zeros((len(rows), RULE_WIDTH), np.int64)
         return cls(
             program,
             rows,
@@ -59,6 +64,6 @@ class Tally:
             threads_on=column(),
             divergent=column(),
             reconvergences=column(),
-            records=records,
+            rows_of_rules=rows_of_rules,
             launched_warps=launched_warps,
         )

@@ -7,14 +7,7 @@ is for the rule of the space.
 
 from __future__ import annotations
 
-from warploom.rules.distinct import (
-    Addresses,
-    Row,
-    count_lanes,
-    first_lane,
-    jitable,
-    without_stretch,
-)
+from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import PASSES
 
 
@@ -42,10 +35,12 @@ def count_most_on_one(addresses: Addresses, mask: int) -> int:
 
 @jitable
 def count_most_scattered(addresses: Addresses, mask: int) -> int:
-    """The same for lanes in any order: takes them away address by address."""
+    """The same for lanes in any order; compares all pairs without a branch, so that it becomes
+    vector code."""
     most = 0
-    while mask != 0:
-        others = without_stretch(addresses, mask, 0, first_lane(mask))
-        most = max(most, count_lanes(mask) - count_lanes(others))
-        mask = others
-    return most
+    for lane in range(32):
+        alike = 0
+        for other in range(32):
+            alike += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
+        most = max(most, alike & -((mask >> lane) & 1))
+    return int(most)

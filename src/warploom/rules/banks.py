@@ -22,9 +22,12 @@ from warploom.rules.coalescing import LINE_BITS, SECTOR_BITS
 from warploom.rules.distinct import (
     Addresses,
     Row,
+    all_rise,
     count_distinct,
     count_lanes,
+    count_steps,
     first_lane,
+    first_lanes,
     jitable,
 )
 from warploom.rules.fields import (
@@ -37,6 +40,7 @@ from warploom.rules.fields import (
     TRANSACTIONS,
     WAVEFRONTS,
 )
+from warploom.rules.marks import count_marked_groups, count_marks, count_most_over, mark
 
 BANKS = 32
 WORD_BITS = 2
@@ -48,13 +52,15 @@ def shared_32_banks(addresses: Addresses, mask: int, size: int, row: Row) -> Non
 
     Wavefronts beyond one for each group of lanes that takes part are bank conflicts.
     """
-    add_wavefronts(addresses, mask, size, WORD_BITS, 0, row)
+    if size > 4 or not add_words(addresses, mask, size, row):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 0, row)
 
 
 @jitable
 def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     """Shared memory on 2.x: a quarter-warp of 16 bytes has a conflict of two ways at least."""
-    add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, row)
+    if size > 4 or not add_words(addresses, mask, size, row):
+        add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, row)
 
 
 @jitable
@@ -78,6 +84,35 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
             groups += 1
             wavefronts += count_ways_of_rows(addresses, group)
     add_request(addresses, mask, size, wavefronts, groups, row)
+
+
+@jitable
+def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
+    """Add a request of 4-byte words over 32 banks of 4 bytes, if it lies within 4 KiB.
+
+    Words in rising order within one stretch of all banks cannot meet. For others, a word of marks
+    is a line of 128 bytes, and a bit place in it a bank.
+    """
+    if all_rise(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
+        wavefronts = 1
+        words = count_steps(addresses, WORD_BITS)
+        row[SECTORS] += count_steps(addresses, SECTOR_BITS)
+        row[LINES] += count_steps(addresses, LINE_BITS)
+    else:
+        lines = mark(addresses, mask, WORD_BITS, row)
+        if lines == 0:
+            return False
+        wavefronts = count_most_over(lines, row)
+        words = count_marks(lines, row)
+        row[SECTORS] += count_marked_groups(lines, 8, row)
+        row[LINES] += count_marked_groups(lines, 32, row)
+    row[REQUESTS] += 1
+    row[TRANSACTIONS] += wavefronts
+    row[BYTES_REQUESTED] += count_lanes(mask) * size
+    row[BYTES_MOVED] += words << WORD_BITS
+    row[WAVEFRONTS] += wavefronts
+    row[BANK_CONFLICTS] += wavefronts - 1
+    return True
 
 
 @jitable
@@ -141,48 +176,42 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
 
 @jitable
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """The same for any words: follows each bank from word to word."""
+    """The same for any words: compares all pairs of lanes, first for words, then for banks."""
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
+    firsts = first_lanes(addresses, mask, shift)
     most = 0
-    while mask != 0:
+    for lane in range(32):
+        word = addresses[lane] >> bits
         ways = 0
-        leader = first_lane(mask)
-        while leader >= 0:
-            ways += 1
-            word = addresses[leader] >> bits
-            leader = -1
-            for lane in range(32):
-                if (mask >> lane) & 1:
-                    other = addresses[lane] >> bits
-                    if other == word:
-                        mask ^= 1 << lane
-                    elif (other ^ word) & bank_mask == np.uint64(0):
-                        leader = lane
-        most = max(most, ways)
-    return most
+        for other in range(32):
+            meets = (addresses[other] >> bits ^ word) & bank_mask == np.uint64(0)
+            ways += ((firsts >> other) & 1) & meets
+        most = max(most, ways & -((firsts >> lane) & 1))
+    return int(most)
 
 
 @jitable
 def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
-    """The most different rows of 64 words that lanes want of any one of the 32 banks."""
-    bank_mask = np.uint64(BANKS - 1)
+    """The most different rows of 64 words that lanes want of any one of the 32 banks.
+
+    A lane counts for all that want the same place: the same row and bank.
+    """
+    bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)
+    firsts = 0
+    for lane in range(32):
+        known = 0
+        for earlier in range(lane):
+            apart = addresses[earlier] ^ addresses[lane]
+            same = (apart & bank_mask == np.uint64(0)) & (apart >> row_bits == np.uint64(0))
+            known |= ((mask >> earlier) & 1) & same
+        firsts |= ((mask >> lane) & 1 & ~known) << lane
     most = 0
-    while mask != 0:
+    for lane in range(32):
         ways = 0
-        leader = first_lane(mask)
-        while leader >= 0:
-            ways += 1
-            word = addresses[leader]
-            leader = -1
-            for lane in range(32):
-                if (mask >> lane) & 1:
-                    other = addresses[lane]
-                    if ((other ^ word) >> np.uint64(WORD_BITS)) & bank_mask == np.uint64(0):
-                        if other >> row_bits == word >> row_bits:
-                            mask ^= 1 << lane
-                        else:
-                            leader = lane
-        most = max(most, ways)
-    return most
+        for other in range(32):
+            meets = (addresses[other] ^ addresses[lane]) & bank_mask == np.uint64(0)
+            ways += ((firsts >> other) & 1) & meets
+        most = max(most, ways & -((firsts >> lane) & 1))
+    return int(most)

@@ -78,6 +78,11 @@ class AccessRules:
         """Whether caches are counted."""
         return bool(self.paths)
 
+    @property
+    def unit(self) -> int:
+        """No rule looks at more of an address than its place in so many bytes."""
+        return 256 if self.shared_by_rows else 128
+
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
         """The path of `rules.caches` for such accesses; None where nothing is to be counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))

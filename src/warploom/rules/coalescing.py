@@ -20,8 +20,11 @@ import numpy as np
 from warploom.rules.distinct import (
     Addresses,
     Row,
+    all_rise,
     count_distinct,
     count_lanes,
+    count_scattered,
+    count_steps,
     first_lane,
     jitable,
     without_stretch,
@@ -36,6 +39,7 @@ from warploom.rules.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
+from warploom.rules.marks import count_marked_groups, count_marks, mark
 
 SECTOR_BITS = 5
 LINE_BITS = 7
@@ -89,9 +93,18 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, row: Row) -> None
 def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     """Add a request with the sectors and lines that it touches and the bytes that it asks for."""
     row[REQUESTS] += 1
-    row[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
-    row[LINES] += count_distinct(addresses, mask, LINE_BITS)
     row[BYTES_REQUESTED] += count_lanes(mask) * size
+    if all_rise(addresses, mask):
+        row[SECTORS] += count_steps(addresses, SECTOR_BITS)
+        row[LINES] += count_steps(addresses, LINE_BITS)
+        return
+    words = mark(addresses, mask, SECTOR_BITS, row)
+    if words > 0:
+        row[SECTORS] += count_marks(words, row)
+        row[LINES] += count_marked_groups(words, SECTORS_PER_LINE, row)
+    else:
+        row[SECTORS] += count_scattered(addresses, mask, SECTOR_BITS)
+        row[LINES] += count_scattered(addresses, mask, LINE_BITS)
 
 
 @jitable

@@ -71,6 +71,29 @@ def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
     return count
 
 
+ALL_LANES = 0xFFFFFFFF
+
+
+@jitable
+def all_rise(addresses: Addresses, mask: int) -> bool:
+    """Whether all lanes take part, none at a lower address than the one before; no branch inside,
+    so that it becomes vector code, as `count_steps` does."""
+    falls = 0
+    for lane in range(1, 32):
+        falls += addresses[lane] < addresses[lane - 1]
+    return mask == ALL_LANES and falls == 0
+
+
+@jitable
+def count_steps(addresses: Addresses, shift: int) -> int:
+    """How many stretches of 2^shift bytes all lanes touch, where `all_rise`."""
+    bits = np.uint64(shift)
+    count = 1
+    for lane in range(1, 32):
+        count += addresses[lane] >> bits != addresses[lane - 1] >> bits
+    return int(count)
+
+
 @jitable
 def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
     """The same for lanes in any order; compares all pairs without a branch, so that it becomes
@@ -84,6 +107,20 @@ def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
             known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
         count += (mask >> lane) & 1 & ~known
     return int(count)
+
+
+@jitable
+def first_lanes(addresses: Addresses, mask: int, shift: int) -> int:
+    """Of the lanes that touch the same 2^shift bytes, the first."""
+    bits = np.uint64(shift)
+    firsts = 0
+    for lane in range(32):
+        stretch = addresses[lane] >> bits
+        known = 0
+        for earlier in range(lane):
+            known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
+        firsts |= ((mask >> lane) & 1 & ~known) << lane
+    return int(firsts)
 
 
 @jitable

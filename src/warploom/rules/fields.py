@@ -52,5 +52,8 @@ EXAMPLE_COST = len(FIELDS)
 EXAMPLE_MASK = EXAMPLE_COST + 1
 EXAMPLE_ADDRESSES = EXAMPLE_COST + 2
 RECORD_WIDTH = EXAMPLE_ADDRESSES + 32
+SCRATCH = RECORD_WIDTH
+RULE_WIDTH = SCRATCH + 32
 """A record is a row of counts, then the first of the accesses that took the most transactions: how
-many, the lanes that took part, and the 32 addresses. See `rules.example`."""
+many, the lanes that took part, and the 32 addresses (`rules.example`). The row that a rule gets has
+32 words more, which it may use as it likes (`rules.marks`)."""

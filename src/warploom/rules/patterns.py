@@ -1,8 +1,9 @@
 """Counting an access like the last one by adding one: what compiled code does beside the rules.
 
-A rule's costs follow from the mask and from where the lanes' addresses lie in 256 bytes and to each
-other. So a row keeps the last pattern, what it cost, and how often it came again; only a new one
-has to be counted. It is the same sum in another order.
+A rule's costs follow from the mask and from where the lanes' addresses lie to each other and in a
+line of 128 bytes (a row of 256, where shared memory has such: `AccessRules.unit`). So a row keeps
+the last pattern, what it cost, and how often it came again; only a new one has to be counted. It is
+the same sum in another order.
 """
 
 from __future__ import annotations
@@ -10,18 +11,15 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.rules.distinct import Addresses, Row, jitable
-from warploom.rules.fields import FIELDS, RECORD_WIDTH
+from warploom.rules.fields import FIELDS, RULE_WIDTH
 
-REPEATS = RECORD_WIDTH
+REPEATS = RULE_WIDTH
 LAST_MASK = REPEATS + 1
 LAST_OFFSETS = LAST_MASK + 1
 LAST_COSTS = LAST_OFFSETS + 32
 ROW_END = LAST_COSTS + len(FIELDS)
 """What follows a record in a row of compiled code: how often the last pattern came again, its mask,
-its addresses from the last multiple of UNIT at or below its first lane's, and its costs."""
-
-UNIT = 256
-"""No rule looks at more of an address than its place in so many bytes."""
+its addresses from the last multiple of the unit at or below its first lane's, and its costs."""
 
 _COSTS = len(FIELDS)
 

@@ -274,7 +274,7 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
     """Count the request that some lanes make of a space; parameters are not counted."""
     if not found or space is Space.PARAM:
         return
-    row = warp.run.tally.records[warp.run.rows[request.index, space]]
+    row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     where, mask = _lanes(found)
     before = int(row[TRANSACTIONS])
