@@ -286,3 +286,18 @@ def test_the_sweep_is_drawn(ptx: Path, warploom, tmp_path: Path) -> None:
     root = ElementTree.fromstring(svg.read_text())
     assert root.tag.endswith("svg")
     assert len(root.findall(".//{*}path")) == 3
+
+
+def test_caches_and_l1_can_be_asked_for(warploom, ptx: Path) -> None:
+    """One warp loads 128 bytes: 4 sectors, which miss L1, or L2 alone, or are not looked up."""
+    asked = ("profile", str(ptx), "--arg", "32", "--arg", "i32[32]=ones", "--json", "--caches")
+
+    def misses(*options: str) -> tuple[int, int]:
+        counters = json.loads(warploom(*asked, *options).out)["counters"]
+        return counters["global_load_l1_misses"], counters["global_load_l2_misses"]
+
+    assert misses("--device", "k40") == (0, 4)
+    assert misses("--device", "k40", "--l1") == (4, 4)
+    assert misses("--device", "gtx-480", "--no-l1") == (0, 4)
+    assert misses("--device", "8800-gtx") == (0, 0)
+    assert warploom(*asked, "--device", "h100", "--bank-bytes", "8").code == 2

@@ -51,7 +51,8 @@ def hits(run: wl.Run, kind: str = "global_load") -> tuple[int, int, int, int]:
         ("2.0", (36, 4, 0, 4)),  # 10 loads of 4 sectors: the first misses everywhere
         ("3.5", (0, 0, 36, 4)),  # L2 only
         ("5.0", (0, 0, 36, 4)),
-        ("6.1", (0, 0, 36, 4)),
+        ("5.2", (0, 0, 36, 4)),
+        ("6.1", (36, 4, 0, 4)),
         ("9.0", (36, 4, 0, 4)),
     ],
 )

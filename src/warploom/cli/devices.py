@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
@@ -58,7 +58,7 @@ def _show_one(spec: DeviceSpec) -> None:
     table.add_column("Source", justify="right")
     for fact, value in _facts(spec).items():
         source = spec.sources.get(fact)
-        table.add_row(fact, _shown(value), str(sources.index(source) + 1) if source else "")
+        table.add_row(fact, _shown(fact, value), str(sources.index(source) + 1) if source else "")
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     for number, source in enumerate(sources, 1):
@@ -71,7 +71,8 @@ def _facts(spec: DeviceSpec) -> dict[str, object]:
     return {"title": spec.title, **facts, "compute_capability": spec.cc}
 
 
-def _shown(value: object) -> str:
+def _shown(fact: str, value: object) -> str:
     if isinstance(value, tuple):
-        return " x ".join(str(n) for n in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        numbers = cast("tuple[int, ...]", value)
+        return (" x " if fact.endswith("dims") else ", ").join(f"{n:,}" for n in numbers)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -49,6 +49,13 @@ StrictTarget = Annotated[
     bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
 ]
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
+L1 = Annotated[
+    bool | None,
+    typer.Option("--l1/--no-l1", help="Cache global loads in L1, where the device leaves it open."),
+]
+BankBytes = Annotated[
+    int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 

@@ -10,7 +10,9 @@ import typer
 from rich.console import Console
 
 from warploom.cli.launching import (
+    L1,
     Arg,
+    BankBytes,
     Block,
     Caches,
     CompilerOption,
@@ -46,6 +48,8 @@ def profile(
     max_instructions: MaxInstructions = None,
     strict_target: StrictTarget = False,
     caches: Caches = False,
+    l1: L1 = None,
+    bank_bytes: BankBytes = None,
     terms: Annotated[
         str, typer.Option(help=f"The words of the report: {', '.join(VOCABULARIES)}.")
     ] = "cuda",
@@ -58,7 +62,14 @@ def profile(
     'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
     """
     translator(terms)  # a wrong word is refused before the work
-    gpu = Device(device, engine=engine, strict_target=strict_target, caches=caches)
+    gpu = Device(
+        device,
+        engine=engine,
+        strict_target=strict_target,
+        caches=caches,
+        l1_global=l1,
+        bank_bytes=bank_bytes,
+    )
     request = Request(
         file, kernel, grid, block, shared, arg or (), option or (), (), max_instructions
     )

@@ -10,7 +10,9 @@ import numpy as np
 from rich.console import Console
 
 from warploom.cli.launching import (
+    L1,
     Arg,
+    BankBytes,
     Block,
     Caches,
     CompilerOption,
@@ -51,6 +53,8 @@ def run(
     max_instructions: MaxInstructions = None,
     strict_target: StrictTarget = False,
     caches: Caches = False,
+    l1: L1 = None,
+    bank_bytes: BankBytes = None,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel, print the first elements of its buffers and the report.
@@ -58,7 +62,14 @@ def run(
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
     """
-    gpu = Device(device, engine=engine, strict_target=strict_target, caches=caches)
+    gpu = Device(
+        device,
+        engine=engine,
+        strict_target=strict_target,
+        caches=caches,
+        l1_global=l1,
+        bank_bytes=bank_bytes,
+    )
     request = Request(
         file, kernel, grid, block, shared, arg or (), option or (), save or (), max_instructions
     )

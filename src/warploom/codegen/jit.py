@@ -38,7 +38,7 @@ class CompiledKernel:
 
 
 def compile_kernel(
-    program: Program, rules: AccessRules, *, independent: bool, mixes: bool
+    program: Program, rules: AccessRules, *, independent: bool, mixes: bool, shuffles: bool
 ) -> CompiledKernel:
     """Compile a kernel for this computer's processor, with the access rules of a device; for
     `independent` and `mixes` see `codegen.control`."""
@@ -46,12 +46,13 @@ def compile_kernel(
     module = ir.Module(program.name)
     warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes)
     warp.emit()
-    GridFunction(module, suspends=warp.suspends, local_bytes=program.local_bytes).emit()
+    scheduled = warp.suspends or shuffles
+    GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
     with _LOCK:
         engine = _engine(str(module))
     address = engine.get_function_address("run")
     run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)
-    return CompiledKernel(program, layout, run, warp.suspends, warp.frame.context_bytes, engine)
+    return CompiledKernel(program, layout, run, scheduled, warp.frame.context_bytes, engine)
 
 
 def _engine(text: str) -> llvm.ExecutionEngine:

@@ -57,10 +57,14 @@ class CompiledEngine:
 
     def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
         """The machine code of a program, compiled when it is first asked for."""
-        key = (id(program), schedule.independent, schedule.mixes)
+        key = (id(program), schedule.independent, schedule.shuffles)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
-                program, self._rules, independent=schedule.independent, mixes=schedule.mixes
+                program,
+                self._rules,
+                independent=schedule.independent,
+                mixes=schedule.mixes,
+                shuffles=schedule.shuffles,
             )
         return self._kernels[key]
 

@@ -37,6 +37,11 @@ class Schedule:
     resident_blocks: int = 1024
 
     @property
+    def shuffles(self) -> bool:
+        """Whether warps and blocks go in another order than that of their numbers."""
+        return self.policy != "converge"
+
+    @property
     def mixes(self) -> bool:
         """Whether lanes that part take turns, instead of one side after the other."""
         return self.independent and self.policy != "converge"

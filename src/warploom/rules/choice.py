@@ -140,9 +140,8 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
 def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str], int]:
     """The ways through the caches.
 
-    Read-only loads go through the texture cache, or through L1 where that is one with it. L1 keeps
-    what is stored from 7.0 on, and drops it before (CUDA C Programming Guide 4.2, F.4.2: stores are
-    not kept coherent between the L1 caches of SMs).
+    Read-only loads go through the texture cache, or through L1 where that is one with it. Stores
+    bypass L1 and discard what it has (PTX ISA, "Cache Operators"); from 7.0 on it keeps that.
     """
     through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, chosen.l1_global) else 0
     read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
