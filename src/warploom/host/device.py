@@ -13,8 +13,8 @@ import numpy.typing as npt
 from warploom.core.errors import CompileError, WarploomError
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer, upload
+from warploom.host.context import Context
 from warploom.host.engines import ENGINES, Execute, find_engine
-from warploom.host.kernel import Context
 from warploom.host.module import Module
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
@@ -75,6 +75,7 @@ class Device:
         self._context = Context(
             self.spec,
             rules,
+            self._options,
             self.memory,
             engine,
             lambda: self._execute,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
@@ -12,6 +12,9 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions
+
+if TYPE_CHECKING:
+    from warploom.machine.reference.state import Listener
 
 Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
@@ -25,6 +28,16 @@ class Execute(Protocol):
     def __call__(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Tally: ...
+
+
+def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Execute:
+    """The reference engine, telling a listener all that happens."""
+    from warploom.machine.reference.machine import ReferenceEngine
+
+    engine = ReferenceEngine(spec, options)
+    return lambda program, launch, memory, progress: engine.launch(
+        program, launch, memory, listener
+    )
 
 
 def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions) -> Execute:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.host.kernel import Context, Kernel
+from warploom.host.context import Context
+from warploom.host.kernel import Kernel
 from warploom.host.names import find_kernel
 from warploom.machine.image import Image
 from warploom.ptx.ir import Module as Ptx

@@ -6,9 +6,9 @@ import json
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from warploom.devices.occupancy import Occupancy
+from warploom.host.loaded import LoadedKernel
 from warploom.host.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
@@ -16,9 +16,6 @@ from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
 from warploom.report.export import as_json
 from warploom.report.sections import Facts, Report, make_report
-
-if TYPE_CHECKING:
-    from warploom.host.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Run:
     """One launch of a kernel. On a stream, asking for its results waits for it, and raises what
     the kernel did wrong."""
 
-    def __init__(self, kernel: Kernel, launch: Launch, outcome: Future[Execution]) -> None:
+    def __init__(self, kernel: LoadedKernel, launch: Launch, outcome: Future[Execution]) -> None:
         self.kernel, self._launch, self._outcome = kernel, launch, outcome
 
     @property

@@ -195,7 +195,7 @@ def _run(registers: list[Register], at: int, type: ScalarType, names: Iterable[s
 def _statement(statement: Statement) -> str:
     match statement:
         case Instruction():
-            return _instruction(statement)
+            return print_instruction(statement)
         case Label(name):
             return f"{name}:"
         case Variable():
@@ -215,7 +215,7 @@ def _statement(statement: Statement) -> str:
             return f"{' '.join(words)};"
 
 
-def _instruction(instruction: Instruction) -> str:
+def print_instruction(instruction: Instruction) -> str:
     guard = ""
     if instruction.guard is not None:
         guard = f"@{'!' if instruction.guard.negated else ''}{instruction.guard.register.name} "

@@ -22,7 +22,7 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
-from warploom.machine.reference.state import Bytes, Warp, Words
+from warploom.machine.reference.state import Access, Bytes, Warp, Words
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes
 from warploom.rules.caches import count_cached
@@ -118,9 +118,10 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
     address, *sources = instruction.operands[count:]
-    needed = sum(not source.optional for source in operation.spec.sources) - 1
-    given = [[read(warp, e, type) for e in elements_of(source)] for source in sources[:needed]]
-    parts = len(given[0])
+    values = sources[: operation.value_count]
+    given = [[read(warp, e, type) for e in elements_of(source)] for source in values]
+    parts = len(given[0]) if given else 1
+    term = operation.combine(len(given))
     olds = [[0] * WARP_SIZE for _ in range(parts)]
     request = _request(warp, index, instruction, address, type.bytes * parts)
     for reached in reach(warp, request, _where(warp, address), mask):
@@ -128,14 +129,16 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         for place in range(parts):
             at = reached.address + place * type.bytes
             old = int.from_bytes(reached.store.read(at, type.bytes), "little")
-            values = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
-            new = int(evaluate(operation.combine, values, 1)[0])
+            each = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
+            new = int(evaluate(term, each, 1)[0])
             reached.store.write(at, new.to_bytes(type.bytes, "little"))
             olds[place][lane] = old
             warp.run.plan[CHANGES] += new != old
     if count:
-        for element, old in zip(elements_of(instruction.operands[0]), olds, strict=True):
-            write(warp, element, collect(old, type), type, on)
+        answer = operation.answer(len(given))
+        for place, element in enumerate(elements_of(instruction.operands[0])):
+            each = [collect(olds[place], type), *(o[place] for o in given)]
+            write(warp, element, evaluate(answer, each), answer.type, on)
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:
@@ -215,8 +218,21 @@ def reach(warp: Warp, request: Request, where: Sequence[int], mask: int) -> list
     for one in found:
         _check(warp, request, one)
     for each in spaces_reached(request.space):
-        _count(warp, request, each, [one for one in found if one.space is each])
+        inside = [one for one in found if one.space is each]
+        _count(warp, request, each, inside)
+        _publish(warp, request, each, inside)
     return found
+
+
+def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
+    """Tell the listener, if there is one, of lanes that reach into a space."""
+    if warp.run.listener is None or not found:
+        return
+    lanes = tuple(one.lane for one in found)
+    where = tuple(one.address for one in found)
+    data = tuple(one.store.read(one.address, request.size) for one in found)
+    access = Access(request.index, space, request.op, request.size, lanes, where, data)
+    warp.run.listener.reached(warp, access)
 
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:

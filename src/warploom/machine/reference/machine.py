@@ -14,7 +14,7 @@ from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.block import run_blocks
-from warploom.machine.reference.state import Run
+from warploom.machine.reference.state import Listener, Run
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions, access_rules
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
@@ -29,8 +29,14 @@ class ReferenceEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
 
-    def launch(self, program: Program, launch: Launch, memory: DeviceMemory) -> Tally:
-        """Run all blocks of a launch, in the order of their numbers; gives what was counted.
+    def launch(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        listener: Listener | None = None,
+    ) -> Tally:
+        """Run all blocks of a launch; gives what was counted. A `listener` is told of everything.
 
         Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit, as the kernel deserves.
         """
@@ -40,5 +46,5 @@ class ReferenceEngine:
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
         plan = launch.schedule.plan(launch, program.exit)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan, caches))
+        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan, caches, listener))
         return tally

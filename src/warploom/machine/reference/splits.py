@@ -53,6 +53,11 @@ class Splits:
         return int(self.table[MASK])
 
     @property
+    def live(self) -> int:
+        """The lanes that have not exited."""
+        return int(self.table[LIVE])
+
+    @property
     def block(self) -> int:
         """Where they are."""
         return int(self.table[BLOCK])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,35 @@ Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
 
 
+class Listener(Protocol):
+    """Who is told what happens, as it happens."""
+
+    def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        """A warp executes an instruction, in the lanes of `mask`; nothing of it is done yet."""
+        ...
+
+    def reached(self, warp: Warp, access: Access) -> None:
+        """A warp's instruction reaches into memory; the access is legal and not done yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Lanes of a warp that reach into one space: `op` (load, store, atomic) on `size` bytes each.
+
+    `addresses` and `found` hold, for each of `lanes`, where in the space, and the bytes there
+    before the access.
+    """
+
+    instruction: int
+    space: Space
+    op: str
+    size: int
+    lanes: tuple[int, ...]
+    addresses: tuple[int, ...]
+    found: tuple[bytes, ...]
+
+
 @dataclass
 class Run:
     """One launch: what runs, on what memory, and what has been counted."""
@@ -37,6 +67,7 @@ class Run:
     rules: AccessRules
     plan: Words
     caches: Words
+    listener: Listener | None = None
     issued: int = 0
 
     @cached_property

@@ -33,6 +33,8 @@ def step(warp: Warp) -> int:
     warp.used += 1
     mask = active & _guard(warp, instruction)
     run.issue(index, active, mask)
+    if run.listener is not None:
+        run.listener.issued(warp, index, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:
         return control(warp, index, instruction, mask)
@@ -54,7 +56,9 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     name, on = instruction.operation.name, from_mask(mask)
     if is_effectless(instruction.operation):
         return
-    if name in ACCESSES:
+    if instruction.operation.spec.unit is Unit.ATOMIC:
+        access.atomic(warp, index, instruction, mask, on)
+    elif name in ACCESSES:
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
         _collective(warp, instruction, mask, on)
@@ -70,8 +74,6 @@ ACCESSES = {
     "ld": access.load,
     "ldu": access.load,
     "st": access.store,
-    "atom": access.atomic,
-    "red": access.atomic,
     "call": service.serve,
     "cp": copies.copy,
     "mma": matrix.multiply,

@@ -1,0 +1,56 @@
+"""A kernel of a loaded program: what runs, and what it needs of its device."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from warploom.analysis.build import build
+from warploom.analysis.program import Program
+from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
+from warploom.host.context import Context
+from warploom.host.resources import Resources, resources_of
+from warploom.host.targets import check_instructions
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch, shared_bytes
+from warploom.ptx.ir import Function, Module
+
+
+class LoadedKernel:
+    """A kernel and what is known of it on its device, whatever the launch."""
+
+    def __init__(self, context: Context, ptx: Module, image: Image, name: str) -> None:
+        self.context, self.image, self.name = context, image, name
+        self._ptx = ptx
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel as machines run it; UnsupportedInstruction where the device cannot."""
+        program = build(self._ptx, self.name)
+        check_instructions(program, self.context.spec)
+        return program
+
+    @property
+    def line(self) -> str:
+        """Where it begins, as `file:line` of its source."""
+        return self.program.line(0)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """Registers and barriers, as ptxas says or as estimated."""
+        return resources_of(self.program, self.function, self.context.spec)
+
+    @cached_property
+    def function(self) -> Function:
+        """The kernel as PTX declares it."""
+        return next(entry for entry in self._ptx.entries if entry.name == self.name)
+
+    def occupancy(self, launch: Launch) -> Occupancy:
+        """How many of a launch's blocks an SM holds; registers are ptxas' own or an estimate."""
+        resources = self.resources
+        demand = Demand(
+            launch.threads_per_block,
+            resources.registers,
+            shared_bytes(self.program, launch),
+            resources.barriers,
+        )
+        return occupancy_of(self.context.spec, demand)
