@@ -10,6 +10,8 @@ For example:
     print(run.report())
 """
 
+from typing import TYPE_CHECKING, Any
+
 from warploom import testing
 from warploom.core.errors import (
     CompileError,
@@ -33,6 +35,9 @@ from warploom.host.occupancy import occupancy
 from warploom.host.run import Run
 from warploom.host.stream import Stream
 
+if TYPE_CHECKING:
+    from warploom.observe.trace import Trace, TraceLimits
+
 __all__ = [
     "Buffer",
     "CompileError",
@@ -50,8 +55,19 @@ __all__ = [
     "PtxSyntaxError",
     "Run",
     "Stream",
+    "Trace",
+    "TraceLimits",
     "UnsupportedInstruction",
     "WarploomError",
     "occupancy",
     "testing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The names of tracing, which few programs need and which take time to import."""
+    if name in ("Trace", "TraceLimits"):
+        from warploom.observe import trace
+
+        return getattr(trace, name)
+    raise AttributeError(f"module 'warploom' has no attribute {name!r}")

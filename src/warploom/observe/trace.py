@@ -88,10 +88,10 @@ class Trace(msgspec.Struct, frozen=True):
         """The trace as MessagePack."""
         return msgspec.msgpack.encode(self)
 
-
-def from_bytes(data: bytes) -> Trace:
-    """A trace that `to_bytes` made. Raises msgspec.ValidationError for anything else."""
-    return msgspec.msgpack.decode(data, type=Trace)
+    @staticmethod
+    def from_bytes(data: bytes) -> Trace:
+        """A trace that `to_bytes` made. Raises msgspec.ValidationError for anything else."""
+        return msgspec.msgpack.decode(data, type=Trace)
 
 
 @dataclass(frozen=True, slots=True)
