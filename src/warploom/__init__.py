@@ -29,6 +29,7 @@ from warploom.core.errors import (
 )
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
+from warploom.host.explore import explore
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
 from warploom.host.occupancy import occupancy
@@ -59,6 +60,7 @@ __all__ = [
     "TraceLimits",
     "UnsupportedInstruction",
     "WarploomError",
+    "explore",
     "occupancy",
     "testing",
 ]

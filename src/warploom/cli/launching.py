@@ -16,8 +16,10 @@ from warploom.core.errors import WarploomError
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
 from warploom.host.engines import ENGINES
+from warploom.host.launcher import Launcher
 from warploom.host.module import Module
 from warploom.host.run import Run
+from warploom.machine.launch import POLICIES
 
 ARGUMENT_HELP = (
     "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
@@ -56,6 +58,14 @@ L1 = Annotated[
 BankBytes = Annotated[
     int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
 ]
+Cooperative = Annotated[
+    bool, typer.Option(help="A cooperative launch: all blocks run at once, or none does.")
+]
+Schedule = Annotated[
+    str,
+    typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
+]
+Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 
@@ -70,8 +80,9 @@ class Request:
     shared: int
     args: Sequence[str]
     options: Sequence[str]
-    saves: Sequence[str]
-    max_instructions: int | None
+    saves: Sequence[str] = ()
+    max_instructions: int | None = None
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +93,38 @@ class Launched:
     buffers: dict[str, Buffer]
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A launch that is ready to go: what to launch, with which values, the buffers by name."""
+
+    launcher: Launcher
+    values: list[Any]
+    buffers: dict[str, Buffer]
+
+
 def launch(gpu: Device, request: Request) -> Launched:
     """Load the program, launch its kernel with the arguments, and save what is to be saved."""
+    files = _saves(request.saves, parse_arguments(request.args))
+    ready = prepared(gpu, request)
+    with ProgressLine(ready.launcher.kernel.name) as progress:
+        made = ready.launcher(
+            *ready.values,
+            max_instructions=request.max_instructions,
+            cooperative=request.cooperative,
+            progress=progress,
+        )
+    for name, target in files.items():
+        np.save(target, ready.buffers[name].copy_to_host())
+    return Launched(made, ready.buffers)
+
+
+def prepared(gpu: Device, request: Request) -> Prepared:
+    """Load the program and upload the arguments."""
     arguments = parse_arguments(request.args)
-    files = _saves(request.saves, arguments)
     shape = dims("--grid", request.grid), dims("--block", request.block)
     module = gpu.load(request.file, request.options)
     launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
-    values, buffers = _upload(gpu, arguments)
-    with ProgressLine(launcher.kernel.name) as progress:
-        made = launcher(*values, max_instructions=request.max_instructions, progress=progress)
-    for name, target in files.items():
-        np.save(target, buffers[name].copy_to_host())
-    return Launched(made, buffers)
+    return Prepared(launcher, *_upload(gpu, arguments))
 
 
 def dims(option: str, text: str) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The program `warploom`: its verbs, and what its exit codes mean.
 
-Exit codes: 0 ok, 2 bad usage, 3 the source does not compile or is not PTX that is understood, 4 the
-launch was refused, 5 the kernel did something wrong.
+Exit codes: 0 ok, 1 results differ (`explore`), 2 bad usage, 3 the source does not compile or is not
+PTX that is understood, 4 the launch was refused, 5 the kernel did something wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import typer
 
 from warploom.cli.devices import devices
+from warploom.cli.explore import explore
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
 from warploom.cli.ptx import ptx
@@ -41,11 +42,12 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 ok, 2 bad usage, 3 compile or PTX error, 4 launch refused, 5 kernel"
-    " fault.",
+    epilog="Exit codes: 0 ok, 1 results differ (explore), 2 bad usage, 3 compile or PTX error,"
+    " 4 launch refused, 5 kernel fault.",
 )
 app.command()(run)
 app.command()(profile)
+app.command()(explore)
 app.command()(occupancy)
 app.command()(ptx)
 app.command()(devices)

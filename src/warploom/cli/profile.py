@@ -16,6 +16,7 @@ from warploom.cli.launching import (
     Block,
     Caches,
     CompilerOption,
+    Cooperative,
     DeviceName,
     Engine,
     File,
@@ -24,6 +25,8 @@ from warploom.cli.launching import (
     KernelName,
     MaxInstructions,
     Request,
+    Schedule,
+    Seed,
     Shared,
     StrictTarget,
     launch,
@@ -46,6 +49,9 @@ def profile(
     engine: Engine = "compiled",
     option: CompilerOption = None,
     max_instructions: MaxInstructions = None,
+    cooperative: Cooperative = False,
+    schedule: Schedule = "converge",
+    seed: Seed = 0,
     strict_target: StrictTarget = False,
     caches: Caches = False,
     l1: L1 = None,
@@ -69,9 +75,13 @@ def profile(
         caches=caches,
         l1_global=l1,
         bank_bytes=bank_bytes,
+        schedule=schedule,
+        seed=seed,
     )
     request = Request(
-        file, kernel, grid, block, shared, arg or (), option or (), (), max_instructions
+        *(file, kernel, grid, block, shared, arg or (), option or ()),
+        max_instructions=max_instructions,
+        cooperative=cooperative,
     )
     report = launch(gpu, request).run.summary
     if as_json:

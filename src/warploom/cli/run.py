@@ -16,6 +16,7 @@ from warploom.cli.launching import (
     Block,
     Caches,
     CompilerOption,
+    Cooperative,
     DeviceName,
     Engine,
     File,
@@ -25,6 +26,8 @@ from warploom.cli.launching import (
     MaxInstructions,
     Request,
     Save,
+    Schedule,
+    Seed,
     Shared,
     StrictTarget,
     launch,
@@ -51,6 +54,9 @@ def run(
     option: CompilerOption = None,
     save: Save = None,
     max_instructions: MaxInstructions = None,
+    cooperative: Cooperative = False,
+    schedule: Schedule = "converge",
+    seed: Seed = 0,
     strict_target: StrictTarget = False,
     caches: Caches = False,
     l1: L1 = None,
@@ -69,9 +75,14 @@ def run(
         caches=caches,
         l1_global=l1,
         bank_bytes=bank_bytes,
+        schedule=schedule,
+        seed=seed,
     )
     request = Request(
-        file, kernel, grid, block, shared, arg or (), option or (), save or (), max_instructions
+        *(file, kernel, grid, block, shared, arg or (), option or ()),
+        saves=save or (),
+        max_instructions=max_instructions,
+        cooperative=cooperative,
     )
     made = launch(gpu, request)
     _print(made.run, made.buffers, as_json)

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 
+from warploom.core.errors import WarploomError
 from warploom.devices.spec import DeviceSpec
-from warploom.host.engines import Execute
-from warploom.machine.launch import Schedule
+from warploom.host.engines import Execute, find_engine
+from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
 from warploom.machine.memory import DeviceMemory
-from warploom.rules.choice import AccessRules, MemoryOptions
+from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a launch needs of its device. `engine` is made when it is first asked for."""
+    """What a launch needs of its device. Each has memory of its own."""
 
     spec: DeviceSpec
-    rules: AccessRules
     options: MemoryOptions
-    memory: DeviceMemory
     engine_name: str
-    engine: Callable[[], Execute]
+    schedule: Schedule
+    """Who goes first where the architecture leaves it open."""
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""
-    schedule: Schedule = field(default_factory=Schedule)
-    """Who goes first where the architecture leaves it open."""
+    memory: DeviceMemory = field(default_factory=DeviceMemory)
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
+
+    @cached_property
+    def rules(self) -> AccessRules:
+        """What accesses cost."""
+        return access_rules(self.spec, self.options)
+
+    @cached_property
+    def engine(self) -> Execute:
+        """The engine, made when it is first asked for."""
+        return find_engine(self.engine_name, self.spec, self.options)
+
+
+def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:
+    """The schedule of a device by that policy. Raises WarploomError where there is none."""
+    if policy not in POLICIES:
+        raise WarploomError(f"there is no schedule {policy!r}; choose of {', '.join(POLICIES)}")
+    return Schedule(policy, seed, spec.compute_capability >= INDEPENDENT_SINCE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,14 @@ import numpy.typing as npt
 from warploom.core.errors import CompileError, WarploomError
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer, upload
-from warploom.host.context import Context
-from warploom.host.engines import ENGINES, Execute, find_engine
+from warploom.host.context import Context, schedule_of
+from warploom.host.engines import ENGINES
 from warploom.host.module import Module
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
-from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
-from warploom.machine.memory import DeviceMemory
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
-from warploom.rules.choice import MemoryOptions, access_rules
+from warploom.rules.choice import MemoryOptions
 
 LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
 
@@ -60,32 +57,14 @@ class Device:
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
-        if schedule not in POLICIES:
-            raise WarploomError(
-                f"there is no schedule {schedule!r}; choose of {', '.join(POLICIES)}"
-            )
         self.spec = find_device(name, cc)
-        independent = self.spec.compute_capability >= INDEPENDENT_SINCE
         self.engine = engine
-        self._options = MemoryOptions(l1_global, bank_bytes, caches)
         self._strict_target = strict_target
-        self.memory = DeviceMemory()
         self._buffers = 0
-        rules = access_rules(self.spec, self._options)
-        self._context = Context(
-            self.spec,
-            rules,
-            self._options,
-            self.memory,
-            engine,
-            lambda: self._execute,
-            output,
-            Schedule(schedule, seed, independent),
-        )
-
-    @cached_property
-    def _execute(self) -> Execute:
-        return find_engine(self.engine, self.spec, self._options)
+        options = MemoryOptions(l1_global, bank_bytes, caches)
+        order = schedule_of(self.spec, schedule, seed)
+        self._context = Context(self.spec, options, engine, order, output)
+        self.memory = self._context.memory
 
     @property
     def name(self) -> str:

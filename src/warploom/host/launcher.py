@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.devices.launches import check_launch, check_registers
 from warploom.host.arguments import Arguments, pack
+from warploom.host.context import schedule_of
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Execution, Run
@@ -19,7 +20,22 @@ from warploom.machine.launch import Launch, shared_bytes
 from warploom.ptx.ir import Function
 
 if TYPE_CHECKING:
+    from warploom.machine.reference.state import Listener
     from warploom.observe.trace import Trace, TraceLimits
+
+
+class LaunchOptions(TypedDict, total=False):
+    """What a launch may say beside its arguments.
+
+    `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
+    once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
+    not as the device says.
+    """
+
+    max_instructions: int | None
+    cooperative: bool
+    schedule: str | None
+    seed: int | None
 
 
 @dataclass(frozen=True)
@@ -35,31 +51,28 @@ class Launcher:
     def __call__(
         self,
         *args: Any,
-        max_instructions: int | None = None,
-        cooperative: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[LaunchOptions],
     ) -> Run:
         """Launch with these arguments: Buffers, host arrays (copied in and back), numbers.
 
-        Waits until the kernel has ended, unless there is a stream. `max_instructions` bounds warp
-        instructions; `progress(done, all)` hears now and then how many blocks are done. The blocks
-        of a `cooperative` launch all run at once, so that they may wait for each other. Raises
+        Waits until the kernel has ended, unless there is a stream. `progress(done, all)` hears now
+        and then how many blocks are done; for the other options see `LaunchOptions`. Raises
         LaunchError for what does not fit, KernelFault, DeadlockError or InstructionLimit for what
         the kernel did.
         """
-        launch = self._launch(max_instructions, cooperative)
+        launch = self._launch(options)
         arguments = self._pack(args)
         launch = replace(launch, parameters=bytes(arguments.data))
         execute = self.kernel.context.engine
-        work = self._start(lambda: self._execute(execute(), launch, arguments, progress))
+        work = self._start(lambda: self._execute(execute, launch, arguments, progress))
         return Run(self.kernel, launch, work)
 
     def trace(
         self,
         *args: Any,
-        max_instructions: int | None = None,
-        cooperative: bool = False,
         limits: TraceLimits | None = None,
+        **options: Unpack[LaunchOptions],
     ) -> Trace:
         """Launch on the reference machine, and give all that every warp did, step by step.
 
@@ -68,18 +81,33 @@ class Launcher:
         """
         from warploom.observe.trace import Recorder, TraceLimits
 
-        launch = self._launch(max_instructions, cooperative)
-        arguments = self._pack(args)
+        launch = self._launch(options)
+        recorder = Recorder(limits or TraceLimits())
+        error = self._watch(launch, args, recorder)
+        return recorder.trace(self.kernel.program, launch, error)
+
+    def watch(
+        self,
+        listener: Listener,
+        *args: Any,
+        **options: Unpack[LaunchOptions],
+    ) -> str:
+        """Launch on the reference machine and tell `listener` all that happens; gives the error
+        that ended it, or nothing. Raises LaunchError for what does not fit."""
+        launch = self._launch(options)
+        return self._watch(launch, args, listener)
+
+    def _watch(self, launch: Launch, args: tuple[Any, ...], listener: Listener) -> str:
+        context, arguments = self.kernel.context, self._pack(args)
         launch = replace(launch, parameters=bytes(arguments.data))
-        context, recorder = self.kernel.context, Recorder(limits or TraceLimits())
-        execute, error = watched(context.spec, context.options, recorder), ""
+        execute = watched(context.spec, context.options, listener)
         try:
             self._execute(execute, launch, arguments, None)
         except (KernelFault, DeadlockError, InstructionLimit) as wrong:
-            error = str(wrong)
-        return recorder.trace(self.kernel.program, launch, error)
+            return str(wrong)
+        return ""
 
-    def _launch(self, max_instructions: int | None, cooperative: bool) -> Launch:
+    def _launch(self, options: LaunchOptions) -> Launch:
         """The launch without its arguments. Raises LaunchError for what the device cannot do."""
         kernel, context = self.kernel, self.kernel.context
         program = kernel.program
@@ -89,7 +117,7 @@ class Launcher:
             b"",
             kernel.image.addresses(program.globals),
             self.shared_bytes,
-            max_instructions,
+            options.get("max_instructions"),
             context.schedule,
             context.output,
         )
@@ -97,7 +125,7 @@ class Launcher:
         _check_directives(kernel.function, self.block)
         self._check_registers()
         resident = kernel.occupancy(launch).active_blocks * context.spec.sms
-        if cooperative and launch.blocks > resident:
+        if options.get("cooperative") and launch.blocks > resident:
             raise LaunchError(
                 f"a cooperative launch of {kernel.name} needs all its {launch.blocks:,} blocks"
                 f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
@@ -106,8 +134,10 @@ class Launcher:
                 requested=launch.blocks,
                 limit=resident,
             )
-        schedule = replace(context.schedule, resident_blocks=max(1, resident))
-        return replace(launch, schedule=schedule)
+        policy = options.get("schedule") or context.schedule.policy
+        seed = options.get("seed")
+        order = schedule_of(context.spec, policy, context.schedule.seed if seed is None else seed)
+        return replace(launch, schedule=replace(order, resident_blocks=max(1, resident)))
 
     def _pack(self, args: tuple[Any, ...]) -> Arguments:
         kernel = self.kernel

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.core.errors import LaunchError
 from warploom.core.types import ScalarType
@@ -26,14 +27,31 @@ class Image:
     """
 
     def __init__(self, module: Module, memory: DeviceMemory) -> None:
-        variables = {v.name: v for v in _variables(module)}
+        self._memory = memory
+        self._variables = {v.name: v for v in _variables(module)}
         self._addresses = {
             v.name: memory.allocate(_size(v), v.name, constant=v.space is Space.CONST).address
-            for v in variables.values()
+            for v in self._variables.values()
         }
-        for variable in variables.values():
+        for variable in self._variables.values():
             if variable.initial is not None:
-                memory.write(self._addresses[variable.name], self._encode(variable))
+                self._begin(variable)
+
+    def reset(self) -> None:
+        """Give every variable that kernels can write its initial value again."""
+        for variable in self._variables.values():
+            if variable.space is not Space.CONST:
+                self._begin(variable)
+
+    def _begin(self, variable: Variable) -> None:
+        self._memory.write(self._addresses[variable.name], self._encode(variable))
+
+    def contents(self) -> Iterator[tuple[str, npt.NDArray[np.uint8], int]]:
+        """Every variable that kernels can write: name, bytes (not a copy), address."""
+        for variable in self._variables.values():
+            if variable.space is not Space.CONST:
+                address = self._addresses[variable.name]
+                yield variable.name, self._memory.view(address, _size(variable)), address
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
         """Where the variables of these names are."""

@@ -1,0 +1,132 @@
+"""`warploom explore`: does the result of a launch depend on an order that nobody promised?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from warploom.cli.launching import (
+    Arg,
+    Block,
+    CompilerOption,
+    Cooperative,
+    DeviceName,
+    File,
+    Grid,
+    KernelName,
+    MaxInstructions,
+    Request,
+    Shared,
+    prepared,
+)
+from warploom.host.device import Device
+from warploom.host.explore import Exploration
+from warploom.host.explore import explore as explore_orders
+from warploom.observe.origins import Cause
+
+DIFFERS = 1
+"""The exit code where results differ."""
+
+
+def explore(
+    file: File,
+    kernel: KernelName = None,
+    grid: Grid = "1",
+    block: Block = "32",
+    shared: Shared = 0,
+    arg: Arg = None,
+    device: DeviceName = None,
+    option: CompilerOption = None,
+    max_instructions: MaxInstructions = None,
+    cooperative: Cooperative = False,
+    runs: Annotated[int, typer.Option(min=1, help="How many legal orders to run.")] = 100,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share the runs; one a processor.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the runs."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Launch a kernel under many legal orders and say whether its results differ.
+
+    Exit code 1 where they do. Example: `warploom explore sum.cu --kernel sum --block 64 --arg
+    'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
+    """
+    request = Request(file, kernel, grid, block, shared, arg or (), option or ())
+    ready = prepared(Device(device), request)
+    found = explore_orders(
+        ready.launcher,
+        *ready.values,
+        runs=runs,
+        workers=workers,
+        cluster=cluster,
+        max_instructions=max_instructions,
+        cooperative=cooperative,
+    )
+    print(json.dumps(_as_json(found), indent=2, default=str) if as_json else _as_text(found))
+    if found.differs:
+        sys.exit(DIFFERS)
+
+
+def _as_text(found: Exploration) -> str:
+    orders = len(found.outcomes)
+    if found.first is None or found.second is None:
+        alike = f"{orders} orders, one result"
+        error = found.outcomes[0].error
+        return f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+    lines = [f"{orders} orders, {found.results} different results."]
+    if found.difference is not None and found.difference.buffer:
+        where = found.difference
+        index = ", ".join(map(str, where.index))
+        lines.append(f"  {where.buffer}[{index}] is")
+        shown = [str(value) for value in where.values]
+    else:
+        shown = [o.error.partition("\n")[0] or "ends well" for o in (found.first, found.second)]
+    pairs = zip(shown, (found.first, found.second), strict=True)
+    lines += [f"    {text} under {outcome.order}" for text, outcome in pairs]
+    if found.causes:
+        lines.append("  The order of these accesses makes the difference:")
+        lines += [f"    {_cause(cause)}" for cause in found.causes]
+    else:
+        lines.append(f"  Which lines make it is not known: {found.note}.")
+    order = found.second.order
+    options = f"--schedule {order.schedule} --seed {order.seed}"
+    lines.append(f"  To see the second again: warploom run ... {options}")
+    return "\n".join(lines)
+
+
+def _cause(cause: Cause) -> str:
+    first, second = (
+        f"what {source} wrote" if source else "what was there before"
+        for source in (cause.first, cause.second)
+    )
+    if cause.reader:
+        return f"{cause.reader} finds\n      {first},\n      or {second}"
+    return f"the last to write is\n      {cause.first},\n      or {cause.second}"
+
+
+def _as_json(found: Exploration) -> dict[str, Any]:
+    pair = [o for o in (found.first, found.second) if o is not None]
+    shown: dict[str, Any] = {
+        "orders": len(found.outcomes),
+        "results": found.results,
+        "differs": found.differs,
+        "shown_by": [
+            {"schedule": o.order.schedule, "seed": o.order.seed, "error": o.error} for o in pair
+        ],
+        "causes": [asdict(cause) for cause in found.causes],
+    }
+    if found.difference is not None and found.difference.buffer:
+        where = found.difference
+        shown["difference"] = {
+            "buffer": where.buffer,
+            "index": list(where.index),
+            "values": list(where.values),
+        }
+    return shown

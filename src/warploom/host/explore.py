@@ -1,0 +1,185 @@
+"""Exploring the undefined: one launch under many legal orders, and whether its results differ.
+
+What the architecture leaves open is chosen by a policy and a seed: which lane's store lasts, the
+order of atomics, of warps, of blocks, of the sides of a branch. Runs are spread over processes, or
+over a Dask cluster; where two of them end differently, both are run again on the reference machine
+to find the lines whose order made the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, Unpack
+
+import numpy as np
+
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Array
+from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
+from warploom.machine.launch import POLICIES
+from warploom.observe.origins import Cause, Origins, cause_at, causes
+
+FEW = 16
+"""Up to so many orders, starting other processes takes longer than it saves."""
+
+WATCHED = 100_000
+"""So many warp instructions of a run are watched, to find the lines that matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two orders first leave different values: a buffer or a variable of the module, the
+    index of its element, the values. All empty where one of them failed."""
+
+    buffer: str = ""
+    index: tuple[int, ...] = ()
+    values: tuple[Any, Any] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What came of all orders.
+
+    `first` and `second` are two that end differently, or None; `difference` says where and
+    `causes` the lines whose order made it so, as far as they were found. `note` says why not.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    first: Outcome | None = None
+    second: Outcome | None = None
+    difference: Difference | None = None
+    causes: tuple[Cause, ...] = ()
+    note: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the result depends on the order."""
+        return self.second is not None
+
+    @property
+    def results(self) -> int:
+        """How many different results there were."""
+        return len({outcome.result for outcome in self.outcomes})
+
+
+def explore(
+    launcher: Launcher,
+    *args: Any,
+    runs: int = 100,
+    workers: int | None = None,
+    cluster: str | None = None,
+    **options: Unpack[LaunchOptions],
+) -> Exploration:
+    """Launch under `runs` legal orders, and tell whether the results differ.
+
+    The arguments are those of a launch; their buffers stay as they are. `workers` is how many
+    processes share the runs (by default one for each processor, or none where they are few);
+    `cluster` the address of a Dask scheduler whose workers do instead. Raises LaunchError for what
+    does not fit, WarploomError where there is no Dask.
+    """
+    job, orders = job_of(launcher, args, options), _orders(runs)
+    if workers is None:
+        workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
+    if cluster is not None:
+        outcomes = _on_cluster(job, orders, cluster)
+    elif workers == 1:
+        outcomes = run_orders(job, orders)
+    else:
+        # Forked processes would share locks that threads of this one may hold.
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            outcomes = _on(pool, workers, job, orders)
+    return _compared(job, outcomes)
+
+
+def _orders(runs: int) -> list[Order]:
+    """The default order, one of each other policy, then random ones."""
+    named = [Order(policy, 0) for policy in POLICIES if policy != "random"]
+    return [*named, *(Order("random", seed) for seed in range(1, runs))][: max(runs, 1)]
+
+
+# ---- spreading ----------------------------------------------------------------------------------
+
+
+def _on_cluster(job: Job, orders: Sequence[Order], address: str) -> list[Outcome]:
+    """Run the orders on the workers of a Dask scheduler."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WarploomError(
+            "a cluster needs Dask: `pip install 'warploom[cluster]'`, here and where the workers"
+            " run"
+        ) from None
+    with Client(address) as client, client.get_executor(pure=False) as executor:
+        return _on(executor, len(client.nthreads()), job, orders)
+
+
+def _on(executor: Executor, workers: int, job: Job, orders: Sequence[Order]) -> list[Outcome]:
+    """Run the orders in consecutive parts, one for each worker that gets some."""
+    size = -(-len(orders) // max(workers, 1))
+    shares = [orders[start : start + size] for start in range(0, len(orders), size)]
+    done = executor.map(run_orders, [job] * len(shares), shares)
+    return [outcome for share in done for outcome in share]
+
+
+# ---- comparing ----------------------------------------------------------------------------------
+
+
+def _compared(job: Job, outcomes: Sequence[Outcome]) -> Exploration:
+    """Look for two orders that end differently, the first of all among them, and for the cause."""
+    first, kept = outcomes[0], tuple(outcomes)
+    second = next((o for o in outcomes if o.result != first.result), None)
+    if second is None:
+        return Exploration(kept)
+    ready = Ready(job)
+    found = _difference(ready, first, second)
+    listed, note = _causes(ready, first, second, found)
+    return Exploration(kept, first, second, found[0], listed, note)
+
+
+def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Difference, int]:
+    """The first element that two orders leave different, and its address."""
+    if first.error or second.error:
+        return Difference(), 0
+    ready.run(first.order)
+    before = [result.data.copy() for result in ready.results()]
+    ready.run(second.order)
+    for old, result in zip(before, ready.results(), strict=True):
+        place = _first_unequal(old, result.data)
+        if place is not None:
+            index = tuple(int(i) for i in np.unravel_index(place, old.shape))
+            values = old[index].item(), result.data[index].item()
+            address = result.address + place * old.itemsize
+            return Difference(result.name, index, values), address
+    return Difference(), 0
+
+
+def _first_unequal(a: Array, b: Array) -> int | None:
+    """The number of the first element whose bytes differ; NaN equals itself."""
+    size = a.itemsize
+    rows = (np.ascontiguousarray(x).view(np.uint8).reshape(-1, size) for x in (a, b))
+    unequal = np.flatnonzero(np.any(np.not_equal(*rows), axis=1))
+    return int(unequal[0]) if len(unequal) else None
+
+
+def _causes(
+    ready: Ready, first: Outcome, second: Outcome, found: tuple[Difference, int]
+) -> tuple[tuple[Cause, ...], str]:
+    """The lines whose order made the difference; else why they were not found."""
+    one, other = Origins(WATCHED), Origins(WATCHED)
+    program = ready.launcher.kernel.program
+    ready.watch(one, first.order)
+    ready.watch(other, second.order)
+    listed = causes(program, one, other) or cause_at(program, one, other, found[1])
+    if listed:
+        return listed, ""
+    if one.full or other.full:
+        return (), (
+            f"the lines were not found in the first {WATCHED:,} warp instructions; a smaller launch"
+            f" that shows the difference would tell"
+        )
+    return (), "no order of accesses to memory explains it: the kernel looks at the clock, or alike"
