@@ -1,0 +1,162 @@
+"""Which launches have blocks that keep out of each other's way in global memory."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warploom as wl
+from warploom.analysis.footprints import (
+    Given,
+    Reach,
+    Value,
+    block_indices,
+    stay_apart,
+    why_blocks_meet,
+)
+from warploom.analysis.forms import Variable, form
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+N = 4096
+
+
+@pytest.fixture(scope="module")
+def gpu() -> wl.Device:
+    return wl.Device("a100")
+
+
+def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> str:
+    """Why the blocks of a launch meet; addresses of buffers stand for the buffers."""
+    kernel = module[name]
+    program = kernel.program
+    data = bytearray(program.parameter_bytes)
+    buffers: list[wl.Buffer] = []
+    for parameter, value in zip(kernel.function.parameters, args, strict=True):
+        place = program.places[parameter.name]
+        if isinstance(value, np.ndarray):
+            buffers.append(gpu.to_device(value))
+            value = buffers[-1].address
+        data[place.offset : place.offset + place.size] = int(value).to_bytes(place.size, "little")
+
+    def allocation_of(address: int) -> int | None:
+        found = gpu.memory.find(address)
+        return found.address if found else None
+
+    shape = [(*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block)]
+    variables = kernel.image.addresses(program.globals)
+    return why_blocks_meet(program, Given(*shape, bytes(data), variables, allocation_of))
+
+
+def floats(n: int = N) -> np.ndarray:
+    return np.zeros(n, np.float32)
+
+
+def test_the_examples_whose_blocks_stay_apart(gpu: wl.Device) -> None:
+    for file, name, grid, block, args in (
+        ("saxpy.cu", "saxpy", 16, 256, (N, 0, floats(), floats())),
+        ("transpose.cu", "transpose_naive", (2, 2), (32, 8), (floats(), floats(), 64)),
+        ("transpose.cu", "transpose_padded", (2, 2), (32, 8), (floats(), floats(), 64)),
+        ("matmul.cu", "matmul_naive", (4, 4), (16, 16), (floats(), floats(), floats(), 64)),
+        ("matmul.cu", "matmul_tiled", (4, 4), (16, 16), (floats(), floats(), floats(), 64)),
+        ("mandelbrot.cu", "mandelbrot", (2, 8), (32, 8), (floats(), 64, 64, 10)),
+        ("reduction.cu", "reduce", 16, 256, (floats(), floats(16), N)),
+    ):
+        assert reason(gpu, gpu.load(EXAMPLES / file), name, grid, block, *args) == "", name
+
+
+KERNELS = """
+#define I (blockIdx.x * blockDim.x + threadIdx.x)
+extern "C" {
+__global__ void strided(float *y, int n) {
+    for (int i = I; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * y[i];
+}
+__global__ void by_block(int *y) { if (threadIdx.x == 0) y[blockIdx.x] = 1; }
+__device__ int slots[64];
+__global__ void own_variable() { slots[I] = I; }
+__global__ void lanes(int *y) { y[blockIdx.x * 32 + (threadIdx.x & 31)] = 1; }
+__global__ void columns(int *y, int pitch) {
+    for (int row = 0; row < 4; row++) y[(blockIdx.y * 4 + row) * pitch + I] = 1;
+}
+__global__ void one_place(int *y) { y[0] = I; }
+__global__ void pairs(int *y) { y[I / 2] = I; }
+__global__ void shifted(float *y) { y[I] = y[I + 1]; }
+__global__ void indirect(int *y, const int *x) { y[x[I]] = 1; }
+__global__ void counts(int *y) { atomicAdd(y + I, 1); }
+__global__ void pointed(int **y) { y[I][0] = 1; }
+}
+"""
+
+
+def test_launches_whose_blocks_stay_apart(gpu: wl.Device) -> None:
+    module = gpu.compile(KERNELS)
+    assert reason(gpu, module, "strided", 4, 256, floats(), N) == ""
+    assert reason(gpu, module, "by_block", 16, 64, floats()) == ""
+    assert reason(gpu, module, "own_variable", 2, 32) == ""
+    assert reason(gpu, module, "lanes", 8, 64, floats()) == ""
+    assert reason(gpu, module, "columns", (2, 4), 32, floats(), 64) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "args", "told"),
+    [
+        ("one_place", 2, (floats(),), "the same addresses"),
+        ("pairs", 2, (floats(),), "the same addresses"),
+        ("shifted", 2, (floats(),), "the same addresses"),
+        ("indirect", 2, (floats(), floats()), "the same addresses"),
+        ("counts", 2, (floats(),), "the order of atomics"),
+        ("pointed", 2, (floats(),), "nothing is known of the address"),
+        # Rows of 48 are shorter than the 64 elements that two blocks of a row reach.
+        ("columns", (2, 4), (floats(), 48), "the same addresses"),
+    ],
+)
+def test_launches_whose_blocks_may_meet(gpu: wl.Device, name, grid, args, told) -> None:
+    assert told in reason(gpu, gpu.compile(KERNELS), name, grid, 32, *args)
+
+
+def test_a_kernel_that_looks_at_the_clock_tells_of_the_order(gpu: wl.Device) -> None:
+    source = 'extern "C" __global__ void k(long long *y) { y[blockIdx.x] = clock64(); }'
+    assert "the order of blocks" in reason(gpu, gpu.compile(source), "k", 4, 32, floats())
+
+
+def test_in_place_through_two_names_is_seen(gpu: wl.Device) -> None:
+    """Two parameters that point into one buffer are one buffer."""
+    source = 'extern "C" __global__ void k(float *y, const float *x) { y[blockIdx.x] = x[1]; }'
+    module = gpu.compile(source)
+    both = gpu.zeros(8, np.float32)
+    alone = reason(gpu, module, "k", 4, 32, floats(8), floats(8))
+    shared = reason(gpu, module, "k", 4, 32, both.address, both.address)
+    assert (alone, "the same addresses" in shared) == ("", True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_what_stays_apart_does(data: st.DataObject) -> None:
+    """Every byte that each block reaches, written down, against the answer."""
+    size = data.draw(st.sampled_from([1, 2, 4]))
+    places = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
+    grid = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), 1)
+    threads = [Variable(f"v{i}", data.draw(st.integers(2, 3))) for i in range(2)]
+    digits = {
+        variable: data.draw(st.integers(-20, 20)) for variable in (*threads, *block_indices(grid))
+    }
+    reaches = [
+        Reach(0, "store", size, Value(form(1000 + place, digits), frozenset((0,))))
+        for place in places
+    ]
+    of_block = block_indices(grid)
+    owners: dict[int, tuple[int, ...]] = {}
+    apart = True
+    for chosen in product(*(range(v.extent or 1) for v in digits)):
+        values = dict(zip(digits, chosen, strict=True))
+        block = tuple(values[v] for v in of_block)
+        for place in places:
+            start = 1000 + place + sum(s * values[v] for v, s in digits.items())
+            for byte in range(start, start + size):
+                apart &= owners.setdefault(byte, block) == block
+    if stay_apart(reaches, grid):
+        assert apart

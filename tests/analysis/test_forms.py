@@ -1,0 +1,74 @@
+"""Linear forms against the terms that they stand for, for every value of the variables."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warploom.analysis.forms import Form, Variable, as_type, evaluate, form
+from warploom.core.types import PRED, S32, S64, U32, U64
+from warploom.isa.spec import decode
+from warploom.machine.reference.evaluate import evaluate as run
+from warploom.machine.reference.lanes import collect
+
+X, Y = Variable("x", 5), Variable("y", 3)
+OPCODES = (
+    *("add.s32", "sub.s32", "mul.lo.s32", "mad.lo.s32", "mul.wide.s32", "mul.wide.u32"),
+    *("mad.wide.u32", "shl.b32", "and.b32", "or.b32", "shr.u32", "shr.s32", "div.u32", "rem.u32"),
+    *("min.s32", "max.u32", "bfi.b32", "bfe.u32", "neg.s32", "cvt.s64.s32", "cvt.u32.u64"),
+    *("add.s64", "shl.b64", "selp.b32"),
+)
+
+
+def forms_of(bits: int):
+    constant = st.integers(-40, 300) | st.integers(0, (1 << bits) - 1)
+    strides = st.dictionaries(st.sampled_from((X, Y)), st.integers(-9, 40), max_size=2)
+    return st.builds(form, constant, strides)
+
+
+def value(made: Form, x: int, y: int) -> int:
+    at = {X: x, Y: y}
+    return made.constant + sum(stride * at[v] for v, stride in made.strides)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_a_form_has_the_value_of_its_term(data: st.DataObject) -> None:
+    """Every form of a result that only has the variables of its operands is exact; one with a
+    variable of its own holds the value in its range."""
+    operation = decode(data.draw(st.sampled_from(OPCODES)))
+    types = [t for t in operation.source_types if t is not None]
+    given_forms = []
+    for type in types:
+        drawn = data.draw(forms_of(min(type.bits, 32)))
+        given_forms.append(as_type(drawn, type) if type != PRED else form(1))
+    [term] = operation.terms_for(len(operation.source_types))
+    made = evaluate(term, given_forms)
+    if made is None or None in given_forms:
+        return
+    for x, y in product(range(5), range(3)):
+        values = [collect([value(f, x, y)], t) for f, t in zip(given_forms, types, strict=True)]
+        if any(t == PRED for t in types):
+            values = [
+                v.astype(bool) if t == PRED else v for v, t in zip(values, types, strict=True)
+            ]
+        expected = int(run(term, values, 1)[0])
+        width = 1 << term.type.bits
+        if all(variable in (X, Y) for variable, _ in made.strides):
+            assert value(made, x, y) % width == expected
+        else:
+            assert made.low <= expected <= made.high
+
+
+def test_what_could_wrap_around_is_unknown() -> None:
+    thread = form(0, {Variable("t", 1024): 1 << 22})
+    assert as_type(thread, U64) == thread
+    assert as_type(thread, U32) == thread  # 1023 * 2^22 is below 2^32
+    assert as_type(thread, S32) is None
+    assert as_type(thread.times(2), U32) is None
+    assert as_type(form(-1), U32) == form(0xFFFFFFFF)
+    assert as_type(form(0xFFFFFFFF), S32) == form(-1)
+    assert as_type(form(0, {X: -1}), S64) == form(0, {X: -1})
+    assert as_type(form(0, {X: -1}), U64) is None
