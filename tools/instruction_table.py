@@ -46,14 +46,6 @@ MANUAL = {
 REASONS = {
     "wgmma": "matrices of a group of warps are not built",
     "tcgen05": "tensor memory is not built",
-    "tex": "textures are not built",
-    "tld4": "textures are not built",
-    "txq": "textures are not built",
-    "istypep": "textures are not built",
-    "suld": "surfaces are not built",
-    "sust": "surfaces are not built",
-    "sured": "surfaces are not built",
-    "suq": "surfaces are not built",
     "multimem": "one device has no multicast addresses",
     "tensormap": "tensor copies are not built",
     "mapa": "clusters are not built",
@@ -64,6 +56,8 @@ REASONS = {
 """Why an instruction does not run; those not named here are not built yet."""
 
 MISSING_FORMS = {
+    "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
+    "tex and tld4 with a depth to compare": "CUDA makes no textures of depths",
     "fma.rn.oob": "the manual does not tell the bits of the NaN that marks what is out of bounds",
     "cvt to .s2f6x2 and .ue5m3x2": "not built yet",
     "mad.f32 without rounding": "only targets before sm_20 had it",

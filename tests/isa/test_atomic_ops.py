@@ -50,4 +50,4 @@ def test_what_is_left(opcode: str, old: int, operands: tuple[int, ...], new: int
     operation = decode(opcode)
     type = operation.modifiers.scalar()
     values = [collect([value], type) for value in (old, *operands)]
-    assert int(evaluate(operation.combine, values, 1)[0]) == new
+    assert int(evaluate(operation.combine(len(operands)), values, 1)[0]) == new

@@ -39,7 +39,7 @@ def test_everyday_opcodes_decode(opcode: str) -> None:
         ("fma.f32", 1, "rn"),  # fma has no default rounding
         ("ld.global", 2, "u32"),
         ("st.global.nc.f32", 2, "v4"),
-        ("atom.global.gpu.relaxed.add.u32", 2, "add"),
+        ("atom.global.gpu.never.add.u32", 2, "add"),
         ("shfl.sync.left.b32", 2, "bfly"),
     ],
 )
@@ -81,13 +81,14 @@ def test_an_atomic_combines_the_old_value_with_its_operands() -> None:
         for opcode in opcodes(form):
             operation: Operation = decode(opcode)
             assert operation.terms == ()
-            assert operation.combine.type.bits == operation.modifiers.scalar().bits
-            assert arguments((operation.combine,)) <= {0, 1, 2}
+            count = operation.value_count
+            assert operation.combine(count).type.bits == operation.modifiers.scalar().bits
+            assert arguments((operation.combine(count),)) <= {0, 1, 2}
 
 
 def test_only_a_cas_has_three_operands() -> None:
-    assert arguments((decode("atom.global.cas.b32").combine,)) == {0, 1, 2}
-    assert arguments((decode("atom.global.exch.b32").combine,)) == {1}
+    assert arguments((decode("atom.global.cas.b32").combine(2),)) == {0, 1, 2}
+    assert arguments((decode("atom.global.exch.b32").combine(1),)) == {1}
 
 
 def test_every_form_cites_the_manual() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.isa.moves import matrix_move, pieces
+from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 from warploom.rules.fields import FIELDS
 
@@ -18,9 +19,17 @@ __all__ = ["FIELDS", "AccessRow", "access_rows", "space_of"]
 OPS = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
     **dict.fromkeys(("st", "stmatrix"), "store"),
-    **dict.fromkeys(("atom", "red"), "atomic"),
 }
-"""What each memory instruction does to memory; `wmma` says it in a modifier."""
+"""What each memory instruction does to memory; `wmma` says it in a modifier, atomics by their
+unit."""
+
+TEXELS = {
+    **dict.fromkeys(("tex", "tld4"), (Space.TEXTURE, "load")),
+    "suld": (Space.SURFACE, "load"),
+    "sust": (Space.SURFACE, "store"),
+    "sured": (Space.SURFACE, "atomic"),
+}
+"""What instructions do to texels."""
 
 MATRIX_ROW_BYTES = 16
 """What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
@@ -51,6 +60,10 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
     operation = instruction.operation
     if operation.name == "cp" and "global" in operation.modifiers:
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
+    if operation.spec.unit is Unit.ATOMIC:
+        return ((space_of(instruction), "atomic"),)
+    if operation.name in TEXELS:
+        return (TEXELS[operation.name],)
     op = operation.modifiers["access"] or OPS.get(operation.name)
     return ((space_of(instruction), op),) if op else ()
 
@@ -58,7 +71,7 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 def bytes_of(instruction: Instruction) -> int:
     """The bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
-    if operation.name == "cp":
+    if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:
         size = instruction.operands[2]
         assert isinstance(size, Immediate)
         return size.value

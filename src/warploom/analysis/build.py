@@ -38,6 +38,7 @@ def build(module: Module, kernel_name: str) -> Program:
         frame_bytes=layout.frame_bytes,
         shared_bytes=layout.shared_bytes,
         dynamic_shared_offset=layout.dynamic_shared_offset,
+        reserved_shared_bytes=layout.reserved_shared_bytes,
         local_bytes=layout.local_bytes,
     )
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from warploom.analysis.program import Block
-from warploom.analysis.uses import member_mask
-from warploom.ptx.ir import Instruction, Symbol
+from warploom.analysis.uses import waits_before
+from warploom.ptx.ir import Instruction, Symbol, Vector
 
 BARRIERS = frozenset({"bar", "barrier"})
-ENDS = frozenset({"bra", "ret", "exit", "trap"}) | BARRIERS
+ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
 """Instructions behind which a block ends: control goes elsewhere, or the warp may have to wait.
 So does a block before and behind one that brings lanes together."""
+
+NOWHERE = -1
+"""The block that an index chooses which a branch does not have."""
 
 LEAVES = frozenset({"ret", "exit"})
 
@@ -39,7 +42,7 @@ def cut(
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
     """Where blocks begin, ascending."""
     leaders = {0, *labels.values()}
-    leaders.update(n for i, one in enumerate(instructions) if member_mask(one) for n in (i, i + 1))
+    leaders.update(n for i, one in enumerate(instructions) if waits_before(one) for n in (i, i + 1))
     leaders.update(i + 1 for i, one in enumerate(instructions) if one.operation.name in ENDS)
     return sorted(i for i in leaders if i < len(instructions))
 
@@ -50,6 +53,9 @@ def _successors(
     """Where control goes from block `index`, which ends in `last`."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
+    if name == "brx":
+        found = dict.fromkeys(to for to in ways(last, targets) if to != NOWHERE)
+        return (*found,) if last.guard is None else (*found, following)
     if name == "bra":
         label = last.operands[0]
         assert isinstance(label, Symbol)
@@ -61,3 +67,17 @@ def _successors(
         # but where the lanes that did not trap meet again.
         return (following,)
     return (taken,) if last.guard is None else (taken, following)
+
+
+def ways(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
+    """The blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
+    listed = made.operands[1]
+    assert isinstance(listed, Vector)
+    return tuple(
+        targets[label.name] if isinstance(label, Symbol) else NOWHERE for label in listed.elements
+    )
+
+
+def splits(made: Instruction) -> bool:
+    """Whether it can send lanes of a warp different ways."""
+    return made.operation.name == "brx" or (made.guard is not None and made.operation.name == "bra")

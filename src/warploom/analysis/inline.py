@@ -30,6 +30,7 @@ from warploom.ptx.ir import (
     Register,
     Space,
     Symbol,
+    Targets,
     Variable,
     Vector,
 )
@@ -94,9 +95,8 @@ class _Inliner:
             if isinstance(statement, Label):
                 self.flat.mark(frame.renaming.name(statement.name))
             elif isinstance(statement, Instruction):
-                self._instruction(
-                    frame.renaming.instruction(statement), Site(frame.function.name, index), frame
-                )
+                made = frame.renaming.instruction(with_targets(statement, frame.function))
+                self._instruction(made, Site(frame.function.name, index), frame)
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
@@ -233,6 +233,17 @@ class _Inliner:
 def _branch(origin: Instruction, label: str) -> Instruction:
     """A branch under the guard and at the place of `origin`."""
     return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
+
+
+def with_targets(made: Instruction, function: Function) -> Instruction:
+    """An indexed branch with its targets in place of the name of their list."""
+    if made.operation.name != "brx":
+        return made
+    index, name = made.operands
+    assert isinstance(name, Symbol)
+    lists = (s for s in function.body or () if isinstance(s, Targets) and s.name == name.name)
+    labels = tuple(Symbol(label, span=name.span) for label in next(lists).names)
+    return replace(made, operands=(index, Vector(labels, name.span)))
 
 
 def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:

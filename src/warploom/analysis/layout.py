@@ -13,7 +13,7 @@ from warploom.analysis.inline import Flat
 from warploom.analysis.program import Place
 from warploom.analysis.uses import symbols
 from warploom.core.errors import UnsupportedInstruction
-from warploom.ptx.ir import Function, Module, Space, Symbol, Variable
+from warploom.ptx.ir import Function, Module, Space, Special, Symbol, Variable
 from warploom.ptx.lexer import source_line
 
 DYNAMIC_SHARED_ALIGNMENT = 16
@@ -22,7 +22,14 @@ DYNAMIC_SHARED_ALIGNMENT = 16
 Nothing documents where it begins; this suits every scalar and vector type.
 """
 
-NAMES_NO_STORAGE = frozenset({"bra", "call"})
+RESERVED_BYTES = 1024
+"""What the system keeps of a block's shared memory from 8.0 on (CUDA C++ Programming Guide,
+"Compute Capability 8.x: Shared Memory"). NVIDIA's headers keep the barriers of groups there; a
+kernel that asks where it is has it, behind its own."""
+
+ASKS_FOR_RESERVED = ("%reserved_smem", "%aggr_smem")
+
+NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
 
 @dataclass
@@ -35,6 +42,7 @@ class Layout:
     frame_bytes: int = 0
     shared_bytes: int = 0
     dynamic_shared_offset: int = 0
+    reserved_shared_bytes: int = 0
     local_bytes: int = 0
 
 
@@ -45,6 +53,7 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     """
     layout = Layout()
     layout.parameter_bytes = _stack(layout, kernel.parameters)
+    layout.reserved_shared_bytes = _reserved(flat)
     used = _used(module, kernel, flat)
     by_space: dict[Space, list[Variable]] = {}
     for variable in used:
@@ -57,6 +66,12 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         layout.places[variable.name] = Place(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     return layout
+
+
+def _reserved(flat: Flat) -> int:
+    """The bytes of shared memory that the system keeps, if the kernel asks for them."""
+    special = (o for made in flat.instructions for o in made.operands if isinstance(o, Special))
+    return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
 
 
 def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:

@@ -26,10 +26,11 @@ class Site:
 class Block:
     """A basic block: instructions `start` up to but not including `stop`.
 
-    Only the last instruction may be a `bra`, `ret`, `exit`, `trap`, or a barrier that can suspend
-    the warp. `successors`: for a guarded branch (target, next); for a plain branch (target,);
-    for a guarded `exit` or `ret` (exit, next); for anything else (next,). Block ids; the virtual
-    exit is `Program.exit`.
+    Only the last instruction may be a `bra`, `brx`, `ret`, `exit`, `trap`, or a barrier that can
+    suspend the warp. `successors`: for a guarded branch (target, next); for a plain branch
+    (target,); for an indexed one all its targets, then the next block if it is guarded; for a
+    guarded `exit` or `ret` (exit, next); for anything else (next,). Block ids; the virtual exit is
+    `Program.exit`.
     """
 
     index: int
@@ -63,7 +64,12 @@ class Program:
     the end). `live_in[b]` are the registers that some path from the start of b reads before it
     writes them. `targets` maps label names to blocks. `sites[i]` says where instruction i is from.
     `registers` are all registers, in a fixed order. Sizes are in bytes; `shared_bytes` covers
-    static variables, dynamic shared memory begins at `dynamic_shared_offset`.
+    static variables, dynamic shared memory begins at `dynamic_shared_offset`; the system's own
+    comes last.
+
+    Calls that are not inlined (`analysis.calls`): `depth` is the register that says how many of
+    them a thread is in, None without any. `hidden` instructions keep their stack and are not
+    counted; accesses of `private` ones to that stack are not.
     """
 
     name: str
@@ -82,6 +88,10 @@ class Program:
     shared_bytes: int
     dynamic_shared_offset: int
     local_bytes: int
+    reserved_shared_bytes: int = 0
+    depth: Register | None = None
+    hidden: frozenset[int] = frozenset()
+    private: frozenset[int] = frozenset()
 
     @property
     def exit(self) -> int:
@@ -91,4 +101,4 @@ class Program:
     def line(self, instruction: int) -> str:
         """Where instruction i comes from, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
-        return str(made.location) if made.location else f"{self.module.name}:{made.span.line}"
+        return str(made.location.written) if made.location else f"{self.module.name}:{made.span.line}"

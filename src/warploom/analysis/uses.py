@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.spec import Unit
 from warploom.ptx.ir import (
     Address,
     Element,
@@ -24,7 +25,7 @@ def leaves(operand: Operand) -> Iterator[Operand]:
             for element in elements:
                 yield from leaves(element)
         case Pair(first, second):
-            yield first
+            yield from leaves(first)
             yield second
         case Negated(register) | Element(register):
             yield register
@@ -69,6 +70,17 @@ def symbols(instruction: Instruction) -> Iterator[Symbol]:
         for leaf in leaves(operand):
             if isinstance(leaf, Symbol):
                 yield leaf
+
+
+def votes(instruction: Instruction) -> bool:
+    """Whether it is a barrier that counts over all threads, and tells them (`bar.red`)."""
+    operation = instruction.operation
+    return operation.spec.unit is Unit.BARRIER and "red" in operation.modifiers
+
+
+def waits_before(instruction: Instruction) -> bool:
+    """Whether lanes may have to wait before they execute it: it has a block of its own."""
+    return votes(instruction) or member_mask(instruction) is not None
 
 
 def member_mask(instruction: Instruction) -> Operand | None:

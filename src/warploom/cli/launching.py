@@ -66,6 +66,9 @@ Schedule = Annotated[
     typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Threads that share the blocks, where results stay the same.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 

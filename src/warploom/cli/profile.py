@@ -29,6 +29,7 @@ from warploom.cli.launching import (
     Seed,
     Shared,
     StrictTarget,
+    Workers,
     launch,
 )
 from warploom.host.device import Device
@@ -52,6 +53,7 @@ def profile(
     cooperative: Cooperative = False,
     schedule: Schedule = "converge",
     seed: Seed = 0,
+    workers: Workers = 1,
     strict_target: StrictTarget = False,
     caches: Caches = False,
     l1: L1 = None,
@@ -77,6 +79,7 @@ def profile(
         bank_bytes=bank_bytes,
         schedule=schedule,
         seed=seed,
+        workers=workers,
     )
     request = Request(
         *(file, kernel, grid, block, shared, arg or (), option or ()),

@@ -76,27 +76,32 @@ needs neither. `data` holds what is stored, or receives what is loaded.
 """
 
 
+SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
+"""Modifiers of an atomic that do not change what it computes."""
+
+
 class AccessFunctions:
     """The out-of-line functions of a module, made when they are first asked for."""
 
-    def __init__(self, module: ir.Module, rules: AccessRules) -> None:
-        self.module, self.rules = module, rules
+    def __init__(self, module: ir.Module, rules: AccessRules, *, shuffles: bool) -> None:
+        self.module, self.rules, self.shuffles = module, rules, shuffles
 
     def plain(self, shape: Shape) -> Value:
         """The function for a load or a store."""
         moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
         return self._get(f"access.{shape.op}.{moved}", shape, None)
 
-    def atomic(self, shape: Shape, operation: Operation) -> Value:
-        """The function for an atomic: the data hold the elements of its two operands, then those of
-        the old value."""
-        text = f"{operation.modifiers['op']}.{operation.modifiers['type']}"
-        name = f"access.atomic.{text}x{shape.parts}.{shape.space.value}"
-        return self._get(name, shape, operation)
+    def atomic(self, shape: Shape, operation: Operation, count: int) -> Value:
+        """The function for an atomic with `count` operands: the data hold their elements, at most
+        two of them, then those of the old value."""
+        chosen = operation.modifiers.values.items()
+        text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
+        name = f"access.atomic.{text}x{shape.parts}.{count}.{shape.space.value}"
+        return self._get(name, shape, operation.combine(count))
 
-    def _get(self, name: str, shape: Shape, operation: Operation | None) -> Value:
+    def _get(self, name: str, shape: Shape, combine: Term | None) -> Value:
         if name not in self.module.globals:
-            _AccessBody(self.module, name, shape, operation, self.rules).emit()
+            _AccessBody(self.module, name, shape, combine, self.rules, self.shuffles).emit()
         return self.module.globals[name]
 
 
@@ -108,10 +113,11 @@ class _AccessBody:
         module: ir.Module,
         name: str,
         shape: Shape,
-        operation: Operation | None,
+        combine: Term | None,
         rules: AccessRules,
+        shuffles: bool,
     ) -> None:
-        self.shape, self.operation, self.rules = shape, operation, rules
+        self.shape, self.combine, self.rules, self.shuffles = shape, combine, rules, shuffles
         self.function = ir.Function(module, ACCESS_SIGNATURE, name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
@@ -142,8 +148,8 @@ class _AccessBody:
         self.b.store(offsets, scratch)
         if self.shape.space is not Space.PARAM:
             self._count(scratch, wide, offsets)
-        if self.operation is not None:
-            self._lane_by_lane(offsets)
+        if self.combine is not None:
+            self._lane_by_lane(scratch, wide, offsets)
         else:
             if self.shape.op == "store" and self.shape.space is not Space.LOCAL:
                 self.bits = self.b.trunc(self._lasting(scratch, wide), I32)
@@ -293,30 +299,60 @@ class _AccessBody:
         if self.shape.op == "load":
             b.store(value, at, align=16)
 
-    def _lane_by_lane(self, offsets: Value) -> None:
-        """Read, combine and write in each active lane in turn, the lowest first."""
-        assert self.operation is not None
-        b, term = self.b, self.operation.combine
+    def _lane_by_lane(self, scratch: Value, bits: Value, offsets: Value) -> None:
+        """Read, combine and write in each active lane in turn, the lowest first unless a policy
+        chooses."""
         pointers = self.lanes.alloca(vector(I64))
-        b.store(self._addresses_of(offsets), pointers)
-        entry = b.block
+        self.b.store(self._addresses_of(offsets), pointers)
         loop = self.function.append_basic_block("lane")
         done = self.function.append_basic_block("done")
+        if self.shuffles:
+            self._by_policy(scratch, bits, pointers, loop, done)
+        else:
+            self._rising(pointers, loop, done)
+        self.b.position_at_end(done)
+
+    def _rising(self, pointers: Value, loop: ir.Block, done: ir.Block) -> None:
+        b = self.b
+        entry = b.block
         b.branch(loop)
         b.position_at_end(loop)
         left = b.phi(I32)
         left.add_incoming(self.bits, entry)
-        lane = b.zext(
-            self.lanes.intrinsic("llvm.cttz.i32", I32, [left, ir.Constant(ir.IntType(1), 1)]), I64
-        )
-        at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
-        for part in range(self.shape.parts):
-            here = b.gep(at, [I64(part * self.shape.type.bytes)], source_etype=I8)
-            self._combine(here, part, lane, term)
+        found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, ir.Constant(ir.IntType(1), 1)])
+        self._one_lane(pointers, b.zext(found, I64))
         rest = b.and_(left, b.sub(left, I32(1)))
         left.add_incoming(rest, b.block)
         b.cbranch(b.icmp_unsigned("!=", rest, I32(0)), loop, done)
-        b.position_at_end(done)
+
+    def _by_policy(
+        self, scratch: Value, bits: Value, pointers: Value, loop: ir.Block, done: ir.Block
+    ) -> None:
+        """In the order that `rules.atomics.lane_order` gives."""
+        b = self.b
+        plan = b.inttoptr(self._slot(Slot.PLAN_AT), PTR)
+        order = call(self.lanes, "lane_order", scratch, bits, plan, self._slot(Slot.BLOCK))
+        entry = b.block
+        b.branch(loop)
+        b.position_at_end(loop)
+        turn = b.phi(I64)
+        turn.add_incoming(I64(0), entry)
+        step = b.mul(turn, b.lshr(order, I64(5)))
+        lane = b.and_(b.add(order, step), I64(LANES - 1))
+        on = b.trunc(b.lshr(bits, lane), ir.IntType(1))
+        with b.if_then(on):
+            self._one_lane(pointers, lane)
+        following = b.add(turn, I64(1))
+        turn.add_incoming(following, b.block)
+        b.cbranch(b.icmp_unsigned("<", following, I64(LANES)), loop, done)
+
+    def _one_lane(self, pointers: Value, lane: Value) -> None:
+        assert self.combine is not None
+        b = self.b
+        at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
+        for part in range(self.shape.parts):
+            here = b.gep(at, [I64(part * self.shape.type.bytes)], source_etype=I8)
+            self._combine(here, part, lane, self.combine)
 
     def _combine(self, at: Value, part: int, lane: Value, term: Term) -> None:
         """One element of one lane: read it, combine, write it, and keep what was there."""

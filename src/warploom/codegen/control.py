@@ -16,7 +16,8 @@ from enum import Enum
 
 from llvmlite import ir
 
-from warploom.analysis.uses import member_mask
+from warploom.analysis.cfg import splits
+from warploom.analysis.uses import member_mask, waits_before
 from warploom.codegen.environment import Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I32, I64, PTR, Value
@@ -27,6 +28,7 @@ from warploom.rules.convergence import (
     BLOCK,
     BRANCH,
     EXPECTED,
+    LEVEL,
     LIVE,
     MASK,
     NONE,
@@ -81,27 +83,28 @@ class Control:
     def _append(self, name: str) -> ir.Block:
         return self.frame.function.append_basic_block(name)
 
-    def _branches(self) -> list[tuple[int, int, int]]:
-        """(block, taken target, next block) of every guarded branch."""
-        found: list[tuple[int, int, int]] = []
+    def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Every block at whose end lanes may part, and where they go then."""
+        found: list[tuple[int, tuple[int, ...]]] = []
         for block in self.program.blocks:
-            last = self.program.instructions[block.stop - 1]
-            if splits(last) and len(block.successors) == 2:
-                found.append((block.index, *block.successors))  # type: ignore[arg-type]
+            if splits(self.program.instructions[block.stop - 1]):
+                found.append((block.index, block.successors))
         return found
 
     def _joins(self) -> frozenset[int]:
         """Blocks at which parted lanes may meet; the virtual exit always is one."""
-        points = {self.program.reconvergence[b] for b, _, _ in self._branches()}
+        points = {self.program.reconvergence[block] for block, _ in self._branches()}
         return frozenset(points | {self.program.exit})
 
     def _others(self) -> dict[int, list[int]]:
         """By reconvergence point, the blocks at which lanes may wait for their turn."""
         waiting: dict[int, set[int]] = {index: set() for index in self.joins}
-        for block, taken, following in self._branches():
+        for block, ways in self._branches():
             point = self.program.reconvergence[block]
-            if point not in (taken, following):
-                waiting[point].add(taken)
+            if len(ways) > 2:
+                waiting[point].update(way for way in ways if way != point)
+            elif point not in ways:
+                waiting[point].add(ways[0])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     # ---- ways between blocks --------------------------------------------------------------------
@@ -177,7 +180,7 @@ class Control:
         first, mask, waiting = (
             (following, stays, goes) if point == target else (target, goes, stays)
         )
-        known = b.icmp_signed("==", self.frame.get(self.frame.point), I64(point))
+        known = self._gathers_at(point)
         fresh, joined = self._append("push"), self._append("joined")
         b.cbranch(known, joined, fresh)
         b.position_at_end(fresh)
@@ -186,6 +189,16 @@ class Control:
         b.position_at_end(joined)
         self._add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
         self._continue(mask, first, block)
+
+    def _gathers_at(self, point: int) -> Value:
+        """Whether the innermost node gathers lanes there, as deep in calls."""
+        b, frame = self.b, self.frame
+        here = b.icmp_signed("==", frame.get(frame.point), I64(point))
+        if self.program.depth is None or point == self.program.exit:
+            return here
+        known = b.select(here, frame.get(frame.top), I64(0))
+        same = b.icmp_signed("==", frame.get(frame.node(known, LEVEL)), frame.level())
+        return b.and_(here, same)
 
     def _continue(self, bits: Value, index: int, origin: int) -> None:
         self.b.store(self.lanes.mask(bits), self.frame.active)
@@ -242,6 +255,8 @@ class Control:
             BRANCH: I64(instruction),
             PARENT: frame.get(frame.top),
         }
+        if self.program.depth is not None:
+            words[LEVEL] = frame.level()
         for word, value in words.items():
             b.store(value, frame.node(node, word))
         b.store(node, frame.top)
@@ -259,8 +274,7 @@ class Control:
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         b, frame = self.b, self.frame
         meets = self._append(f"meet{index}")
-        here = b.icmp_signed("==", frame.get(frame.point), I64(index))
-        b.cbranch(here, meets, self.blocks[Copy.DIVERGENT, index])
+        b.cbranch(self._gathers_at(index), meets, self.blocks[Copy.DIVERGENT, index])
         b.position_at_end(meets)
         node = self._gather(index)
         expected = frame.get(frame.node(node, EXPECTED))
@@ -332,7 +346,8 @@ class Control:
         b = self.b
         branch = self.frame.get(self.frame.node(node, BRANCH))
         table = self.frame.module.globals["meetings"]
-        place = b.load(b.gep(table, [I64(0), branch], source_etype=table.value_type), typ=I64)
+        at = [I64(0), b.add(branch, I64(1))]
+        place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
         self.lanes.add_to(self.lanes.slot(self.frame.counts, place), I64(1))
 
     def _pop(self, node: Value) -> None:
@@ -342,11 +357,12 @@ class Control:
 
     # ---- suspension -----------------------------------------------------------------------------
 
-    def give_way(self, status: Status, index: int) -> None:
+    def give_way(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
         if status not in self._leaving:
             self._leaving[status] = self._append(f"leave.{status.name.lower()}")
-        self.b.store(I64(index), self.frame.table(BLOCK))
+        at = I64(index) if isinstance(index, int) else index
+        self.b.store(at, self.frame.table(BLOCK))
         self.b.branch(self._leaving[status])
 
     def wait_together(self, block: int) -> None:
@@ -403,7 +419,7 @@ class Control:
         places = {index for _, index in self._headers} | set(self.joins)
         places |= {block for waiting in self.others.values() for block in waiting}
         places |= {b.successors[-1] for b in blocks if waits(made[b.stop - 1])}
-        places |= {b.index for b in blocks if member_mask(made[b.start]) is not None}
+        places |= {b.index for b in blocks if waits_before(made[b.start])}
         return places - {self.program.exit}
 
     def _live(self, block: int) -> frozenset[Register]:
@@ -415,17 +431,13 @@ def waits(instruction: Instruction) -> bool:
     return instruction.operation.spec.unit is Unit.BARRIER
 
 
-def splits(instruction: Instruction) -> bool:
-    """Whether it can send lanes of a warp both ways."""
-    return instruction.guard is not None and instruction.operation.name == "bra"
-
-
 def meeting_table(frame: Frame) -> None:
-    """A constant of the module: where each branch instruction's meetings are counted."""
-    branches = frame.layout.branches
+    """A constant of the module: where each branch instruction's meetings are counted, that of none
+    (NONE) first."""
+    branches, unwanted = frame.layout.branches, frame.layout.unwanted
     size = len(frame.program.instructions)
-    places = [I64(branches[i] + 1 if i in branches else 0) for i in range(size)]
-    type = ir.ArrayType(I64, size)
+    places = [I64(branches[i] + 1 if i in branches else unwanted) for i in range(NONE, size)]
+    type = ir.ArrayType(I64, size + 1)
     table = ir.GlobalVariable(frame.module, type, "meetings")
     table.linkage, table.global_constant = "internal", True
     table.initializer = ir.Constant(type, places)

@@ -11,6 +11,7 @@ from enum import IntEnum, auto
 from functools import cached_property
 
 from warploom.analysis.accesses import AccessRow, access_rows
+from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
 from warploom.rules import scheduling
 from warploom.rules.choice import AccessRules
@@ -26,8 +27,9 @@ class Slot(IntEnum):
     CONTEXT_BYTES, is a warp's table (`rules.convergence`), then the registers that it keeps while
     it waits. TIDS_AT: i32[3][warps * 32], the thread indices of a block. CACHE_AT: u64[rows][2],
     the bounds of the allocation that each access row reached last. FAULT_*: the record of a fault.
-    SERVICE_AT: the function to call for a service (`machine.desk`). HIERARCHY_AT: the caches that
-    are counted (`rules.caches`). LOCAL_BYTES: a block's local memory.
+    SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for
+    a service (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`).
+    LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`).
     """
 
     STOP = 0
@@ -38,7 +40,7 @@ class Slot(IntEnum):
     SHARED_AT = auto()
     SHARED_BYTES = auto()
     SHARED_STRIDE = auto()
-    DYNAMIC_SHARED_BYTES = auto()
+    SPECIALS_AT = auto()
     LOCAL_AT = auto()
     CONTEXTS_AT = auto()
     PLAN_AT = auto()
@@ -78,6 +80,7 @@ class Slot(IntEnum):
     SERVICE_AT = auto()
     HIERARCHY_AT = auto()
     LOCAL_BYTES = auto()
+    TEXTURES_AT = auto()
 
 
 class Status(IntEnum):
@@ -91,6 +94,7 @@ class Status(IntEnum):
     SYNC_WAIT = scheduling.SYNC_WAIT
     SPLIT_BARRIER = scheduling.SPLIT_BARRIER
     PARTED = scheduling.PARTED
+    ARRIVED_ONLY = scheduling.ARRIVED_ONLY
     FAULT = auto()
     STOPPED = auto()
     LIMIT = auto()
@@ -128,16 +132,17 @@ class CountLayout:
     def branches(self) -> dict[int, int]:
         """Index of the first of its two counts, by branch instruction."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
-        found = (
-            i
-            for i, made in enumerate(self.program.instructions)
-            if made.guard and made.operation.name == "bra"
-        )
+        found = (i for i, made in enumerate(self.program.instructions) if splits(made))
         return {instruction: first + 2 * n for n, instruction in enumerate(found)}
 
     @cached_property
     def size(self) -> int:
         """Length of the array."""
+        return self.unwanted + 1
+
+    @property
+    def unwanted(self) -> int:
+        """Index of a count that nobody reads."""
         return 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
 
     @cached_property

@@ -27,7 +27,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
-from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.ptx.ir import Register
 from warploom.rules.convergence import (
     FREE,
@@ -43,7 +43,7 @@ from warploom.rules.convergence import (
 from warploom.rules.convergence import (
     MASK as ACTIVE,
 )
-from warploom.rules.scheduling import STATE_WORDS
+from warploom.rules.scheduling import ISSUED, STATE_WORDS, TIMED
 
 TABLE_BYTES = 8 * TABLE_WORDS
 """A context begins with the warp's table; the registers that it keeps follow."""
@@ -86,6 +86,7 @@ class Frame:
         self.point = self.variable(I64)
         self.free = self.variable(I64)
         self.fuel = self.variable(I64)
+        self.ahead = 0  # instructions from the one being emitted to the end of its block
 
     def _add_register(self, register: Register) -> None:
         """Give a register its place in the function and in the context."""
@@ -123,9 +124,13 @@ class Frame:
 
     def set_state(self, word: int, value: Value) -> None:
         """Write a word of this warp's state (`rules.scheduling`)."""
+        self.lanes.b.store(value, self.state(word))
+
+    def state(self, word: int) -> Value:
+        """The address of a word of this warp's state."""
         b = self.lanes.b
         index = b.add(b.mul(self.warp, I64(STATE_WORDS)), I64(word))
-        b.store(value, self.lanes.slot(self.pointer(Slot.STATES_AT), index))
+        return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
         """The address of a word of this warp's table (`rules.convergence`)."""
@@ -173,6 +178,16 @@ class Frame:
 
     def save(self, live: Iterable[Register]) -> None:
         """Put the registers and the head of the table into the context."""
+        self.save_head()
+        b = self.lanes.b
+        for register in self._kept(live):
+            value = self.load(register)
+            if register.type == PRED:
+                value = self.lanes.bits(value)
+            b.store(value, self.context(self._offsets[register]), align=64)
+
+    def save_head(self) -> None:
+        """Put the head of the table into the context."""
         b = self.lanes.b
         words = {
             ACTIVE: b.zext(self.lanes.bits(self.mask()), I64),
@@ -182,26 +197,33 @@ class Frame:
         }
         for word, value in words.items():
             b.store(value, self.table(word))
-        for register in self._kept(live):
-            value = self.load(register)
-            if register.type == PRED:
-                value = self.lanes.bits(value)
-            b.store(value, self.context(self._offsets[register]), align=64)
 
     def restore(self, live: Iterable[Register]) -> None:
         """The opposite of `save`; the table may name other lanes by now."""
+        self.restore_head()
         b = self.lanes.b
-        mask = b.trunc(self.get(self.table(ACTIVE)), I32)
-        b.store(self.lanes.mask(mask), self.active)
-        b.store(b.trunc(self.get(self.table(LIVE)), I32), self.live)
-        b.store(self.get(self.table(FREE)), self.free)
-        self.set_top(self.get(self.table(TOP)))
         for register in self._kept(live):
             at = self.context(self._offsets[register])
             if register.type == PRED:
                 self.store(register, self.lanes.mask(b.load(at, typ=I32)))
             else:
                 self.store(register, b.load(at, typ=storage_type(register.type), align=64))
+
+    def restore_head(self) -> None:
+        """The opposite of `save_head`."""
+        b = self.lanes.b
+        mask = b.trunc(self.get(self.table(ACTIVE)), I32)
+        b.store(self.lanes.mask(mask), self.active)
+        b.store(b.trunc(self.get(self.table(LIVE)), I32), self.live)
+        b.store(self.get(self.table(FREE)), self.free)
+        self.set_top(self.get(self.table(TOP)))
+
+    def level(self) -> Value:
+        """How many calls deep the running lanes are (`analysis.calls`), where the program has any."""
+        assert self.program.depth is not None
+        lowest = [self.lanes.bits(self.mask()), ir.Constant(ir.IntType(1), 0)]
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
+        return self.lanes.b.zext(self.lanes.lane(self.load(self.program.depth), lane), I64)
 
     def node(self, node: Value, word: int) -> Value:
         """The address of a word of a node."""
@@ -228,6 +250,10 @@ class Frame:
         special = SPECIAL_REGISTERS[name]
         if special.fixed is not None:
             return splat_constant(special.fixed, ir.IntType(special.type.bits))
+        if special.clock_bit is not None:
+            self.set_state(TIMED, I64(1))
+            shown = self.lanes.b.lshr(self._clock(), I64(special.clock_bit))
+            return self.lanes.splat(self.lanes.b.trunc(shown, ir.IntType(special.type.bits)))
         name = special.same_as or name
         base, _, part = name.partition(".")
         if base == "%tid":
@@ -243,7 +269,19 @@ class Frame:
             return self.prologue.splat(self.prologue.b.trunc(self.warp, I32))
         if base == "%gridid":
             return splat_constant(0, I64)
-        return self.prologue.splat(self.word(SCALARS[base]))
+        p = self.prologue
+        at = p.b.gep(
+            self.pointer(Slot.SPECIALS_AT), [I64(LAUNCH_WIDE.index(base))], source_etype=I32
+        )
+        return p.splat(p.b.load(at, typ=I32))
+
+    def _clock(self) -> Value:
+        """How many instructions the warp has issued before this one. The fuel counts those of this
+        turn, the whole block among them already."""
+        b = self.lanes.b
+        before = self.get(self.state(ISSUED))
+        used = b.sub(self.slot(Slot.FUEL), self.get(self.fuel))
+        return b.sub(b.add(before, used), I64(self.ahead))
 
     def _thread_index(self, dimension: int) -> Value:
         b = self.prologue.b
@@ -252,13 +290,6 @@ class Frame:
         at = b.gep(self.pointer(Slot.TIDS_AT), [index], source_etype=I32)
         return b.load(at, typ=vector(I32), align=64)
 
-
-SCALARS = {
-    "%nwarpid": Slot.WARPS,
-    "%dynamic_smem_size": Slot.DYNAMIC_SHARED_BYTES,
-    "%total_smem_size": Slot.SHARED_BYTES,
-}
-"""Special registers that are a word of the environment."""
 
 LANE_MASKS: dict[str, Callable[[int], int]] = {
     "eq": lambda i: 1 << i,

@@ -148,9 +148,9 @@ class GridFunction:
         b.cbranch(b.icmp_signed("==", warp, I64(scheduling.DONE)), ended, going)
         b.position_at_end(going)
         self._make_current(plan)
-        status = self._timed(plan, warp)
         index = b.add(b.mul(self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)), warp)
         state = self.lanes.slot(states, b.mul(index, I64(scheduling.STATE_WORDS)))
+        status = self._timed(plan, warp, state)
         context = self.lanes.slot(contexts, b.mul(index, stride))
         call(self.lanes, "end_turn", plan, state, context, status, stride)
         b.branch(turn)
@@ -185,13 +185,15 @@ class GridFunction:
                 at = self._at(Slot.BLOCKS_DONE)
                 b.store(self._word(plan, scheduling.NEXT_BLOCK), at)
 
-    def _timed(self, plan: Value, warp: Value) -> Value:
-        """Run one turn, and take what it used from the launch's budget."""
+    def _timed(self, plan: Value, warp: Value, state: Value) -> Value:
+        """Run one turn; take what it used from the launch's budget, and add it to the warp's
+        clock."""
         b = self.b
         length = self._word(plan, scheduling.LENGTH)
         b.store(length, self._at(Slot.FUEL))
         status = self._run(warp)
         used = b.sub(length, self._get(Slot.FUEL))
+        self.lanes.add_to(self.lanes.slot(state, scheduling.ISSUED), used)
         left = b.sub(self._get(Slot.BUDGET), used)
         b.store(left, self._at(Slot.BUDGET))
         self._return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))

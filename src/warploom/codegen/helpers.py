@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -32,14 +33,27 @@ _CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
     "lasting": "int64(u64*, int64, i64*, int64)",
+    "lane_order": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
+    "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
+    "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
 
-_PLACES = {"check": "codegen.checks", "count": "rules.caches", "lasting": "rules.writes"}
+_PLACES = {
+    "check": "codegen.checks",
+    "count": "rules.caches",
+    "lasting": "rules.writes",
+    "lane": "rules.atomics",
+    "serve": "rules.texture_requests",
+    "take": "rules.ways",
+}
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
+
+_NAMES = {"i": "int", "u": "uint"}
+"""Numba's names of integer types, by their first letters."""
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -130,7 +144,7 @@ def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.Mo
     """
     from numba import cfunc
 
-    spelled = types.replace("u64*", "CPointer(uint64)").replace("i64*", "CPointer(int64)")
+    spelled = re.sub(r"([ui])(\d+)\*", lambda m: f"CPointer({_NAMES[m[1]]}{m[2]})", types)
     returns_value = name in _CHECKS
     if not returns_value:
         spelled = spelled.replace("int64(", "void(", 1)

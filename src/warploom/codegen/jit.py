@@ -41,10 +41,11 @@ def compile_kernel(
     program: Program, rules: AccessRules, *, independent: bool, mixes: bool, shuffles: bool
 ) -> CompiledKernel:
     """Compile a kernel for this computer's processor, with the access rules of a device; for
-    `independent` and `mixes` see `codegen.control`."""
+    `independent` and `mixes` see `codegen.control`. `shuffles`: warps, blocks and the lanes of an
+    atomic go in an order that the launch's policy chooses."""
     layout = CountLayout(program, rules)
     module = ir.Module(program.name)
-    warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes)
+    warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles)
     warp.emit()
     scheduled = warp.suspends or shuffles
     GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()

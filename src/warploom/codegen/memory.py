@@ -41,10 +41,11 @@ _EachSpace = Callable[[Space, Value, Value], None]
 class MemoryCode:
     """Emits the memory instructions of one warp function."""
 
-    def __init__(self, operands: Operands) -> None:
+    def __init__(self, operands: Operands, *, shuffles: bool) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
-        self.functions = AccessFunctions(self.frame.module, self.frame.layout.rules)
+        rules = self.frame.layout.rules
+        self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles)
         self.rows: dict[tuple[int, Space], int] = {
             (row.instruction, row.space): i for i, row in enumerate(self.frame.layout.rows)
         }
@@ -61,7 +62,7 @@ class MemoryCode:
             return self._load_pieces(reached[0], type, parts)
         space = space_of(made)
         if space is Space.PARAM:
-            return self._load_parameter(index, made.operands[1], type, parts, mask)
+            return self.load_parameter(index, made.operands[1], type, parts, mask)
         shape = Shape("load", space, type, parts, route_of(made))
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
@@ -213,7 +214,7 @@ class MemoryCode:
 
     def _count_common(self, index: int, space: Space, first: Value) -> None:
         """One more common access; in shared memory by whether it starts on a line or a sector."""
-        b, row = self.b, self._row(index, space)
+        b, row = self.b, self.row(index, space)
         if space is not Space.SHARED:
             self.lanes.add_to(self.lanes.slot(row, FULL), I64(1))
             return
@@ -308,7 +309,7 @@ class MemoryCode:
             function,
             [
                 self.frame.environment,
-                self._row(index, shape.space),
+                self.row(index, shape.space),
                 self._cache(index, shape.space),
                 addresses,
                 self.lanes.bits(mask),
@@ -323,30 +324,44 @@ class MemoryCode:
             self.frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[shape.space]))
             self.frame.leave(Status.FAULT)
 
-    def atomic(self, index: int, made: Instruction, mask: Value) -> list[Value]:
-        """An atomic or a reduction; the old values, element by element."""
+    def atomic(
+        self, index: int, made: Instruction, mask: Value
+    ) -> list[tuple[Operand, Value, ScalarType]]:
+        """An atomic or a reduction; what it gives to which destination."""
         operation = made.operation
         type = operation.modifiers.scalar()
-        sources = made.operands[1:] if operation.name == "atom" else made.operands
-        addresses = self.operands.address(sources[0])
-        parts = len(elements(sources[1]))
-        given = [e for source in sources[1:3] for e in elements(source)]
-        for number, element in enumerate(given):
-            value = self.operands.read(element, unsigned(type.bits))
+        first = len(operation.spec.destinations)
+        address, *sources = made.operands[first:]
+        addresses = self.operands.address(address)
+        sources = sources[: operation.value_count]
+        parts = len(elements(sources[0])) if sources else 1
+        given = [
+            self.operands.read(element, unsigned(type.bits))
+            for source in sources
+            for element in elements(source)
+        ]
+        for number, value in enumerate(given):
             self.b.store(value, self._data(number * type.bytes * LANES), align=16)
         space = space_of(made)
 
         def apply(part: Space, offsets: Value, there: Value) -> None:
             shape = Shape("atomic", part, type, parts)
-            self._call(index, shape, self.functions.atomic(shape, operation), offsets, there)
+            function = self.functions.atomic(shape, operation, len(sources))
+            self._call(index, shape, function, offsets, there)
 
         if space is Space.GENERIC:
             self._by_space(addresses, mask, apply)
         else:
             apply(space, addresses, mask)
-        whole = vector(ir.IntType(type.bits))
-        old = [self._data((2 * parts + n) * type.bytes * LANES) for n in range(parts)]
-        return [self.b.load(at, typ=whole, align=16) for at in old]
+        answer = operation.answer(len(sources))
+        results: list[tuple[Operand, Value, ScalarType]] = []
+        for place, target in enumerate(e for o in made.operands[:first] for e in elements(o)):
+            at = self._data((2 * parts + place) * type.bytes * LANES)
+            value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
+            if answer.op != "arg":
+                value = self.operands.lower(answer, [value, *given[place::parts]])
+            results.append((target, value, answer.type))
+        return results
 
     def _by_space(self, addresses: Value, mask: Value, each: _EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""
@@ -367,7 +382,7 @@ class MemoryCode:
 
     # ---- parameters -----------------------------------------------------------------------------
 
-    def _load_parameter(
+    def load_parameter(
         self, index: int, address: Operand, type: ScalarType, parts: int, mask: Value
     ) -> list[Value]:
         """Kernel parameters: the same for all lanes where the address is a name."""
@@ -422,7 +437,7 @@ class MemoryCode:
 
     # ---- places ---------------------------------------------------------------------------------
 
-    def _row(self, index: int, space: Space) -> Value:
+    def row(self, index: int, space: Space) -> Value:
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.rows, row * ROW_WIDTH)
 

@@ -7,9 +7,19 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I64, LANES, PTR, Value, lane_type, splat_constant, vector
+from warploom.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    LANES,
+    PTR,
+    Value,
+    lane_type,
+    splat_constant,
+    vector,
+)
 from warploom.codegen.lower import Lowering
-from warploom.core.types import B64, PRED, TYPES, ScalarType, unsigned
+from warploom.core.types import B64, PRED, TYPES, U32, ScalarType, unsigned
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import argument, canonical
 from warploom.ptx.ir import (
@@ -55,6 +65,12 @@ class Operands:
         if register in self.frame.open_nans and not blind:
             value = self.closed(value, register)
         return self._fit(value, register.type, type)
+
+    def uniform(self, operand: Operand, on: Value) -> Value:
+        """A u32 operand of the lowest lane of `on`, as an i64."""
+        value = self.read(operand, U32)
+        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
+        return self.b.zext(self.lanes.lane(value, lane), I64)
 
     def closed(self, bits: Value, register: Register) -> Value:
         """The bits of a register with an open NaN made the canonical one."""

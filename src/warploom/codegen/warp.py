@@ -11,6 +11,7 @@ from llvmlite import ir
 from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
 from warploom.analysis.uses import member_mask
+from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.control import Control, Copy, meeting_table
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
@@ -22,16 +23,16 @@ from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
 from warploom.codegen.service import ServiceCode
+from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
-from warploom.core.types import B32, PRED, U32, U64, ScalarType, unsigned
+from warploom.codegen.ways import WaysCode
+from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector, spread
-from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, ARGUMENT_2, NONE, PASS
+from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, NONE, PASS
 from warploom.rules.scheduling import (
-    BARRIER,
-    BARRIER_THREADS,
     INSTRUCTION,
     POLICY,
     RESUME,
@@ -50,18 +51,22 @@ class WarpFunction:
         *,
         independent: bool,
         mixes: bool,
+        shuffles: bool,
     ) -> None:
         self.program, self.layout = program, layout
         self.frame = Frame(module, program, layout)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.memory = MemoryCode(self.operands)
+        self.memory = MemoryCode(self.operands, shuffles=shuffles)
         self.copies = CopyCode(self.memory)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(self.memory)
+        self.texture = TextureCode(self.memory)
         self.warpwide = WarpwideCode(self.operands)
         meeting_table(self.frame)
         self.control = Control(self.frame, independent=independent, mixes=mixes)
+        self.ways = WaysCode(self.control, self.operands)
+        self.barriers = BarrierCode(self.control, self.operands)
 
     def emit(self) -> None:
         """The whole function."""
@@ -108,9 +113,11 @@ class WarpFunction:
         self.b.position_at_end(self.control.blocks[copy, block.index])
         if copy is Copy.DIVERGENT:
             self._synchronise(block)
+        self.barriers.begin(block)
         self._count_block(block)
         for index in range(block.start, block.stop):
             made = self.program.instructions[index]
+            self.frame.ahead = block.stop - index
             if not self._control(copy, block, index, made):
                 self._instruction(copy, index, made)
         if not self.b.block.is_terminated:
@@ -125,7 +132,7 @@ class WarpFunction:
         if mask is None or made.guard is not None or not self.control.independent:
             return
         b, frame = self.b, self.frame
-        members = self._uniform(mask, frame.mask())
+        members = self.operands.uniform(mask, frame.mask())
         live = b.zext(b.load(frame.live, typ=I32), I64)
         here = b.zext(self.lanes.bits(frame.mask()), I64)
         missing = b.and_(b.and_(members, live), b.not_(here))
@@ -170,9 +177,9 @@ class WarpFunction:
     def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
         name = made.operation.name
-        if name not in ("bra", "ret", "exit", "trap", "bar", "barrier"):
+        if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
-        if name == "bar" and "warp" in made.operation.modifiers:
+        if name in ("bar", "barrier") and not self.barriers.ends(made):
             return False
         guard = self._guard(index, made)
         if name == "bra" and guard is None:
@@ -180,12 +187,14 @@ class WarpFunction:
         elif name == "bra":
             taken = self.b.and_(guard, self.frame.mask())
             self.control.branch(copy, block.index, taken, index)
+        elif name == "brx":
+            self.ways.branch(copy, block, index, made, guard)
         elif name in ("ret", "exit"):
             self.control.leave_lanes(copy, block.index, guard)
         elif name == "trap":
             self._trap(index, guard)
         else:
-            self._barrier(copy, block, index, made, guard)
+            self.barriers.end(copy, block, index, made, guard)
         return True
 
     def _trap(self, index: int, guard: Value | None) -> None:
@@ -202,42 +211,6 @@ class WarpFunction:
             frame.record(Slot.FAULT_WARP, frame.warp)
             frame.leave(Status.FAULT)
 
-    def _barrier(
-        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
-    ) -> None:
-        """Wait at a barrier, if some lane gets there; its operands are the same in all lanes (PTX
-        ISA, bar)."""
-        on = self.frame.mask()
-        if guard is not None:
-            on = self.b.and_(on, guard)
-            waits, passes = (self.frame.function.append_basic_block(n) for n in ("wait", "pass"))
-            self.b.cbranch(self.lanes.any(on), waits, passes)
-            with self.b.goto_block(passes):
-                self.control.go(copy, block.successors[-1], block.index)
-            self.b.position_at_end(waits)
-        number, *count = (self._uniform(o, on) for o in made.operands)
-        threads = count[0] if count else I64(0)
-        frame, following = self.frame, block.successors[-1]
-        frame.set_state(INSTRUCTION, I64(index))
-        if copy is Copy.DIVERGENT and self.control.independent:
-            self.b.store(number, frame.table(ARGUMENT))
-            self.b.store(threads, frame.table(ARGUMENT_2))
-            self.control.give_way(Status.SPLIT_BARRIER, following)
-            return
-        frame.set_state(BARRIER, number)
-        frame.set_state(BARRIER_THREADS, threads)
-        if copy is Copy.DIVERGENT:
-            self.control.give_way(Status.BARRIER, following)
-        else:
-            self.control.wait_together(block.index)
-
-    def _uniform(self, operand: Operand, on: Value) -> Value:
-        """An operand of the lowest lane of `on`, as an i64."""
-        value = self.operands.read(operand, U32)
-        lowest = [self.lanes.bits(on), ir.Constant(ir.IntType(1), 0)]
-        lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
-        return self.b.zext(self.lanes.lane(value, lane), I64)
-
     # ---- instructions ---------------------------------------------------------------------------
 
     def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
@@ -251,11 +224,10 @@ class WarpFunction:
             or (name == "bar" and "warp" in made.operation.modifiers)
         ):
             return
-        if name in ("st", "red"):
-            store = self.memory.store if name == "st" else self.memory.atomic
-            store(index, made, on)
+        if name == "st":
+            self.memory.store(index, made, on)
             return
-        if name == "cp":
+        if name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
             self.copies.copy(index, made, on)
             return
         write = _Writer(self, copy, guard)
@@ -264,14 +236,17 @@ class WarpFunction:
             values = self.memory.load(index, made, on)
             for operand, value in zip(elements(made.operands[0]), values, strict=True):
                 write(operand, value, type)
-        elif name == "atom":
-            type = made.operation.modifiers.scalar()
-            olds = self.memory.atomic(index, made, on)
-            for operand, value in zip(elements(made.operands[0]), olds, strict=True):
+        elif made.operation.spec.unit is Unit.ATOMIC:
+            for operand, value, type in self.memory.atomic(index, made, on):
                 write(operand, value, type)
         elif made.operation.spec.unit is Unit.MATRIX:
             for operand, value, type in self.matrix.emit(index, made, on):
                 write(operand, value, type)
+        elif made.operation.spec.unit is Unit.TEXTURE:
+            for operand, value, type in self.texture.emit(index, made, on):
+                write(operand, value, type)
+        elif made.operation.spec.unit is Unit.BARRIER:
+            write(made.operands[0], *self.barriers.told(made))
         elif name == "call":
             for operand, value in self.services.call(index, made, on):
                 write(operand, value, U64)
@@ -281,11 +256,8 @@ class WarpFunction:
             write(first, value, B32)
             if second is not None:
                 write(second, inside, PRED)
-        elif name == "vote":
-            ballot = made.operation.modifiers["mode"] == "ballot"
-            write(made.operands[0], self.warpwide.vote(made, on), B32 if ballot else PRED)
-        elif name in ("match", "redux", "elect"):
-            results = self.warpwide.together(made, on)
+        elif name in ("vote", "match", "redux", "elect"):
+            results = self.warpwide.grouped(made, on)
             for operand, (value, type) in zip(spread(made.operands[:1]), results, strict=False):
                 write(operand, value, type)
         elif name == "activemask":

@@ -5,12 +5,23 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.lanes import I1, I32, I64, LANES, Value, lane_numbers, splat_constant, vector
+from warploom.analysis.uses import member_mask
+from warploom.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    LANES,
+    Value,
+    lane_numbers,
+    lane_type,
+    splat_constant,
+    vector,
+)
 from warploom.codegen.operands import Operands
 from warploom.core.types import B32, PRED, ScalarType
 from warploom.isa.spec import Modifiers
 from warploom.isa.terms import CANONICAL_NAN
-from warploom.ptx.ir import Instruction
+from warploom.ptx.ir import Immediate, Instruction
 
 
 class WarpwideCode:
@@ -21,6 +32,7 @@ class WarpwideCode:
         self._exchange = operands.frame.variable(vector(I32))
         self._matched = operands.frame.variable(vector(I32))
         self._remaining = operands.frame.variable(I32)
+        self._ungrouped = operands.frame.variable(I32)
 
     def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
         """Values and in-range predicates of `shfl`.
@@ -57,6 +69,33 @@ class WarpwideCode:
         active = b.lshr(self.lanes.splat(self.lanes.bits(mask)), source)
         return b.select(b.trunc(active, vector(I1)), moved, value)
 
+    def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """The results of `vote`, `match`, `redux` and `elect`, with their types: lanes that come
+        together and name other members each have those of their own group."""
+        members = member_mask(made)
+        if members is None or isinstance(members, Immediate):
+            return self.together(made, mask)
+        b, lanes = self.b, self.lanes
+        named = self.operands.read(members, B32)
+        b.store(lanes.bits(mask), self._ungrouped)
+        head, body, done = (b.append_basic_block(name) for name in ("groups", "group", "grouped"))
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.load(self._ungrouped, typ=I32)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        b.position_at_end(body)
+        group = self._equal_to(named, self._lowest(left), left)
+        own = lanes.mask(group)
+        kept: list[tuple[Value, ScalarType]] = []
+        for value, type in self.together(made, own):
+            place = self.operands.frame.variable(value.type)
+            b.store(lanes.blend(own, value, b.load(place, typ=value.type)), place)
+            kept.append((place, type))
+        b.store(b.and_(left, b.not_(group)), self._ungrouped)
+        b.branch(head)
+        b.position_at_end(done)
+        return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
+
     def vote(self, made: Instruction, mask: Value) -> Value:
         """The common result of `vote`, in every lane: a predicate, or an i32 for a ballot."""
         b = self.b
@@ -74,8 +113,11 @@ class WarpwideCode:
         return self.lanes.splat(self.lanes.bits(mask))
 
     def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """The results of `match`, `redux` and `elect`, with their types."""
+        """The same for lanes that are one group."""
         modifiers = made.operation.modifiers
+        if made.operation.name == "vote":
+            type = B32 if modifiers["mode"] == "ballot" else PRED
+            return [(self.vote(made, mask), type)]
         if made.operation.name == "elect":
             return self._elected(mask)
         type = modifiers.scalar()

@@ -14,6 +14,10 @@ class Span:
     length: int = 1
 
 
+BUILT_IN_HEADER = "__nv_nvrtc_builtin_header.h"
+"""What NVRTC calls the header that is part of itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A place in the program that was compiled to PTX, as its `.loc` directive tells it.
@@ -26,6 +30,15 @@ class Location:
     column: int = 0
     function: str | None = None
     inlined_at: Location | None = None
+
+    @property
+    def written(self) -> Location:
+        """The place in the user's own text: for a line of the compiler's own header, the one that
+        it was inlined into."""
+        place = self
+        while place.inlined_at is not None and place.file.endswith(BUILT_IN_HEADER):
+            place = place.inlined_at
+        return place
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -79,6 +79,12 @@ TYPES: dict[str, ScalarType] = {
 }
 """Every type by its name without the dot."""
 
+OPAQUE: dict[str, ScalarType] = {
+    name: ScalarType(name, Kind.BITS, 64) for name in ("texref", "samplerref", "surfref")
+}
+"""Types of variables that hold a handle (PTX ISA, "Texture Sampler and Surface Types"); no register
+and no instruction has them."""
+
 
 def unsigned(bits: int) -> ScalarType:
     """The unsigned integer type of that width."""

@@ -26,7 +26,7 @@ def compile_cuda(
     CompileError with NVRTC's log where the text does not compile.
     """
     nvrtc = _nvrtc()
-    chosen = [f"-I{path}" for path in (Path(name).parent, *_headers())]
+    chosen = [f"-I{path}" for path in (Path(name).parent, *header_folders())]
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
     encoded = [option.encode() for option in ("-lineinfo", *chosen, *options)]
@@ -54,7 +54,7 @@ def _nvrtc() -> Any:
         ) from error
 
 
-def _headers() -> list[Path]:
+def header_folders() -> list[Path]:
     """Where the wheels keep CUDA's headers; none if there are no such wheels."""
     try:
         roots = list(importlib.import_module("nvidia.cu13").__path__)

@@ -16,6 +16,7 @@ from warploom.analysis.program import Program
 from warploom.core.errors import LaunchError
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
+from warploom.host.texture import Handle
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Variable
 
@@ -26,7 +27,14 @@ class Arguments:
 
     data: bytearray
     buffers: list[Buffer] = field(default_factory=list[Buffer])
+    handles: list[Handle] = field(default_factory=list[Handle])
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
+
+    def lend(self, host: Array, what: str, memory: DeviceMemory) -> Buffer:
+        """Copy a host array to the device now, and back after the launch."""
+        buffer = upload(memory, host, what)
+        self.borrowed.append((host, buffer))
+        return buffer
 
     def copy_back(self) -> None:
         """Bring what the kernel did to host arrays back to them; read-only ones stay."""
@@ -81,6 +89,8 @@ class _Packing:
             return self._aggregate(value)
         if isinstance(value, Buffer):
             return self._pointer(value)
+        if isinstance(value, Handle):
+            return self._handle(value)
         if isinstance(value, np.ndarray):
             return self._borrow(cast(Array, value))
         if self.parameter.type.kind is Kind.FLOAT:
@@ -111,12 +121,20 @@ class _Packing:
         self.packed.buffers.append(buffer)
         return buffer.address.to_bytes(8, "little")
 
+    def _handle(self, value: Handle) -> bytes:
+        """A texture or a surface by its number."""
+        if not self._takes_pointers:
+            raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
+        if value.memory is not self.memory:
+            raise LaunchError(f"{self.what}: {value} belongs to another device; make it with this")
+        self.packed.handles.append(value)
+        return value.handle.to_bytes(8, "little")
+
     def _borrow(self, host: Array) -> bytes:
         """A host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
             raise self._refuse(host, "takes a number: take one element, such as x[0]")
-        buffer = upload(self.memory, host, self.what)
-        self.packed.borrowed.append((host, buffer))
+        buffer = self.packed.lend(host, self.what, self.memory)
         return buffer.address.to_bytes(8, "little")
 
     @property

@@ -24,6 +24,8 @@ class Context:
     engine_name: str
     schedule: Schedule
     """Who goes first where the architecture leaves it open."""
+    workers: int = 1
+    """How many threads share the blocks of a launch, where that cannot be told from its results."""
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""
     memory: DeviceMemory = field(default_factory=DeviceMemory)
@@ -38,7 +40,7 @@ class Context:
     @cached_property
     def engine(self) -> Execute:
         """The engine, made when it is first asked for."""
-        return find_engine(self.engine_name, self.spec, self.options)
+        return find_engine(self.engine_name, self.spec, self.options, self.workers)
 
 
 def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:

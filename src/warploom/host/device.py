@@ -17,6 +17,7 @@ from warploom.host.engines import ENGINES
 from warploom.host.module import Module
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
+from warploom.host.texture import MakesTextures
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 from warploom.rules.choice import MemoryOptions
@@ -24,7 +25,7 @@ from warploom.rules.choice import MemoryOptions
 LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
 
 
-class Device:
+class Device(MakesTextures):
     """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
     (`Device(cc="7.5")`); an H100 where neither is given.
 
@@ -34,6 +35,9 @@ class Device:
     `.target` is newer than the device, as a driver does; else its instructions decide. `caches`
     counts hits and misses. `output` is called with the text that kernels print, which goes to the
     standard output where there is none.
+
+    `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
+    results and counters are those of one. `run.alone_because` tells why a launch had one.
 
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
@@ -53,17 +57,20 @@ class Device:
         caches: bool = False,
         schedule: str = "converge",
         seed: int = 0,
+        workers: int = 1,
         output: Callable[[str], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
+        if workers < 1:
+            raise WarploomError(f"a device needs at least one worker, not {workers}")
         self.spec = find_device(name, cc)
         self.engine = engine
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
-        self._context = Context(self.spec, options, engine, order, output)
+        self._context = Context(self.spec, options, engine, order, workers, output)
         self.memory = self._context.memory
 
     @property

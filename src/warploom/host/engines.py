@@ -40,12 +40,12 @@ def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Exe
     )
 
 
-def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions) -> Execute:
-    """The engine of that name, for a device."""
+def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: int) -> Execute:
+    """The engine of that name, for a device; only the compiled one has more than one worker."""
     if name == "compiled":
         from warploom.machine.compiled import CompiledEngine
 
-        return CompiledEngine(spec, options).launch
+        return CompiledEngine(spec, options, workers).launch
     if name == "reference":
         from warploom.machine.reference.machine import ReferenceEngine
 

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+import numpy as np
+
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.devices.launches import check_launch, check_registers
 from warploom.host.arguments import Arguments, pack
@@ -22,6 +24,9 @@ from warploom.ptx.ir import Function
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
     from warploom.observe.trace import Trace, TraceLimits
+
+
+WORKSPACE_BYTES = 8
 
 
 class LaunchOptions(TypedDict, total=False):
@@ -63,7 +68,7 @@ class Launcher:
         """
         launch = self._launch(options)
         arguments = self._pack(args)
-        launch = replace(launch, parameters=bytes(arguments.data))
+        launch = self._ready(launch, arguments)
         execute = self.kernel.context.engine
         work = self._start(lambda: self._execute(execute, launch, arguments, progress))
         return Run(self.kernel, launch, work)
@@ -99,7 +104,7 @@ class Launcher:
 
     def _watch(self, launch: Launch, args: tuple[Any, ...], listener: Listener) -> str:
         context, arguments = self.kernel.context, self._pack(args)
-        launch = replace(launch, parameters=bytes(arguments.data))
+        launch = self._ready(launch, arguments)
         execute = watched(context.spec, context.options, listener)
         try:
             self._execute(execute, launch, arguments, None)
@@ -137,7 +142,19 @@ class Launcher:
         policy = options.get("schedule") or context.schedule.policy
         seed = options.get("seed")
         order = schedule_of(context.spec, policy, context.schedule.seed if seed is None else seed)
-        return replace(launch, schedule=replace(order, resident_blocks=max(1, resident)))
+        order = replace(order, resident_blocks=max(1, resident))
+        return replace(launch, schedule=order, cooperative=bool(options.get("cooperative")))
+
+    def _ready(self, launch: Launch, arguments: Arguments) -> Launch:
+        """The launch with its arguments; a cooperative one with the memory in which its blocks wait
+        for each other: its size, and a count of theirs."""
+        launch = replace(launch, parameters=bytes(arguments.data))
+        if not launch.cooperative:
+            return launch
+        workspace = np.array([WORKSPACE_BYTES, 0], np.uint32)
+        memory = self.kernel.context.memory
+        lent = arguments.lend(workspace, "the workspace of the grid", memory)
+        return replace(launch, grid_workspace=lent.address)
 
     def _pack(self, args: tuple[Any, ...]) -> Arguments:
         kernel = self.kernel

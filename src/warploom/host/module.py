@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from warploom.core.errors import WarploomError
+from warploom.core.types import OPAQUE
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
 from warploom.host.names import find_kernel
+from warploom.host.texture import Handle
 from warploom.machine.image import Image
 from warploom.ptx.ir import Module as Ptx
 
@@ -15,6 +18,7 @@ class Module:
     def __init__(self, context: Context, ptx: Ptx, name: str) -> None:
         self._context = context
         self._kernels: dict[str, Kernel] = {}
+        self._bound: dict[str, Handle] = {}
         self.ir = ptx
         self.name = name
         self.image = Image(ptx, context.memory)
@@ -35,6 +39,19 @@ class Module:
         if symbol not in self._kernels:
             self._kernels[symbol] = Kernel(self._context, self.ir, self.image, symbol)
         return self._kernels[symbol]
+
+    def bind(self, variable: str, handle: Handle) -> None:
+        """Let a variable of type .texref or .surfref stand for a texture or a surface, from the
+        next launch on; WarploomError where the module has no such variable."""
+        opaque = {v.name for v in self.ir.variables if v.type.name in OPAQUE}
+        if variable not in opaque:
+            known = ", ".join(sorted(opaque)) or "none"
+            raise WarploomError(
+                f"{self.name} has no texture variable {variable!r}; what it has: {known}"
+            )
+        [address] = self.image.addresses((variable,))
+        self._context.memory.write(address, handle.handle.to_bytes(8, "little"))
+        self._bound[variable] = handle
 
     def __repr__(self) -> str:
         return f"Module({self.name}, kernels={list(self.kernels)})"

@@ -116,7 +116,7 @@ class Ready:
     def __init__(self, job: Job) -> None:
         self.job = job
         # What the kernel prints is the same text over and over.
-        context = Context(job.spec, job.options, "compiled", Schedule(), lambda text: None)
+        context = Context(job.spec, job.options, "compiled", Schedule(), output=lambda text: None)
         module = parse(job.ptx, job.name)
         self.image = Image(module, context.memory)
         kernel = Kernel(context, module, self.image, job.kernel)

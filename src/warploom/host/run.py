@@ -38,6 +38,16 @@ class Run:
         """The host's time for the launch, compilation of the kernel included where it was due."""
         return self._outcome.result().seconds
 
+    @property
+    def workers(self) -> int:
+        """How many threads of the host shared its blocks."""
+        return self._outcome.result().tally.workers
+
+    @property
+    def alone_because(self) -> str:
+        """Why it had one worker where the device has more; empty where it did not."""
+        return self._outcome.result().tally.alone_because
+
     @cached_property
     def counters(self) -> Counters:
         """Everything that was counted."""

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 
 from warploom.core.types import TYPES, ScalarType, widened
 from warploom.isa.terms import Term, argument
@@ -41,6 +41,7 @@ class Unit(Enum):
     BARRIER = "barrier"
     WARP = "warp"
     MATRIX = "matrix"
+    TEXTURE = "texture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class OperandSpec:
     """One operand: its name, whether it is written, and the type by which it is accessed.
 
     `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
-    type, or one of `address`, `label`, `function`, `any`. `count` is how many of it stand in braces
-    (1: no braces), spelled `a:f32*4`.
+    type, or one of `address`, `label`, `targets`, `function`, `any`, `texels`, `handle`,
+    `axes`. `count` is how many of it stand in braces (1: no braces), spelled `a:f32*4`.
     """
 
     name: str
@@ -181,17 +182,32 @@ class Operation:
         return result if isinstance(result, tuple) else (result,)
 
     @cached_property
-    def combine(self) -> Term:
-        """What an atomic leaves in memory: `argument(0)` is the value that was there before (it
-        takes the place of the address), `argument(1)` and on are the operands after the address.
-        """
-        assert self.spec.unit is Unit.ATOMIC
-        assert self.spec.semantics is not None
-        needed = [self.type_of(o) for o in self.spec.sources if not o.optional]
-        args = [argument(i, t or self.modifiers.scalar()) for i, t in enumerate(needed)]
-        result = self.spec.semantics(self.modifiers, *args)
-        assert isinstance(result, Term)
-        return result
+    def value_count(self) -> int:
+        """How many operands an atomic combines with memory at most; hints are none of them."""
+        return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
+
+    def combine(self, count: int) -> Term:
+        """What an atomic with `count` such operands leaves in memory: `argument(0)` is the value
+        that was there before, `argument(1)` and on are the operands, as wide as it."""
+        return _atomic_terms(self, count)[0]
+
+    def answer(self, count: int) -> Term:
+        """What the destination of an atomic gets: the value before, unless its form says more."""
+        return _atomic_terms(self, count)[1]
+
+
+HINTS = ("policy", "hint")
+"""Operands that change no value."""
+
+
+@cache
+def _atomic_terms(operation: Operation, count: int) -> tuple[Term, Term]:
+    """What an atomic leaves in memory, and what its destination gets."""
+    assert operation.spec.unit is Unit.ATOMIC
+    assert operation.spec.semantics is not None
+    args = [argument(i, operation.modifiers.scalar()) for i in range(count + 1)]
+    result = operation.spec.semantics(operation.modifiers, *args)
+    return result if isinstance(result, tuple) else (result, args[0])  # type: ignore[return-value]
 
 
 def is_decoration(part: str) -> bool:
@@ -287,6 +303,8 @@ def decode(text: str) -> Operation:
 
 def _decode(text: str) -> Operation:
     name, *parts = text.split(".")
+    if name in ANY_ORDER:
+        parts = _in_order(name, parts)
     best = 0
     expected: tuple[str, ...] = ()
     for spec in FORMS.get(name, ()):
@@ -298,6 +316,20 @@ def _decode(text: str) -> Operation:
         elif reached + 1 == best:
             expected += wanted
     raise UnknownOpcode(text, best, tuple(dict.fromkeys(expected)))
+
+
+ANY_ORDER = frozenset({"atom", "red", "mbarrier"})
+"""Instructions whose modifiers may stand in another order than the manual's: NVIDIA's own headers
+write `atom.add.relaxed.gpu.s32`."""
+
+
+def _in_order(name: str, parts: list[str]) -> list[str]:
+    """The parts in the order of the first form that has all of them, else as they are."""
+    for spec in FORMS.get(name, ()):
+        at = {choice: i for i, slot in enumerate(spec.slots) for choice in slot.choices}
+        if at.keys() >= set(parts):
+            return sorted(parts, key=lambda part: at[part])
+    return parts
 
 
 def _match(

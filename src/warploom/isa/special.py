@@ -25,7 +25,7 @@ class SpecialRegister:
     """One special register; a vector such as `%tid` stands as its parts `%tid.x`, `.y`, `.z`.
 
     `same_as` names the register that always has the same value here, `fixed` is a value that never
-    changes.
+    changes, `clock_bit` the first bit that it shows of the warp's clock.
     """
 
     name: str
@@ -33,6 +33,7 @@ class SpecialRegister:
     varies: Varies
     same_as: str | None = None
     fixed: int | None = None
+    clock_bit: int | None = None
 
 
 def _parts(name: str, varies: Varies, same_as: str | None = None) -> list[SpecialRegister]:
@@ -47,8 +48,7 @@ def _fixed(value: int, *names: str, type: ScalarType = U32) -> list[SpecialRegis
 
 
 # Without clusters each block is a cluster of its own (PTX ISA, "Cluster of Cooperative Thread
-# Arrays"); all blocks run on one multiprocessor; nobody sets environment registers, and events are
-# not counted there.
+# Arrays"); all blocks run on one multiprocessor, and events are not counted there.
 CLUSTERS = (
     *_parts("%clusterid", Varies.BLOCK, "%ctaid"),
     *_parts("%nclusterid", Varies.LAUNCH, "%nctaid"),
@@ -56,15 +56,46 @@ CLUSTERS = (
     *_fixed(1, *(f"%cluster_nctaid.{part}" for part in "xyz"), "%cluster_nctarank"),
     *_fixed(0, "%is_explicit_cluster", type=PRED),
 )
+GRID_WORKSPACE = (1, 2)
+"""The environment registers that hold, high half first, the address of the memory in which the
+blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_groups headers have it;
+nobody sets the others."""
+
+RESERVED = ("begin", "end", "cap", "0", "1")
+"""What is told of the system's part of shared memory: its bounds, its size, two places inside."""
+
 SURROUNDINGS = (
     *_fixed(0, "%smid"),
     *_fixed(1, "%nsmid"),
-    *_fixed(0, *(f"%envreg{i}" for i in range(32))),
+    *(SpecialRegister(f"%envreg{i}", U32, Varies.LAUNCH) for i in GRID_WORKSPACE),
+    *_fixed(0, *(f"%envreg{i}" for i in range(32) if i not in GRID_WORKSPACE)),
     *_fixed(0, *(f"%pm{i}" for i in range(8))),
     *_fixed(0, *(f"%pm{i}_64" for i in range(8)), "%current_graph_exec", type=U64),
-    *_fixed(0, *(f"%reserved_smem_offset_{name}" for name in ("begin", "end", "cap", "0", "1"))),
-    SpecialRegister("%aggr_smem_size", U32, Varies.LAUNCH, "%total_smem_size"),
+    *(SpecialRegister(f"%reserved_smem_offset_{n}", U32, Varies.LAUNCH) for n in RESERVED),
+    SpecialRegister("%aggr_smem_size", U32, Varies.LAUNCH),
 )
+
+
+# Time is modelled: a warp's clock counts its own instructions, each one cycle and one nanosecond.
+CLOCKS = tuple(
+    SpecialRegister(name, type, Varies.WARP, clock_bit=bit)
+    for name, type, bit in (
+        ("%clock", U32, 0),
+        ("%clock_hi", U32, 32),
+        ("%clock64", U64, 0),
+        ("%globaltimer", U64, 0),
+        ("%globaltimer_lo", U32, 0),
+        ("%globaltimer_hi", U32, 32),
+    )
+)
+
+
+LAUNCH_WIDE = (
+    *("%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
+    *(f"%reserved_smem_offset_{n}" for n in RESERVED),
+    *(f"%envreg{i}" for i in GRID_WORKSPACE),
+)
+"""Those that are the same in the whole launch, beside its shape."""
 
 
 SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
@@ -87,6 +118,7 @@ SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
         SpecialRegister("%gridid", U64, Varies.LAUNCH),
         *CLUSTERS,
         *SURROUNDINGS,
+        *CLOCKS,
     )
 }
 """The special registers that the machines provide, by name."""

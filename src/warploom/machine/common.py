@@ -27,6 +27,8 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
 
     `start` is the first address, one of STARTS.
     """
+    if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
+        return np.zeros(len(FIELDS), np.int64)
     instruction = program.instructions[row.instruction]
     size = bytes_of(instruction)
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]

@@ -18,6 +18,7 @@ from warploom.rules.convergence import (
     FREE,
     MASK,
     NODE_COUNT,
+    NONE,
     PARKED,
     POINT,
     S_ARGUMENT,
@@ -25,14 +26,17 @@ from warploom.rules.convergence import (
     S_BLOCK,
     S_MASK,
     S_STATUS,
+    S_VOTE,
     SPLIT_COUNT,
     node_at,
     split_at,
 )
 from warploom.rules.scheduling import (
+    ARRIVALS,
     BARRIER,
     BARRIER_THREADS,
     BARRIER_WAIT,
+    BARRIERS,
     ENDED,
     INSTRUCTION,
     STATUS,
@@ -45,24 +49,34 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Lanes of a warp that wait at an instruction, and for what."""
+    """Lanes of a warp that wait at an instruction, and for what.
+
+    At a barrier, which one, and how many threads it awaits (0: all). With an instruction of NONE,
+    `threads` have arrived there and do not wait.
+    """
 
     block: int
     warp: int
     lanes: int
     instruction: int
     waits_for: str
+    barrier: int = NONE
+    threads: int = 0
 
 
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
 ) -> Iterator[Waiting]:
     """What the lanes of one warp wait for, by its row of the schedule and its table."""
+    for barrier in range(BARRIERS):
+        if state[ARRIVALS + barrier]:
+            yield Waiting(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
     if state[STATUS] == ENDED:
         return
     if state[STATUS] == BARRIER_WAIT:
-        awaited = _at_barrier(int(state[BARRIER]), int(state[BARRIER_THREADS]))
-        yield Waiting(block, warp, int(table[MASK]), int(state[INSTRUCTION]), awaited)
+        awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
+        at = int(state[INSTRUCTION])
+        yield Waiting(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
         return
     for split in range(SPLIT_COUNT):
         if int(table[PARKED]) >> split & 1:
@@ -84,7 +98,9 @@ def _parked(program: Program, block: int, warp: int, split: Words) -> Waiting:
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
         behind = program.blocks[at].start if at < program.exit else len(program.instructions)
-        return Waiting(block, warp, lanes, behind - 1, _at_barrier(argument, argument_2))
+        where = behind if split[S_VOTE] else behind - 1
+        waits_for = _at_barrier(argument, argument_2)
+        return Waiting(block, warp, lanes, where, waits_for, argument, argument_2)
     first = program.blocks[at].start
     if status == AT_SYNC:
         return Waiting(block, warp, lanes, first, f"the lanes of member mask {argument:#010x}")
@@ -109,6 +125,7 @@ def deadlock_error(
             w.waits_for,
         )
         for w in waiting
+        if w.instruction != NONE
     )
     lines = [
         f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}: wait for {g.waits_for}"
@@ -116,6 +133,7 @@ def deadlock_error(
     ]
     if len(groups) > SHOWN:
         lines.append(f"    and {len(groups) - SHOWN} more groups")
+    lines += _missing(launch, waiting)
     if started < launch.blocks:
         lines.append(
             f"    {launch.blocks - started} blocks have not started: they begin only where others"
@@ -128,6 +146,26 @@ def deadlock_error(
         f" and await, or a flag that nobody sets.",
         groups,
     )
+
+
+def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
+    """Of each barrier that somebody waits at: who has come, and who of the others is left."""
+    places = dict.fromkeys((w.block, w.barrier) for w in waiting if w.barrier != NONE and w.lanes)
+    for block, barrier in list(places)[:SHOWN]:
+        own = [w for w in waiting if w.block == block]
+        here = [w for w in own if w.barrier == barrier]
+        came = sum(w.lanes.bit_count() if w.lanes else w.threads for w in here)
+        awaited = max(w.threads for w in here if w.lanes)
+        others = [
+            f"warp {w.warp} {_lanes(tuple(lane for lane in range(32) if w.lanes >> lane & 1))}"
+            for w in own
+            if w.lanes and w.barrier != barrier
+        ]
+        missing = ", ".join(others[:SHOWN]) or "nobody who could come"
+        yield (
+            f"    barrier {barrier} of block {launch.block_index(block)}: {came} of"
+            f" {awaited or 'all'} threads have come; of the others there is {missing}"
+        )
 
 
 def _lanes(lanes: tuple[int, ...]) -> str:

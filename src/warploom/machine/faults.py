@@ -8,6 +8,7 @@ from enum import IntEnum
 from warploom.analysis.program import Program
 from warploom.core.errors import Allocation, DeviceTrap, InstructionLimit, KernelFault, MemoryFault
 from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Space
 
 
@@ -18,6 +19,11 @@ class FaultKind(IntEnum):
     MISALIGNED = 2
     READ_ONLY = 3
     TRAP = 4
+    BAD_INDEX = 5
+    BAD_BARRIER = 7
+    BAD_HANDLE = 11
+    OTHER_GEOMETRY = 12
+    OUTSIDE_SURFACE = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,38 @@ def fault_error(
             block=block,
             thread=thread,
         )
+    if fault.kind is FaultKind.BAD_INDEX:
+        return DeviceTrap(
+            f"indexed branch to a target that its list does not have: index {fault.address}\n"
+            f"    {at}\n    What such a branch does is undefined; check the index first.",
+            kernel=program.name,
+            line=line,
+            block=block,
+            thread=thread,
+        )
+    if fault.kind is FaultKind.BAD_BARRIER:
+        return DeviceTrap(
+            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
+            f" the barriers 0 to 15, and the number of threads is a multiple of {WARP_SIZE}.",
+            kernel=program.name,
+            line=line,
+            block=block,
+            thread=thread,
+        )
     operation = program.instructions[fault.instruction].operation
+    if fault.space in (Space.TEXTURE, Space.SURFACE):
+        kind, message = texel_fault(fault.kind, operation, fault.address, fault.size, at)
+        return MemoryFault(
+            message,
+            kind=kind,
+            address=fault.address,
+            size=fault.size,
+            nearest=None,
+            kernel=program.name,
+            line=line,
+            block=block,
+            thread=thread,
+        )
     verb = {"ld": "read", "st": "write"}.get(operation.name, "atomic")
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",

@@ -71,7 +71,8 @@ class Launch:
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
     the addresses of `Program.globals`, in that order. `dynamic_shared_bytes` come on top of the
     program's own. `max_instructions` bounds warp instructions; None means no bound.
-    `output` takes what the kernel prints; None means the standard output.
+    `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
+    address of the memory in which the blocks of a cooperative launch wait for each other.
     """
 
     grid: Dim3
@@ -82,6 +83,8 @@ class Launch:
     max_instructions: int | None = None
     schedule: Schedule = Schedule()
     output: Callable[[str], object] | None = None
+    cooperative: bool = False
+    grid_workspace: int = 0
 
     @property
     def threads_per_block(self) -> int:
@@ -110,6 +113,39 @@ def shared_bytes(program: Program, launch: Launch) -> int:
     if launch.dynamic_shared_bytes == 0:
         return program.shared_bytes
     return program.dynamic_shared_offset + launch.dynamic_shared_bytes
+
+
+def all_shared_bytes(program: Program, launch: Launch) -> int:
+    """Bytes of shared memory that a block can reach: its own, then the system's."""
+    own = shared_bytes(program, launch)
+    return (
+        _reserved_start(own) + program.reserved_shared_bytes
+        if (program.reserved_shared_bytes)
+        else own
+    )
+
+
+def _reserved_start(own: int) -> int:
+    return -(-own // 128) * 128
+
+
+def launch_values(program: Program, launch: Launch) -> dict[str, int]:
+    """The special registers of `LAUNCH_WIDE`."""
+    own, size = shared_bytes(program, launch), program.reserved_shared_bytes
+    start = _reserved_start(own)
+    return {
+        "%nwarpid": launch.warps_per_block,
+        "%dynamic_smem_size": launch.dynamic_shared_bytes,
+        "%total_smem_size": own,
+        "%aggr_smem_size": own + size,
+        "%reserved_smem_offset_begin": start,
+        "%reserved_smem_offset_end": start + size,
+        "%reserved_smem_offset_cap": size,
+        "%reserved_smem_offset_0": start,
+        "%reserved_smem_offset_1": start + size // 2,
+        "%envreg1": launch.grid_workspace >> 32,
+        "%envreg2": launch.grid_workspace & 0xFFFFFFFF,
+    }
 
 
 def unravel(linear: int, shape: Dim3) -> Dim3:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.allocator import Allocator
 from warploom.machine.heap import Heap
+from warploom.machine.textures import TextureTable
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -61,12 +62,18 @@ class DeviceMemory:
         self._constants: set[int] = set()
         self._table: AllocationTable | None = None
         self.heap = Heap()
+        self.textures = TextureTable(self._base, self.capacity)
         self._lock = Lock()
 
     @property
     def base(self) -> int:
         """The first address of its range."""
         return self._base
+
+    @property
+    def bytes(self) -> Bytes:
+        """The whole range, for rules that check their own addresses."""
+        return self._bytes
 
     def allocate(self, size: int, name: str = "allocation", constant: bool = False) -> Allocation:
         """A new allocation of exactly `size` bytes, all zero; kernels cannot write a constant one.

@@ -25,7 +25,8 @@ class Tally:
     - `rows_of_rules`, shape (rows, RULE_WIDTH): what memory accesses cost, as rules write it
       (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
       alone, in order of FIELDS.
-    - `launched_warps`: how many warps the launch had.
+    - `launched_warps`: how many warps the launch had. `workers`: how many threads ran its blocks;
+      `alone_because` says why it was one where there could have been more.
     """
 
     program: Program
@@ -37,6 +38,8 @@ class Tally:
     reconvergences: Counts
     rows_of_rules: Counts
     launched_warps: int = field(default=0)
+    workers: int = 1
+    alone_because: str = ""
 
     @property
     def records(self) -> Counts:

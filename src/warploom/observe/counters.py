@@ -36,6 +36,10 @@ _ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
     (Space.SHARED, "store"): (*_SHARED, "writes"),
     (Space.SHARED, "atomic"): _SHARED,
     (Space.CONST, "load"): (*_ALWAYS, *_CACHES),
+    (Space.TEXTURE, "load"): (*_ALWAYS, *_CACHES),
+    (Space.SURFACE, "load"): (*_ALWAYS, *_CACHES),
+    (Space.SURFACE, "store"): (*_ALWAYS, *_CACHES),
+    (Space.SURFACE, "atomic"): (*_ALWAYS, *_CACHES),
 }
 """What is counted of each kind of access."""
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.core.types import TYPES, ScalarType
+from warploom.core.types import OPAQUE, TYPES, ScalarType
 from warploom.ptx.constants import constant, integer, integer_literal, offset
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import string
 from warploom.ptx.ir import Immediate, Initializer, Masked, Space, Symbol, Variable
 from warploom.ptx.names import Names
+from warploom.ptx.samplers import sampler_settings
 
-SPACES = {f".{space.value}": space for space in Space if space is not Space.GENERIC}
+SPACES = {
+    f".{name}": Space(name) for name in ["reg", "param", "const", "global", "local", "shared"]
+}
 LINKAGES = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4}
 
@@ -39,13 +42,11 @@ def skip_attribute(cursor: Cursor) -> None:
             depth += {"(": 1, ")": -1}.get(text, 0)
 
 
-def scalar_type(cursor: Cursor) -> ScalarType:
-    """A type, which must come next."""
-    found = TYPES.get(cursor.text[1:]) if cursor.text.startswith(".") else None
+def scalar_type(cursor: Cursor, opaque: dict[str, ScalarType] | None = None) -> ScalarType:
+    """A type, or one of the opaque ones, which must come next."""
+    name = cursor.text[1:] if cursor.text.startswith(".") else ""
+    found = TYPES.get(name) or (opaque or {}).get(name)
     if found is None:
-        if cursor.text in (".texref", ".samplerref", ".surfref"):
-            message = f"`{cursor.text}` variables are not supported"
-            raise cursor.unsupported(message, cursor.span(cursor.at))
         raise cursor.wrong("a type such as .u32")
     cursor.at += 1
     return found
@@ -98,7 +99,7 @@ def _variable(cursor: Cursor, names: Names) -> Variable:
     vector = VECTORS.get(cursor.text, 1)
     if vector > 1:
         cursor.at += 1
-    type = scalar_type(cursor)
+    type = scalar_type(cursor, OPAQUE)
     pointer_space, pointer_align = _pointer(cursor)
     shared_part = Variable("", space, type, (), vector, align, link)
     shared_part = replace(shared_part, pointer_space=pointer_space, pointer_align=pointer_align)
@@ -125,7 +126,10 @@ def _declarator(cursor: Cursor, names: Names, common: Variable) -> Variable:
     else:
         name = names.declare(cursor.name("a name"), at)
     shape = _shape(cursor)
-    initial = initializer(cursor, names) if cursor.accept("=") else None
+    initial = None
+    if cursor.accept("="):
+        settings = common.type.name in OPAQUE and cursor.text == "{"
+        initial = sampler_settings(cursor) if settings else initializer(cursor, names)
     if shape and shape[0] is None and isinstance(initial, tuple):
         shape = (len(initial), *shape[1:])
     return replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))

@@ -20,7 +20,7 @@ NOWHERE = Span(0, 0, 0)
 
 
 class Space(Enum):
-    """State spaces (PTX ISA, "State Spaces")."""
+    """State spaces (PTX ISA, "State Spaces"), and two in which accesses to texels are counted."""
 
     REG = "reg"
     PARAM = "param"
@@ -29,6 +29,8 @@ class Space(Enum):
     LOCAL = "local"
     SHARED = "shared"
     GENERIC = "generic"
+    TEXTURE = "texture"
+    SURFACE = "surface"
 
 
 # ---- operands -----------------------------------------------------------------------------------

@@ -21,15 +21,17 @@ from warploom.ptx.ir import (
     Space,
     Special,
     Symbol,
+    Targets,
     Vector,
 )
 from warploom.ptx.scope import Scope
+from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
-RELAXED = frozenset({"ld", "ldu", "st", "cvt"})
+RELAXED = frozenset({"ld", "ldu", "st", "cvt", "suld", "sust"})
 """Instructions whose registers may be wider than their type (PTX ISA, "Operand Size Exceeding
 Instruction-Type Size")."""
 
-PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect"})
+PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
 """Instructions that can write a predicate beside their result: `d|p`."""
 
 ADDRESS_SOURCES = frozenset({"mov", "cvta"})
@@ -52,6 +54,14 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_address(scope, instruction, operand)
         elif spec.type == "label":
             check_label(scope, operand)
+        elif spec.type == "targets":
+            check_targets(scope, operand)
+        elif spec.type == "texels":
+            check_texels(scope, operation, operand)
+        elif spec.type == "handle":
+            check_handle(scope, operation, operand)
+        elif spec.type == "axes":
+            check_axes(scope, operation, spec, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
 
@@ -103,16 +113,24 @@ def check_label(scope: Scope, operand: Operand) -> None:
         raise scope.error("a branch needs a label of this function", operand.span)
 
 
+def check_targets(scope: Scope, operand: Operand) -> None:
+    """An indexed branch goes to a label of a list of its own function."""
+    listed = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
+    if not isinstance(listed, Targets) or listed.calls:
+        raise scope.error("an indexed branch needs the name of a .branchtargets", operand.span)
+
+
 def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
     """An operand with a scalar type: what it is, and whether its type agrees."""
     type = operation.type_of(spec)
     assert type is not None
     count = {"v2": 2, "v4": 4, "v8": 8}.get(operation.modifiers.text("vec", ""), spec.count)
+    if isinstance(operand, Pair):
+        check_pair(scope, operation, spec, operand)
+        return
     braces = spec.type == "type" or spec.count > 1 or operation.spec.unit is Unit.MATRIX
     if braces and (count > 1 or isinstance(operand, Vector)):
         check_vector(scope, operation, spec, operand, type, count)
-    elif isinstance(operand, Pair):
-        check_pair(scope, operation, spec, operand, type)
     else:
         check_scalar(scope, operation, spec, operand, type)
 
@@ -141,14 +159,12 @@ def check_vector(
         check_scalar(scope, operation, spec, element, type)
 
 
-def check_pair(
-    scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair, type: ScalarType
-) -> None:
+def check_pair(scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair) -> None:
     """`d|p` writes a second result, a predicate."""
     second = operation.spec.semantics is None or len(operation.terms) > 1
     if not spec.written or operation.name not in PAIRED or not second:
         raise scope.error(f"`{operation.text}` takes no pair here", operand.span)
-    check_scalar(scope, operation, spec, operand.first, type)
+    check_typed(scope, operation, spec, operand.first)
     check_scalar(scope, operation, spec, operand.second, PRED)
 
 

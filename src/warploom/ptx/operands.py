@@ -110,11 +110,12 @@ def _symbol(cursor: Cursor, names: Names) -> Symbol:
     return Symbol(name, added, cursor.span(at, cursor.at))
 
 
-def _vector(cursor: Cursor, names: Names) -> Vector:
+def _vector(cursor: Cursor, names: Names) -> Vector | Pair:
     at = cursor.at
     cursor.expect("{")
     elements = operands_until("}", cursor, names)
-    return Vector(elements, cursor.span(at, cursor.at))
+    vector = Vector(elements, cursor.span(at, cursor.at))
+    return vector if cursor.text != "|" else _pair(cursor, names, vector, at)
 
 
 def operands_until(closing: str, cursor: Cursor, names: Names) -> tuple[Operand, ...]:

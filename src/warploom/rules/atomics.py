@@ -1,14 +1,18 @@
-"""How often a warp-wide atomic operation has to go round.
+"""How often a warp-wide atomic operation has to go round, and in which order.
 
-Every lane's operation is performed, those on one address one after the other (CUDA C++ Programming
-Guide 12.9, "SIMT Architecture", on lanes that update one location atomically). The memory traffic
-is for the rule of the space.
+Every lane's operation is performed, those on one address one after the other, in an order that is
+undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
+atomically): `lane_order` chooses. The memory traffic is for the rule of the space.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import PASSES
+from warploom.rules.scheduling import POLICY, SEED
 
 
 @jitable
@@ -44,3 +48,17 @@ def count_most_scattered(addresses: Addresses, mask: int) -> int:
             alike += ((mask >> other) & 1) & (addresses[other] == addresses[lane])
         most = max(most, alike & -((mask >> lane) & 1))
     return int(most)
+
+
+@jitable
+def lane_order(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
+    """The order in which lanes have their turn, by the plan's policy (`rules.scheduling`): turn k
+    is lane (order + k * (order >> 5)) % 32. Rising, falling ("adversarial"), or any ("random")."""
+    if plan[POLICY] == ADVERSARIAL:
+        return 31 + 32 * 31
+    if plan[POLICY] != RANDOM:
+        return 32
+    # Only what does not depend on where the host's memory lies.
+    place = int(np.int64(addresses[first_lane(mask)])) % 4096 + 4096 * block
+    choice = scrambled(plan[SEED], place) % 512
+    return choice % 32 + 32 * (2 * (choice // 32) + 1)  # an odd step comes to every lane

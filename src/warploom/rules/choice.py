@@ -156,6 +156,10 @@ def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str]
         ("local", "load", ""): own,
         ("local", "store", ""): own | caches.WRITES,
         ("const", "load", ""): caches.THROUGH_CONSTANT,
+        ("texture", "load", ""): read_only,
+        ("surface", "load", ""): read_only,
+        ("surface", "store", ""): caches.WRITES | drops,
+        ("surface", "atomic", ""): caches.WRITES | caches.DROPS_L1,
     }
 
 

@@ -22,26 +22,41 @@ Table = npt.NDArray[np.int64]
 NONE = -1
 
 # The head of a table.
-LIVE, MASK, BLOCK, TOP, FREE, PARKED, SEQUENCE, HASHED, SLICES, ARGUMENT, ARGUMENT_2, PASS = range(
-    12
-)
+(
+    LIVE,
+    MASK,
+    BLOCK,
+    TOP,
+    FREE,
+    PARKED,
+    SEQUENCE,
+    HASHED,
+    SLICES,
+    ARGUMENT,
+    ARGUMENT_2,
+    PASS,
+    VOTE,
+) = range(13)
 """LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
 on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
 is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
-ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already."""
+ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already. VOTE: at a
+barrier that counts (`bar.red`), one more than the lanes that it adds; behind it, than the sum; else
+0."""
 
 HASHES_AT = 16
 CHANGES_AT = HASHES_AT + 32
 
 NODE_COUNT, NODE_WORDS = 62, 8
 NODES_AT = CHANGES_AT + 32
-POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK, BRANCH, PARENT = range(7)
+POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK, BRANCH, PARENT, LEVEL = range(8)
 """A node: the block where lanes gather, which lanes, which are there; the side that has not begun;
-the branch that made it; the node around it."""
+the branch that made it (NONE for all but one of several nodes of one branch); the node around it;
+how many calls deep its lanes were, for a block that calls itself is not the same place again."""
 
-SPLIT_COUNT, SPLIT_WORDS = 32, 8
+SPLIT_COUNT, SPLIT_WORDS = 32, 9
 SPLITS_AT = NODES_AT + NODE_COUNT * NODE_WORDS
-S_MASK, S_BLOCK, S_NODE, S_STATUS, S_ARGUMENT, S_ARGUMENT_2, S_ORDER, S_STUCK = range(8)
+S_MASK, S_BLOCK, S_NODE, S_STATUS, S_ARGUMENT, S_ARGUMENT_2, S_ORDER, S_STUCK, S_VOTE = range(9)
 
 TABLE_WORDS = SPLITS_AT + SPLIT_COUNT * SPLIT_WORDS
 
@@ -69,6 +84,7 @@ def begin(table: Table, live: int, policy: int) -> int:
     table[HASHED] = 0
     table[SLICES] = 0
     table[PASS] = 0
+    table[VOTE] = 0
     if policy != ADVERSARIAL:
         return 0
     for lane in range(32):
@@ -88,7 +104,13 @@ def node_at(node: int) -> int:
 
 @jitable
 def push(
-    table: Table, point: int, expected: int, other_block: int, other_mask: int, branch: int
+    table: Table,
+    point: int,
+    expected: int,
+    other_block: int,
+    other_mask: int,
+    branch: int,
+    level: int,
 ) -> None:
     """Make a node for lanes that part, inside that of the running split."""
     node = first_lane(table[FREE])
@@ -100,6 +122,7 @@ def push(
     table[at + OTHER_BLOCK] = other_block
     table[at + OTHER_MASK] = other_mask
     table[at + BRANCH] = branch
+    table[at + LEVEL] = level
     table[at + PARENT] = table[TOP]
     table[TOP] = node
 
@@ -171,6 +194,8 @@ def park(
     table[at + S_ARGUMENT_2] = argument_2
     table[at + S_ORDER] = table[SEQUENCE]
     table[at + S_STUCK] = NONE
+    table[at + S_VOTE] = table[VOTE]
+    table[VOTE] = 0
     table[SEQUENCE] += 1
     return split
 
@@ -358,6 +383,7 @@ def choose(table: Table, policy: int, seed: int) -> int:
     table[BLOCK] = table[at + S_BLOCK]
     table[TOP] = table[at + S_NODE]
     table[PASS] = table[at + S_ARGUMENT_2]
+    table[VOTE] = table[at + S_VOTE]
     return table[BLOCK]
 
 
@@ -402,8 +428,32 @@ def threads_awaited(table: Table, barrier: int) -> int:
 
 
 @jitable
-def release_barrier(table: Table, barrier: int) -> None:
-    """Let the splits that wait at a barrier go on."""
+def votes_at_barrier(table: Table, barrier: int) -> int:
+    """The lanes that parked splits add up at a barrier."""
+    count = 0
+    for split in range(SPLIT_COUNT):
+        at = split_at(split)
+        if (
+            (table[PARKED] >> split) & 1
+            and table[at + S_STATUS] == AT_BARRIER
+            and table[at + S_ARGUMENT] == barrier
+            and table[at + S_VOTE] != 0
+        ):
+            count += table[at + S_VOTE] - 1
+    return count
+
+
+@jitable
+def give_sum(table: Table, at: int, votes: int) -> None:
+    """Tell a split what a barrier has counted, if it asked."""
+    if table[at + S_VOTE] != 0:
+        table[at + S_VOTE] = 1 + votes
+        table[at + S_ARGUMENT_2] = 1
+
+
+@jitable
+def release_barrier(table: Table, barrier: int, votes: int) -> None:
+    """Let the splits that wait at a barrier go on; `votes` is what it has counted."""
     for split in range(SPLIT_COUNT):
         at = split_at(split)
         if (
@@ -414,3 +464,4 @@ def release_barrier(table: Table, barrier: int) -> None:
             table[at + S_STATUS] = READY
             table[at + S_ARGUMENT] = 0
             table[at + S_ARGUMENT_2] = 0
+            give_sum(table, at, votes)

@@ -30,16 +30,20 @@ from warploom.rules.convergence import (
     NONE,
     OTHER_BLOCK,
     OTHER_MASK,
+    PARKED,
     PATIENCE,
     POINT,
     RANDOM,
     READY,
+    S_VOTE,
+    SPLIT_COUNT,
     TABLE_WORDS,
     TOP,
     Table,
     begin,
     choose,
     find_more,
+    give_sum,
     has_ready,
     is_stuck,
     lanes_at_barrier,
@@ -50,8 +54,10 @@ from warploom.rules.convergence import (
     pop,
     release_barrier,
     scrambled,
+    split_at,
     start_other_sides,
     threads_awaited,
+    votes_at_barrier,
 )
 from warploom.rules.distinct import count_lanes, jitable
 
@@ -78,23 +84,35 @@ Words = npt.NDArray[np.int64]
     TURNS,
     LENGTH,
     ROUNDS,
+    TOUCHED,
     PLAN_WORDS,
-) = range(21)
+) = range(22)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
-TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row."""
+TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
+the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE."""
 
-STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, STATE_WORDS = range(6)
+BARRIERS = 16
+"""How many barriers a block has (PTX ISA, bar)."""
+
+STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
+AWAITED = ARRIVALS + BARRIERS
+STATE_WORDS = AWAITED + BARRIERS
 """A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
 else a number of the compiled code); the barrier at which it waits as a whole and the number of
-threads that barrier awaits (0: all); the instruction at which it waits."""
+threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
+before this turn; TIMED: whether it has read a clock since its last turn's end. By barrier, its
+threads that have ARRIVED without waiting, and how many those said that the barrier AWAITED."""
 
 FROM_TABLE = NONE
 
-RUNNABLE, ENDED, BARRIER_WAIT, TURN_END, GATHERS, SYNC_WAIT, SPLIT_BARRIER, PARTED = range(8)
+RUNNABLE, ENDED, BARRIER_WAIT, TURN_END, GATHERS, SYNC_WAIT, SPLIT_BARRIER, PARTED, ARRIVED_ONLY = (
+    range(9)
+)
 """Why a warp came back. PARTED: lanes go two ways and the policy decides who goes first; GATHERS:
-lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier."""
+lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier; ARRIVED_ONLY:
+they have arrived at one that they do not wait at."""
 
 BLOCKED = GATHERS
 """In a state: none of the warp's splits can run until a barrier lets them."""
@@ -112,11 +130,11 @@ SHORT_TURN = 64
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
     """Nothing is resident yet."""
-    plan[NEXT_BLOCK] = 0
     plan[RESIDENT] = 0
     plan[SLOT] = NONE
     plan[HOPELESS] = 0
     plan[ROUND] = 0
+    plan[TOUCHED] = NONE
     for slot in range(plan[SLOTS]):
         slots[slot] = NONE
 
@@ -142,6 +160,9 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
             if not enter_slot(plan, slots, states, tables):
                 return DONE if plan[RESIDENT] == 0 else DEADLOCK
             continue
+        if plan[TOUCHED] != NONE:
+            settle_one(plan, states, tables, slot * warps, plan[TOUCHED])
+            plan[TOUCHED] = NONE
         while plan[POSITION] < warps:
             warp = warp_in_turn(plan)
             plan[POSITION] += 1
@@ -207,7 +228,8 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
         index = slot * plan[WARPS] + warp
         state = states[index]
         state[STATUS] = RUNNABLE
-        state[BARRIER_THREADS] = 0
+        for word in range(BARRIER_THREADS, STATE_WORDS):
+            state[word] = 0
         left = plan[THREADS] - 32 * warp
         live = (1 << min(left, 32)) - 1
         apart = begin(tables[index], live, plan[POLICY] if plan[INDEPENDENT] else 0)
@@ -294,16 +316,29 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
     if status not in (ENDED, BARRIER_WAIT):
         state[RESUME] = FROM_TABLE
     if status == BARRIER_WAIT:
+        if state[BARRIER_THREADS] != 0:
+            plan[TOUCHED] = state[BARRIER]
         if state[RESUME] == FROM_TABLE:
             park(table, block, mask, top, READY, 0, 0)
     elif status == TURN_END:
         if plan[INDEPENDENT]:
             start_other_sides(table)
+        if state[TIMED] != 0:
+            # Whoever looks at a clock never comes round to where it was.
+            digest ^= state[ISSUED]
+            state[TIMED] = 0
         park_at_turn_end(table, digest, plan[CHANGES])
     elif status == SYNC_WAIT:
         park(table, block, mask, top, AT_SYNC, table[ARGUMENT], state[INSTRUCTION])
     elif status == SPLIT_BARRIER:
+        if table[ARGUMENT_2] != 0:
+            plan[TOUCHED] = table[ARGUMENT]
         park(table, block, mask, top, AT_BARRIER, table[ARGUMENT], table[ARGUMENT_2])
+    elif status == ARRIVED_ONLY:
+        plan[TOUCHED] = table[ARGUMENT]
+        state[ARRIVALS + table[ARGUMENT]] += count_lanes(mask) if plan[INDEPENDENT] else 32
+        state[AWAITED + table[ARGUMENT]] = table[ARGUMENT_2]
+        park(table, block, mask, top, READY, 0, 0)
     elif status == PARTED:
         if plan[POLICY] == ADVERSARIAL:
             scatter(table, block, mask, top)
@@ -379,6 +414,8 @@ def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: i
         state = states[warp]
         if state[STATUS] != ENDED:
             everyone += count_lanes(tables[warp][LIVE]) if plan[INDEPENDENT] else 32
+        arrived += state[ARRIVALS + barrier]
+        expected = max(expected, state[AWAITED + barrier])
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == barrier:
                 arrived += count_lanes(tables[warp][MASK]) if plan[INDEPENDENT] else 32
@@ -394,15 +431,45 @@ def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: i
 
 @jitable
 def release(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> None:
-    """Let all that wait at a barrier go on."""
+    """Let all that wait at a barrier go on, and tell them what it has counted."""
+    votes = 0
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
+        if state[STATUS] == BARRIER_WAIT and state[BARRIER] == barrier:
+            votes += waiting_votes(state, tables[warp])
+        elif state[STATUS] != ENDED:
+            votes += votes_at_barrier(tables[warp], barrier)
+    for warp in range(first, first + plan[WARPS]):
+        state = states[warp]
+        state[ARRIVALS + barrier] = 0
+        state[AWAITED + barrier] = 0
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == barrier:
                 state[STATUS] = RUNNABLE
+                if state[RESUME] == FROM_TABLE:
+                    give_sums(tables[warp], votes)
         elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], barrier) > 0:
-            release_barrier(tables[warp], barrier)
+            release_barrier(tables[warp], barrier, votes)
             state[STATUS] = RUNNABLE
+
+
+@jitable
+def waiting_votes(state: Words, table: Table) -> int:
+    """The lanes that a warp which waits as a whole adds up."""
+    count = 0
+    if state[RESUME] == FROM_TABLE:
+        for split in range(SPLIT_COUNT):
+            if (table[PARKED] >> split) & 1 and table[split_at(split) + S_VOTE] != 0:
+                count += table[split_at(split) + S_VOTE] - 1
+    return count
+
+
+@jitable
+def give_sums(table: Table, votes: int) -> None:
+    """Tell a warp that waited as a whole what the barrier has counted."""
+    for split in range(SPLIT_COUNT):
+        if (table[PARKED] >> split) & 1:
+            give_sum(table, split_at(split), votes)
 
 
 @jitable

@@ -19,7 +19,9 @@ from warploom.isa.ops import (
     integer,
     logic,
     matrix,
+    mbarrier,
     memory,
+    texture,
     video,
     warp,
 )
@@ -40,7 +42,9 @@ __all__ = [
     "integer",
     "logic",
     "matrix",
+    "mbarrier",
     "memory",
+    "texture",
     "video",
     "warp",
 ]

@@ -14,6 +14,20 @@ FENCE_DOC = "orders memory accesses                           PTX ISA: membar, f
 
 declare("bar{.cta}.sync", src="a:u32, b:u32?", unit=Unit.BARRIER, doc=SYNC_DOC)
 declare("barrier{.cta}.sync{.aligned}", src="a:u32, b:u32?", unit=Unit.BARRIER, doc=SYNC_DOC)
+ARRIVE_DOC = "arrives at barrier a for b threads, waits not    PTX ISA: bar, barrier"
+RED_DOC = "waits at barrier a as sync does; d = over all its threads, of c    PTX ISA: bar, barrier"
+for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
+    declare(f"{name}.arrive{aligned}", src="a:u32, b:u32", unit=Unit.BARRIER, doc=ARRIVE_DOC)
+    for dst, ops, type in (("d:u32", ("popc",), "u32"), ("d:pred", ("and", "or"), "pred")):
+        # The count may be left out, and what is counted stands behind it.
+        declare(
+            f"{name}.red.op{aligned}.{type}",
+            dst=dst,
+            src="a:u32, b:any, c:pred?",
+            unit=Unit.BARRIER,
+            doc=RED_DOC,
+            op=ops,
+        )
 declare("membar.level", unit=Unit.MEMORY, doc=FENCE_DOC, level=("cta", "gl", "sys"))
 declare(
     "fence{.sem}.scope",
@@ -29,7 +43,6 @@ def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
     declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=FENCE_DOC, **choices)
 
 
-fence("fence.mbarrier_init.release.cluster")
 fence(
     "fence.sem.sync_restrict.scope",
     sem=("acquire",),

@@ -10,6 +10,12 @@ from warploom.isa.spec import Unit, declare
 
 declare("bra{.uni}", src="target:label", unit=Unit.CONTROL, doc="goes to the target   PTX ISA: bra")
 declare(
+    "brx.idx{.uni}",
+    src="index:u32, targets:targets",
+    unit=Unit.CONTROL,
+    doc="goes to the target that index chooses   PTX ISA: brx.idx",
+)
+declare(
     "call{.uni}",
     dst="returns:any",
     src="callee:function, arguments:any, targets:any?",

@@ -24,7 +24,7 @@ from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.state import Access, Bytes, Warp, Words
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
-from warploom.rules.atomics import count_passes
+from warploom.rules.atomics import count_passes, lane_order
 from warploom.rules.caches import count_cached
 from warploom.rules.choice import RULES
 from warploom.rules.distinct import Addresses
@@ -124,7 +124,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     term = operation.combine(len(given))
     olds = [[0] * WARP_SIZE for _ in range(parts)]
     request = _request(warp, index, instruction, address, type.bytes * parts)
-    for reached in reach(warp, request, _where(warp, address), mask):
+    for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask)):
         lane = reached.lane
         for place in range(parts):
             at = reached.address + place * type.bytes
@@ -173,6 +173,19 @@ def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mas
     for reached in _lasting(warp, reach(warp, request, where, mask)):
         reached.store.write(reached.address, data[reached.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
+
+
+def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
+    """The lanes of an atomic in the order in which they have their turn, space by space."""
+    turns: list[Reach] = []
+    for space in (Space.GLOBAL, Space.SHARED):
+        inside = {one.lane: one for one in found if one.space is space}
+        if inside:
+            where, mask = _lanes(list(inside.values()))
+            order = lane_order(where, mask, warp.run.plan, warp.block.number)
+            lanes = [(order + turn * (order >> 5)) % WARP_SIZE for turn in range(WARP_SIZE)]
+            turns += [inside[lane] for lane in lanes if lane in inside]
+    return turns
 
 
 def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:

@@ -35,6 +35,7 @@ def run_blocks(run: Run) -> None:
             ]
         warp = resident[slot][number]
         status = run_turn(warp)
+        warp.state[scheduling.ISSUED] += warp.used
         scheduling.after_run(plan, warp.state, warp.splits.table, status, _digest(warp))
     if number == scheduling.DEADLOCK:
         blocks = {slot: warps[0].block for slot, warps in resident.items() if slots[slot] >= 0}

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
+from warploom.analysis.cfg import ways
 from warploom.analysis.uses import member_mask
-from warploom.core.types import B32
-from warploom.isa.spec import Unit
+from warploom.core.types import B32, U32
 from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.reference import barriers
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.splits import Side
 from warploom.machine.reference.state import Warp
@@ -20,14 +23,12 @@ from warploom.rules import scheduling
 from warploom.rules.convergence import (
     ADVERSARIAL,
     ARGUMENT,
-    ARGUMENT_2,
     BLOCK,
     CONVERGE,
     LIVE,
     MASK,
     NONE,
     PASS,
-    TOP,
 )
 from warploom.rules.scheduling import RUNNABLE
 
@@ -35,14 +36,15 @@ from warploom.rules.scheduling import RUNNABLE
 def enter(warp: Warp, block: int) -> int:
     """Come to a block: lanes that parted may meet there, or wait for each other before it."""
     splits, run = warp.splits, warp.run
-    status = splits.arrive(block)
+    status = splits.arrive(block, warp.level)
     for branch in splits.met:
         run.tally.reconvergences[branch] += 1
     splits.met.clear()
     if status != RUNNABLE:
         return status
     warp.next = run.program.blocks[splits.block].start
-    return _synchronise(warp)
+    status = _synchronise(warp)
+    return barriers.wait_to_vote(warp) if status == RUNNABLE else status
 
 
 def _synchronise(warp: Warp) -> int:
@@ -93,7 +95,7 @@ def _drifts(warp: Warp) -> bool:
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    program, splits, plan = warp.run.program, warp.splits, warp.run.plan
+    program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
     block = program.blocks[splits.block]
@@ -102,12 +104,40 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     if not (taken.mask and through.mask):
         return go(warp, taken.block if taken.mask else through.block)
     warp.run.tally.divergent[index] += 1
-    first = splits.part(index, program.reconvergence[block.index], taken, through)
+    point = program.reconvergence[block.index]
+    first = splits.part(index, point, taken, through, warp.level)
     splits.table[MASK] = first.mask
+    return _begin_side(warp, first.block)
+
+
+def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """`brx.idx`: every lane goes to the target that its own index chooses."""
+    program, splits = warp.run.program, warp.splits
+    block = program.blocks[splits.block]
+    goals = read(warp, instruction.operands[0], U32).astype(np.int64)
+    targets = np.array(ways(instruction, program.targets), np.int64)
+    before, point, through = splits.active, program.reconvergence[block.index], block.successors[-1]
+    chosen = goals.copy()
+    first = splits.part_ways(index, point, goals, targets, mask, through, warp.level)
+    if first == NONE:
+        lane = int(splits.table[ARGUMENT])
+        what = Fault(
+            *(FaultKind.BAD_INDEX, index, warp.block.number, warp.number, lane, int(chosen[lane]))
+        )
+        raise fault_error(what, program, warp.run.launch, None)
+    if splits.active == before:
+        return go(warp, first)
+    warp.run.tally.divergent[index] += 1
+    return _begin_side(warp, first)
+
+
+def _begin_side(warp: Warp, block: int) -> int:
+    """The lanes that have just parted from others go on, unless the policy gives them turns."""
+    plan = warp.run.plan
     if plan[scheduling.INDEPENDENT] and plan[scheduling.POLICY] != CONVERGE:
-        splits.table[BLOCK] = first.block
+        warp.splits.table[BLOCK] = block
         return scheduling.PARTED
-    return go(warp, first.block)
+    return go(warp, block)
 
 
 def leave(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
@@ -126,29 +156,9 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Wait at a barrier, whose number and count are those of the lowest lane that gets there.
-
-    Before 7.0 the whole warp waits, whichever of its lanes came; from 7.0 on those that came (PTX
-    ISA, bar).
-    """
-    if not mask or instruction.operation.spec.unit is not Unit.BARRIER:
-        return advance(warp)
-    lane, state, table = lowest(mask), warp.state, warp.splits.table
-    number, *count = (int(read(warp, operand, B32)[lane]) for operand in instruction.operands)
-    threads = count[0] if count else 0
-    table[BLOCK] = warp.run.program.blocks[warp.splits.block].successors[-1]
-    state[scheduling.INSTRUCTION] = index
-    together = table[TOP] == NONE and table[MASK] == table[LIVE]
-    if together or not warp.run.plan[scheduling.INDEPENDENT]:
-        state[scheduling.BARRIER], state[scheduling.BARRIER_THREADS] = number, threads
-        state[scheduling.RESUME] = WHOLE if together else scheduling.FROM_TABLE
-        return scheduling.BARRIER_WAIT
-    table[ARGUMENT], table[ARGUMENT_2] = number, threads
-    return scheduling.SPLIT_BARRIER
-
-
-WHOLE = 1
-"""How a warp goes on whose lanes are all together."""
+    """Barriers of the block, and those of a warp, which has waited before."""
+    status = barriers.come(warp, index, instruction, mask)
+    return advance(warp) if status == RUNNABLE else status
 
 
 def lowest(mask: int) -> int:
@@ -158,6 +168,7 @@ def lowest(mask: int) -> int:
 
 CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], int]] = {
     "bra": branch,
+    "brx": branch_by_index,
     "ret": leave,
     "exit": leave,
     "trap": trap,

@@ -8,11 +8,12 @@ from warploom.core.types import B64, PRED, U64, ScalarType
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import exact
-from warploom.machine.reference.lanes import Values, resized, splat
+from warploom.machine.reference.lanes import Values, resized, splat, to_mask
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import (
     Address,
     Immediate,
+    Instruction,
     Negated,
     Operand,
     Register,
@@ -21,6 +22,7 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
+from warploom.rules.scheduling import TIMED
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
@@ -42,11 +44,22 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
     raise TypeError(f"{operand} has no value")
 
 
+def guard_mask(warp: Warp, instruction: Instruction) -> int:
+    """The lanes whose guard lets them execute the instruction."""
+    if instruction.guard is None:
+        return (1 << WARP_SIZE) - 1
+    holds = to_mask(warp.registers[instruction.guard.register.name])
+    return ~holds if instruction.guard.negated else holds
+
+
 def special(warp: Warp, name: str) -> Values:
     """The value of a special register."""
     known = SPECIAL_REGISTERS[name]
     if known.fixed is not None:
         return splat(known.fixed, known.type, WARP_SIZE)
+    if known.clock_bit is not None:
+        warp.state[TIMED] = 1
+        return splat(warp.clock >> known.clock_bit, known.type, WARP_SIZE)
     return warp.specials[known.same_as or name]
 
 

@@ -15,6 +15,7 @@ from warploom.rules.convergence import (
     BLOCK,
     BRANCH,
     EXPECTED,
+    LEVEL,
     LIVE,
     MASK,
     NONE,
@@ -28,6 +29,7 @@ from warploom.rules.convergence import (
     push,
 )
 from warploom.rules.scheduling import ENDED, GATHERS, RUNNABLE
+from warploom.rules.ways import Words, take_ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,12 @@ class Splits:
         """Where they are."""
         return int(self.table[BLOCK])
 
-    def part(self, branch: int, point: int, taken: Side, through: Side) -> Side:
+    def part(self, branch: int, point: int, taken: Side, through: Side, level: int) -> Side:
         """Part the running lanes at a branch; gives the side that goes first.
 
         It is the one that falls through, unless that is already where the sides meet. A side that
         is there has nothing to run: it only waits, at an outer node if that has the same point.
+        `level` says how many calls deep the lanes are.
         """
         first, other = (
             (taken, through)
@@ -77,21 +80,34 @@ class Splits:
             )
         )
         if other.block != point:
-            push(self.table, point, self.active, other.block, other.mask, branch)
+            push(self.table, point, self.active, other.block, other.mask, branch, level)
         else:
-            top = self.table[TOP]
-            if top == NONE or self.table[node_at(top) + POINT] != point:
-                push(self.table, point, self.active, 0, 0, branch)
+            if not self._gathers_at(point, level):
+                push(self.table, point, self.active, 0, 0, branch, level)
             self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
         return first
 
-    def arrive(self, block: int) -> int:
+    def part_ways(
+        self, branch: int, point: int, goals: Words, ways: Words, on: int, through: int, level: int
+    ) -> int:
+        """Part the running lanes at an indexed branch (`rules.ways`); gives the block of those that
+        go first, NONE where an index chooses none."""
+        return take_ways(self.table, goals, on, ways, len(ways), through, point, branch, level)
+
+    def _gathers_at(self, block: int, level: int) -> bool:
+        """Whether the innermost node gathers lanes at that block, as deep in calls."""
+        table, top = self.table, self.table[TOP]
+        if top == NONE or table[node_at(top) + POINT] != block:
+            return False
+        return block == self.exit or table[node_at(top) + LEVEL] == level
+
+    def arrive(self, block: int, level: int) -> int:
         """The running lanes come to `block`: RUNNABLE with the lanes that go on, GATHERS where they
         wait for others, or ENDED."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]
-        while table[TOP] != NONE and table[node_at(table[TOP]) + POINT] == block:
+        while self._gathers_at(block, level):
             top = int(table[TOP])
             at = node_at(top)
             table[at + ARRIVED] |= table[MASK]
@@ -102,7 +118,7 @@ class Splits:
             if table[at + ARRIVED] != table[at + EXPECTED]:
                 return GATHERS
             table[MASK] = table[at + EXPECTED]
-            if block != self.exit:
+            if block != self.exit and table[at + BRANCH] != NONE:
                 self.met.append(int(table[at + BRANCH]))
             pop(table, top)
         table[BLOCK] = block

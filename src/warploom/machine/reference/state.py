@@ -12,7 +12,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.core.types import U32, U64
 from warploom.machine.faults import limit_error
-from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes, unravel
+from warploom.machine.launch import WARP_SIZE, Launch, all_shared_bytes, launch_values, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
@@ -21,6 +21,7 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import Table
+from warploom.rules.scheduling import ISSUED
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]
@@ -118,10 +119,24 @@ class Warp:
     def run(self) -> Run:
         return self.block.run
 
+    @property
+    def clock(self) -> int:
+        """How many instructions it had issued before this one."""
+        return int(self.state[ISSUED]) + self.used - 1
+
+    @property
+    def level(self) -> int:
+        """How many calls deep the running lanes are (`analysis.calls`)."""
+        depth = self.run.program.depth
+        if depth is None:
+            return 0
+        mask = self.splits.active
+        return int(self.registers[depth.name][(mask & -mask).bit_length() - 1])
+
 
 def new_block(run: Run, number: int) -> Block:
     """A block at its start: shared memory is zero."""
-    return Block(run, number, np.zeros(shared_bytes(run.program, run.launch), np.uint8))
+    return Block(run, number, np.zeros(all_shared_bytes(run.program, run.launch), np.uint8))
 
 
 def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
@@ -154,14 +169,12 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
     return values | {
         "%laneid": collect(lanes, U32),
         "%warpid": _same(warp),
-        "%nwarpid": _same(launch.warps_per_block),
         "%lanemask_eq": collect((1 << i for i in lanes), U32),
         "%lanemask_lt": collect(((1 << i) - 1 for i in lanes), U32),
         "%lanemask_le": collect(((2 << i) - 1 for i in lanes), U32),
         "%lanemask_gt": collect((-(2 << i) for i in lanes), U32),
         "%lanemask_ge": collect((-(1 << i) for i in lanes), U32),
-        "%dynamic_smem_size": _same(launch.dynamic_shared_bytes),
-        "%total_smem_size": _same(len(block.shared)),
+        **{name: _same(n) for name, n in launch_values(block.run.program, launch).items()},
         "%gridid": splat(0, U64, WARP_SIZE),
     }
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference import access, collective, copies, matrix, service
+from warploom.machine.reference import access, collective, copies, matrix, service, texture
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import Values, collect, from_mask, resized, splat, to_mask
-from warploom.machine.reference.operands import WINDOWS, read, write
+from warploom.machine.reference.lanes import Values, collect, from_mask, lanes_of, resized, splat
+from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
 from warploom.rules.scheduling import RUNNABLE
@@ -31,7 +32,7 @@ def step(warp: Warp) -> int:
     instruction = run.program.instructions[index]
     active = warp.splits.active
     warp.used += 1
-    mask = active & _guard(warp, instruction)
+    mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)
     if run.listener is not None:
         run.listener.issued(warp, index, mask)
@@ -43,14 +44,6 @@ def step(warp: Warp) -> int:
     return advance(warp)
 
 
-def _guard(warp: Warp, instruction: Instruction) -> int:
-    """The lanes whose guard lets them execute the instruction."""
-    if instruction.guard is None:
-        return (1 << WARP_SIZE) - 1
-    holds = to_mask(warp.registers[instruction.guard.register.name])
-    return ~holds if instruction.guard.negated else holds
-
-
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """What happens in the lanes of `mask`, which are some, other than control flow."""
     name, on = instruction.operation.name, from_mask(mask)
@@ -58,10 +51,13 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
         access.atomic(warp, index, instruction, mask, on)
+    elif instruction.operation.spec.unit is Unit.TEXTURE:
+        texture.texels(warp, index, instruction, mask, on)
     elif name in ACCESSES:
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
-        _collective(warp, instruction, mask, on)
+        for group in _groups(warp, instruction, mask):
+            _collective(warp, instruction, group, from_mask(group))
     elif name == "cvta":
         _convert_address(warp, instruction, on)
     elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
@@ -138,6 +134,18 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
     start = WINDOWS.get(space, 0) * (-1 if "to" in modifiers else 1)
     moved = (a + start for a in read(warp, instruction.operands[1], type).tolist())
     write(warp, instruction.operands[0], collect(moved, type), type, on)
+
+
+def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
+    """The lanes that name the same members; for a shuffle that does not matter."""
+    members = member_mask(instruction)
+    if members is None or instruction.operation.name == "shfl":
+        return [mask]
+    groups: dict[int, int] = {}
+    named = read(warp, members, B32)
+    for lane in lanes_of(mask):
+        groups[int(named[lane])] = groups.get(int(named[lane]), 0) | 1 << lane
+    return list(groups.values())
 
 
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:

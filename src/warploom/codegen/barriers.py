@@ -1,0 +1,128 @@
+"""Barriers of a block in a warp's code: arriving, waiting, and what a counting barrier tells (PTX
+ISA, "Parallel Synchronization and Communication: bar, barrier").
+
+Their number and count are those of the lowest lane that gets there. Who is let go when is for
+`rules.scheduling`.
+"""
+
+from __future__ import annotations
+
+from warploom.analysis.program import Block
+from warploom.analysis.uses import sources, votes
+from warploom.codegen.control import Control, Copy
+from warploom.codegen.environment import Slot, Status
+from warploom.codegen.lanes import I1, I32, I64, LANES, Value
+from warploom.codegen.operands import Operands
+from warploom.core.types import PRED, U32, ScalarType
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction
+from warploom.rules.convergence import ARGUMENT, ARGUMENT_2, PASS, VOTE
+from warploom.rules.scheduling import BARRIER, BARRIER_THREADS, BARRIERS, INSTRUCTION
+
+BAD_BARRIER = 7
+"""What the record of a fault calls it (`machine.faults`)."""
+
+
+class BarrierCode:
+    """Emits the barriers of one warp function."""
+
+    def __init__(self, control: Control, operands: Operands) -> None:
+        self.control, self.operands = control, operands
+        self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
+
+    def ends(self, made: Instruction) -> bool:
+        """Whether it is a barrier at which a block ends and the warp leaves."""
+        return made.operation.spec.unit is Unit.BARRIER and not votes(made)
+
+    def end(
+        self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
+    ) -> None:
+        """Wait at a barrier or arrive there, at the end of a block, if some lane gets there."""
+        frame, following = self.frame, block.successors[-1]
+        on = frame.mask()
+        if guard is not None:
+            on = self.b.and_(on, guard)
+            waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
+            self.b.cbranch(self.lanes.any(on), waits, passes)
+            with self.b.goto_block(passes):
+                self.control.go(copy, following, block.index)
+            self.b.position_at_end(waits)
+        number, threads = self._operands(index, made, on)
+        if "arrive" in made.operation.modifiers:
+            self._store(number, threads)
+            self.control.give_way(Status.ARRIVED_ONLY, following)
+        elif copy is Copy.DIVERGENT:
+            self._wait(index, number, threads, following)
+        else:
+            frame.set_state(INSTRUCTION, I64(index))
+            frame.set_state(BARRIER, number)
+            frame.set_state(BARRIER_THREADS, threads)
+            self.control.wait_together(block.index)
+
+    def begin(self, block: Block) -> None:
+        """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
+        made = self.frame.program.instructions[block.start]
+        if not votes(made):
+            return
+        b, frame = self.b, self.frame
+        waited = frame.get(frame.table(PASS))
+        b.store(I64(0), frame.table(PASS))
+        on = frame.mask()
+        if made.guard is not None:
+            held = frame.load(made.guard.register)
+            on = b.and_(on, b.not_(held) if made.guard.negated else held)
+        must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
+        with b.if_then(must):
+            number, threads = self._operands(block.start, made, on)
+            counted = self.operands.read(made.operands[-1], PRED)
+            if made.operation.modifiers["op"] == "and":
+                counted = b.not_(counted)
+            lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
+            b.store(b.add(lanes, I64(1)), frame.table(VOTE))
+            self._wait(block.start, number, threads, block.index)
+
+    def told(self, made: Instruction) -> tuple[Value, ScalarType]:
+        """What a barrier has counted, as its destination gets it."""
+        b, frame = self.b, self.frame
+        total = b.sub(frame.get(frame.table(VOTE)), I64(1))
+        b.store(I64(0), frame.table(VOTE))
+        op = made.operation.modifiers["op"]
+        if op == "popc":
+            return self.lanes.splat(b.trunc(total, I32)), U32
+        return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
+
+    def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
+        """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
+        frame = self.frame
+        frame.set_state(INSTRUCTION, I64(index))
+        if self.control.independent:
+            self._store(number, threads)
+            self.control.give_way(Status.SPLIT_BARRIER, block)
+        else:
+            frame.set_state(BARRIER, number)
+            frame.set_state(BARRIER_THREADS, threads)
+            self.control.give_way(Status.BARRIER, block)
+
+    def _store(self, number: Value, threads: Value) -> None:
+        self.b.store(number, self.frame.table(ARGUMENT))
+        self.b.store(threads, self.frame.table(ARGUMENT_2))
+
+    def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
+        """The number of the barrier and of the threads that it awaits, 0 for all; checked."""
+        b, frame = self.b, self.frame
+        given = sources(made)[: -1 if votes(made) else None]
+        number, *count = (self.operands.uniform(operand, on) for operand in given)
+        threads = count[0] if count else I64(0)
+        unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
+        uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
+        with b.if_then(b.or_(unknown, uneven), likely=False):
+            lowest = [self.lanes.bits(on), I1(0)]
+            lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, lowest), I64)
+            frame.record(Slot.FAULT_KIND, I64(BAD_BARRIER))
+            frame.record(Slot.FAULT_INSTRUCTION, I64(index))
+            frame.record(Slot.FAULT_WARP, frame.warp)
+            frame.record(Slot.FAULT_LANE, lane)
+            frame.record(Slot.FAULT_ADDRESS, number)
+            frame.record(Slot.FAULT_SIZE, threads)
+            frame.leave(Status.FAULT)
+        return number, threads

@@ -1,0 +1,177 @@
+"""Barriers in memory: PTX ISA, "Parallel Synchronization and Communication: mbarrier".
+
+An mbarrier is a word of 64 bits whose layout the manual leaves open. Here, from bit 0 on: the
+arrivals that the current phase still waits for, those that each later phase will wait for (20 bits
+each), the bytes of transactions that are not complete (21 bits, with sign) and the number of the
+phase (3 bits). A token is the whole word before an arrival. What these instructions do to the word
+is atomic, so they are atomics of this table, and counted as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.core.types import U32, U64
+from warploom.isa.spec import Modifiers, Semantics, Unit, declare, op
+from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
+
+COUNT_BITS, TX_BITS = 20, 21
+EXPECTED_AT, TX_AT, PHASE_AT = COUNT_BITS, 2 * COUNT_BITS, 2 * COUNT_BITS + TX_BITS
+
+SPACES = ("shared", "shared::cta", "shared::cluster")
+SCOPES = ("cta", "cluster")
+RELEASES = {"sem": ("release", "relaxed"), "scope": SCOPES}
+ACQUIRES = {"sem": ("acquire", "relaxed"), "scope": SCOPES}
+PREFIX = "{.sem}{.scope}{.space}"
+ARRIVALS = ("arrive", "arrive_drop")
+
+
+def form(
+    syntax: str, src: str, ops: tuple[str, ...], dst: str = "", **choices: tuple[str, ...]
+) -> Callable[[Semantics], Semantics]:
+    """Declare one syntax line: what it does to the word, and what it gives besides the word."""
+    choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
+    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, **choices)
+
+
+def _up(value: Term, bits: int) -> Term:
+    return shift_left(value, constant(bits, U32))
+
+
+def _down(value: Term, bits: int) -> Term:
+    return shift_right(value, constant(bits, U32))
+
+
+def _field(word: Term, at: int, bits: int) -> Term:
+    return _down(word, at) & ((1 << bits) - 1)
+
+
+def _with(word: Term, at: int, bits: int, value: Term) -> Term:
+    """The word with another value in a field, modulo the field's width."""
+    inside = (1 << bits) - 1
+    return (word & ~(inside << at)) | _up(value & inside, at)
+
+
+def _added(word: Term, at: int, bits: int, amount: Term) -> Term:
+    return _with(word, at, bits, _field(word, at, bits) + amount)
+
+
+def _settled(word: Term) -> Term:
+    """The word with the next phase begun, where nothing is pending any more."""
+    expected = _field(word, EXPECTED_AT, COUNT_BITS)
+    fresh = _with(word, 0, COUNT_BITS, expected) + (1 << PHASE_AT)
+    transactions = _field(word, TX_AT, TX_BITS)
+    return select(eq(_field(word, 0, COUNT_BITS) | transactions, 0), fresh, word)
+
+
+def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
+    """The word after `count` arrivals, which with `arrive_drop` are expected no more."""
+    if m["op"] == "arrive_drop":
+        word = _added(word, EXPECTED_AT, COUNT_BITS, -count)
+    return _settled(_added(word, 0, COUNT_BITS, -count))
+
+
+# ---- life ---------------------------------------------------------------------------------------
+
+
+@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",))
+def init(_: Modifiers, word: Term, count: Term) -> Term:
+    """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
+    return _up(count, EXPECTED_AT) | count
+
+
+@form("mbarrier.op{.space}.type", "a:address", ("inval",))
+def inval(_: Modifiers, word: Term) -> Term:
+    """[a] is memory for anything again                                PTX ISA: mbarrier.inval"""
+    return word & 0
+
+
+# ---- arrivals and transactions ------------------------------------------------------------------
+
+
+@form(f"mbarrier.op{PREFIX}.type", "a:address, count:u32?", ARRIVALS, "state:type", **RELEASES)
+@form(
+    f"mbarrier.op.noComplete{PREFIX}.type",
+    "a:address, count:u32",
+    ARRIVALS,
+    "state:type",
+    **RELEASES,
+)
+def arrive(m: Modifiers, word: Term, count: Term | None = None) -> Term:
+    """count arrivals, or one, at [a]; state = its token               PTX ISA: mbarrier.arrive"""
+    return _arrived(m, word, constant(1, U64) if count is None else count)
+
+
+@form(
+    f"mbarrier.op.expect_tx{PREFIX}.type",
+    "a:address, bytes:u32",
+    ARRIVALS,
+    "state:type",
+    **RELEASES,
+)
+def arrive_expecting(m: Modifiers, word: Term, amount: Term) -> Term:
+    """expects bytes more at [a], then arrives; state = its token      PTX ISA: mbarrier.arrive"""
+    return _arrived(m, _added(word, TX_AT, TX_BITS, amount), constant(1, U64))
+
+
+@form(
+    f"mbarrier.op{PREFIX}.type",
+    "a:address, bytes:u32",
+    ("expect_tx", "complete_tx"),
+    sem=("relaxed",),
+    scope=SCOPES,
+)
+def transact(m: Modifiers, word: Term, amount: Term) -> Term:
+    """bytes more are expected, or have come, at [a]   PTX ISA: mbarrier.expect_tx, complete_tx"""
+    change = amount if m["op"] == "expect_tx" else -amount
+    return _settled(_added(word, TX_AT, TX_BITS, change))
+
+
+@form("cp.async.mbarrier.op{.space}.type", "a:address", ("arrive",))
+def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
+    """an arrival at [a] when earlier copies are complete; it was not expected, so nothing changes
+    PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
+    return word
+
+
+@form("cp.async.mbarrier.op.noinc{.space}.type", "a:address", ("arrive",))
+def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
+    """an arrival at [a] when earlier copies are complete
+    PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
+    return _arrived(m, word, constant(1, U64))
+
+
+# ---- waiting ------------------------------------------------------------------------------------
+
+WAITS = ("test_wait", "try_wait")
+
+
+@form(f"mbarrier.op{PREFIX}.type", "a:address, state:b64, hint:u32?", WAITS, "p:pred", **ACQUIRES)
+def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
+    """p = the phase of the token is complete; never waits            PTX ISA: mbarrier.test_wait"""
+    return word, ne(_down(word, PHASE_AT), _down(state, PHASE_AT))
+
+
+@form(
+    f"mbarrier.op.parity{PREFIX}.type",
+    "a:address, parity:u32, hint:u32?",
+    WAITS,
+    "p:pred",
+    **ACQUIRES,
+)
+def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:
+    """p = the phase of this parity is complete; never waits          PTX ISA: mbarrier.test_wait"""
+    return word, ne(_field(word, PHASE_AT, 1), parity & 1)
+
+
+@op("mbarrier.pending_count.b64", dst="d:u32", src="state:b64", unit=Unit.INTEGER)
+def pending_count(_: Modifiers, state: Term) -> Term:
+    """d = the arrivals that a token's phase waited for          PTX ISA: mbarrier.pending_count"""
+    return truncate(_field(state, 0, COUNT_BITS), U32)
+
+
+declare(
+    "fence.mbarrier_init.release.cluster",
+    unit=Unit.MEMORY,
+    doc="orders an mbarrier.init before later accesses   PTX ISA: membar, fence",
+)

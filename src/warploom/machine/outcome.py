@@ -1,0 +1,111 @@
+"""What a launch of compiled code left behind: its counts, or the error that ended it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.codegen.environment import FULL, Slot, Status
+from warploom.codegen.memory import SPACE_CODES
+from warploom.core.errors import Allocation
+from warploom.machine.common import STARTS, common_cost
+from warploom.machine.deadlock import deadlock_error, waiting_lanes
+from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
+from warploom.machine.launch import shared_bytes
+from warploom.machine.tally import Tally
+from warploom.machine.work import Work
+from warploom.ptx.ir import Space
+from warploom.rules import scheduling
+from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.patterns import settle_pattern
+
+NO_ADDRESSES = np.zeros(32, np.uint64)
+
+
+def tally_of(work: Work) -> Tally:
+    """The counts, instruction by instruction.
+
+    Raises InstructionLimit where the last instructions passed it.
+    """
+    program, layout = work.kernel.program, work.kernel.layout
+    launched = work.launch.blocks * work.launch.warps_per_block
+    tally = Tally.empty(program, launched)
+    for block in program.blocks:
+        inside = slice(block.start, block.stop)
+        tally.warps[inside], tally.threads[inside] = work.counts[
+            2 * block.index : 2 * block.index + 2
+        ]
+    tally.threads_on[:] = tally.threads
+    for instruction, at in layout.guarded.items():
+        tally.threads_on[instruction] = work.counts[at]
+    for instruction, at in layout.branches.items():
+        tally.divergent[instruction], tally.reconvergences[instruction] = work.counts[at : at + 2]
+    for number, row in enumerate(layout.rows):
+        settle_pattern(NO_ADDRESSES, 0, 0, work.rows[number])
+        tally.records[number] = work.rows[number, :RECORD_WIDTH]
+        for start, times in zip(STARTS, work.rows[number, FULL:].tolist(), strict=True):
+            if times:
+                cost = common_cost(program, row, layout.rules, start)
+                tally.accesses[number] += times * cost
+    limit = work.launch.max_instructions
+    if limit is not None and tally.warps.sum() > limit:
+        raise error_of(work, Status.LIMIT)
+    return tally
+
+
+def error_of(work: Work, status: Status) -> BaseException:
+    """What to raise for a run that did not end."""
+    if work.desk.error is not None:
+        return work.desk.error
+    if status is Status.FAULT:
+        return _fault(work)
+    if status is Status.DEADLOCK:
+        return _deadlock(work)
+    return limit_error(work.kernel.program, work.launch)
+
+
+def _fault(work: Work) -> Exception:
+    at = {slot: int(work.environment[slot]) for slot in Slot}
+    space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
+    fault = Fault(
+        FaultKind(at[Slot.FAULT_KIND]),
+        at[Slot.FAULT_INSTRUCTION],
+        at[Slot.BLOCK],
+        at[Slot.FAULT_WARP],
+        at[Slot.FAULT_LANE],
+        at[Slot.FAULT_ADDRESS],
+        at[Slot.FAULT_SIZE],
+        space,
+    )
+    nearest = _own(work, space) or work.memory.nearest(fault.address)
+    return fault_error(fault, work.kernel.program, work.launch, nearest)
+
+
+def _own(work: Work, space: Space) -> Allocation | None:
+    """The stretch that a space is, where it is the block's or the thread's own."""
+    program = work.kernel.program
+    shared = shared_bytes(program, work.launch)
+    return {
+        Space.SHARED: Allocation(0, shared, "the block's shared memory"),
+        Space.LOCAL: Allocation(0, program.local_bytes, "the thread's local memory"),
+        Space.PARAM: Allocation(0, program.parameter_bytes, "the kernel's parameters"),
+    }.get(space)
+
+
+def _deadlock(work: Work) -> Exception:
+    """Everything that waits in the resident blocks."""
+    program, warps = work.kernel.program, work.launch.warps_per_block
+    waiting = [
+        found
+        for slot, block in enumerate(work.slots.tolist())
+        if block >= 0
+        for warp in range(warps)
+        for found in waiting_lanes(
+            program,
+            block,
+            warp,
+            work.states[slot * warps + warp],
+            work.tables[slot * warps + warp],
+        )
+    ]
+    started = int(work.plan[scheduling.NEXT_BLOCK])
+    return deadlock_error(program, work.launch, waiting, started)

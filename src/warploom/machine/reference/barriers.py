@@ -1,0 +1,110 @@
+"""Barriers of a block in one warp: arriving, waiting, and what a counting barrier tells (PTX ISA,
+"Parallel Synchronization and Communication: bar, barrier").
+
+Their number and count are those of the lowest lane that gets there. Before 7.0 the whole warp
+waits, whichever of its lanes came; from 7.0 on those that came. Who is let go when is for
+`rules.scheduling`.
+"""
+
+from __future__ import annotations
+
+from warploom.analysis.uses import sources, votes
+from warploom.core.types import PRED, U32
+from warploom.isa.spec import Unit
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference.lanes import from_mask, splat, to_mask
+from warploom.machine.reference.operands import guard_mask, read, write
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Instruction
+from warploom.rules import scheduling
+from warploom.rules.convergence import (
+    ARGUMENT,
+    ARGUMENT_2,
+    BLOCK,
+    LIVE,
+    MASK,
+    NONE,
+    PASS,
+    TOP,
+    VOTE,
+)
+from warploom.rules.scheduling import RUNNABLE
+
+WHOLE = 1
+"""How a warp goes on whose lanes are all together."""
+
+
+def wait_to_vote(warp: Warp) -> int:
+    """Wait before a barrier that counts, with what the running lanes add."""
+    table, index = warp.splits.table, warp.next
+    instruction = warp.run.program.instructions[index]
+    if not votes(instruction):
+        return RUNNABLE
+    if table[PASS]:
+        table[PASS] = 0
+        return RUNNABLE
+    mask = warp.splits.active & guard_mask(warp, instruction)
+    if not mask:
+        return RUNNABLE
+    held = to_mask(read(warp, instruction.operands[-1], PRED))
+    counted = ~held if instruction.operation.modifiers["op"] == "and" else held
+    table[VOTE] = 1 + (counted & mask).bit_count()
+    return _wait(warp, index, instruction, mask, warp.splits.block, together=False)
+
+
+def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Execute a barrier for the lanes of `mask`; RUNNABLE where the warp goes on behind it."""
+    if instruction.operation.spec.unit is not Unit.BARRIER:
+        return RUNNABLE
+    if votes(instruction):
+        _tell(warp, instruction, mask)
+        return RUNNABLE
+    if not mask:
+        return RUNNABLE
+    table, following = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
+    if "arrive" in instruction.operation.modifiers:
+        table[ARGUMENT], table[ARGUMENT_2] = _operands(warp, index, instruction, mask)
+        table[BLOCK] = following
+        return scheduling.ARRIVED_ONLY
+    together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
+    return _wait(warp, index, instruction, mask, following, together=together)
+
+
+def _wait(
+    warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
+) -> int:
+    """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
+    state, table = warp.state, warp.splits.table
+    number, threads = _operands(warp, index, instruction, mask)
+    table[BLOCK] = block
+    state[scheduling.INSTRUCTION] = index
+    if together or not warp.run.plan[scheduling.INDEPENDENT]:
+        state[scheduling.BARRIER], state[scheduling.BARRIER_THREADS] = number, threads
+        state[scheduling.RESUME] = WHOLE if together else scheduling.FROM_TABLE
+        return scheduling.BARRIER_WAIT
+    table[ARGUMENT], table[ARGUMENT_2] = number, threads
+    return scheduling.SPLIT_BARRIER
+
+
+def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
+    """The number of the barrier and of the threads that it awaits, 0 for all."""
+    lane = (mask & -mask).bit_length() - 1
+    given = sources(instruction)[: -1 if votes(instruction) else None]
+    number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
+    threads = count[0] if count else 0
+    if number >= scheduling.BARRIERS or threads % WARP_SIZE:
+        place = (index, warp.block.number, warp.number, lane)
+        fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)
+        raise fault_error(fault, warp.run.program, warp.run.launch, None)
+    return number, threads
+
+
+def _tell(warp: Warp, instruction: Instruction, mask: int) -> None:
+    """Write what the barrier has counted."""
+    table = warp.splits.table
+    total = int(table[VOTE]) - 1
+    table[VOTE] = 0
+    answers = {"popc": (total, U32), "and": (total == 0, PRED), "or": (total > 0, PRED)}
+    value, type = answers[instruction.operation.modifiers.text("op", "")]
+    write(warp, instruction.operands[0], splat(value, type, WARP_SIZE), type, from_mask(mask))

@@ -1,0 +1,56 @@
+"""Sharing the blocks of a launch among workers, so that nobody can tell how many there were.
+
+Blocks run side by side where it is proven that they stay apart in global memory
+(`analysis.footprints`) and no policy mixes them; any other launch has one worker, and its tally
+says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from warploom.analysis.footprints import Given, why_blocks_meet
+from warploom.analysis.program import Program
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.rules.fields import EXAMPLE_COST
+
+
+def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
+    """Why one worker has to run all blocks of a launch; empty where several can."""
+    if launch.schedule.policy != "converge":
+        return "a policy mixes the blocks"
+    if launch.max_instructions is not None:
+        return "a limit counts the instructions of all blocks"
+    if caches:
+        return "the caches see the accesses of all blocks in order"
+
+    def allocation_of(address: int) -> int | None:
+        found = memory.find(address)
+        return found.address if found else None
+
+    known = Given(launch.grid, launch.block, launch.parameters, launch.globals, allocation_of)
+    return why_blocks_meet(program, known)
+
+
+def shares(blocks: int, workers: int) -> list[range]:
+    """The blocks in consecutive parts, as even as can be, one for each worker that gets some."""
+    count = min(workers, blocks)
+    ends = [blocks * part // count for part in range(count + 1)]
+    return [range(first, last) for first, last in pairwise(ends)]
+
+
+def merged(tallies: Sequence[Tally]) -> Tally:
+    """The tally of a launch from those of its parts, in the order of their blocks."""
+    total = tallies[0]
+    for tally in tallies[1:]:
+        for name in ("warps", "threads", "threads_on", "divergent", "reconvergences", "accesses"):
+            getattr(total, name)[...] += getattr(tally, name)
+        # The costliest access is the first of its cost, as if one worker had seen them all.
+        worse = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]
+        first = total.accesses.shape[1]
+        total.records[worse, first:] = tally.records[worse, first:]
+    return replace(total, workers=len(tallies))

@@ -1,0 +1,92 @@
+"""How lanes part that go more than two ways, as at an indexed branch.
+
+It is as if they parted two ways again and again: each time the lanes that go where the lowest lane
+of the rest goes wait, and the last that are left run first. One node inside the other then gathers
+them; the outermost counts for the branch. Both machines call these functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.convergence import (
+    ARGUMENT,
+    ARRIVED,
+    LEVEL,
+    MASK,
+    NONE,
+    POINT,
+    TOP,
+    Table,
+    node_at,
+    push,
+)
+from warploom.rules.distinct import first_lane, jitable
+
+Words = npt.NDArray[np.int64]
+
+
+@jitable
+def take_ways(
+    table: Table,
+    goals: Words,
+    on: int,
+    ways: Words,
+    count: int,
+    following: int,
+    point: int,
+    branch: int,
+    level: int,
+) -> int:
+    """Send the lanes of `on` each to the block of `ways` that its index in `goals` chooses, the
+    other running lanes to `following`; gives the block of those that run first.
+
+    NONE where an index chooses none: ARGUMENT then names the lane.
+    """
+    for lane in range(32):
+        if (on >> lane) & 1 == 0:
+            goals[lane] = following
+        elif goals[lane] < count and ways[goals[lane]] != NONE:
+            goals[lane] = ways[goals[lane]]
+        else:
+            table[ARGUMENT] = lane
+            return NONE
+    return part_ways(table, goals, point, branch, level)
+
+
+@jitable
+def part_ways(table: Table, goals: Words, point: int, branch: int, level: int) -> int:
+    """Part the running lanes, which go to the blocks `goals`; gives the block of those that run
+    first, which are then the running ones."""
+    rest = table[MASK]
+    waiting = lanes_to(goals, rest, point)
+    if waiting == rest:
+        return point
+    if waiting != 0:
+        top = table[TOP]
+        outer = top != NONE and table[node_at(top) + POINT] == point
+        if not outer or table[node_at(top) + LEVEL] != level:
+            push(table, point, rest, 0, 0, branch, level)
+            branch = NONE
+        table[node_at(table[TOP]) + ARRIVED] |= waiting
+        rest &= ~waiting
+    while True:
+        block = goals[first_lane(rest)]
+        side = lanes_to(goals, rest, block)
+        if side == rest:
+            table[MASK] = rest
+            return block
+        push(table, point, rest, block, side, branch, level)
+        branch = NONE
+        rest &= ~side
+
+
+@jitable
+def lanes_to(goals: Words, mask: int, block: int) -> int:
+    """The lanes of `mask` that go to a block."""
+    lanes = 0
+    for lane in range(32):
+        if (mask >> lane) & 1 and goals[lane] == block:
+            lanes |= 1 << lane
+    return lanes

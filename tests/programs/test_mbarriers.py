@@ -1,0 +1,175 @@
+"""Barriers in memory (PTX ISA, mbarrier): phases, tokens, transactions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+ENGINES = ("reference", "compiled")
+POLICIES = ("converge", "fair", "random", "adversarial")
+
+HEADER = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<16>;
+    .reg .b64 %d<8>, %s<8>, %g;
+    .reg .pred %p<8>;
+    .shared .align 8 .b64 bar;
+    .shared .align 4 .b32 box[64];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d2, %r1, 4;
+    add.u64 %d1, %d1, %d2;
+    setp.eq.u32 %p7, %r1, 0;
+    cvta.shared.u64 %g, bar;
+"""
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def run(body: str, threads: int, engine: str, policy: str = "converge") -> np.ndarray:
+    """A word of each thread, which finds its number in %r1 and its word at %d1."""
+    gpu = wl.Device("h100", engine=engine, schedule=policy, seed=5)
+    out = gpu.zeros(threads, np.uint32)
+    gpu.compile(f"{HEADER}{body}\n}}\n", "ptx")["k"][1, threads](out)
+    return out.copy_to_host()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_all_threads_meet_phase_by_phase(policy: str, engine: str) -> None:
+    """Thread t reads what thread t + 1 wrote before the barrier, three times: 3 (t + 1) + 0+1+2."""
+    body = """
+    @%p7 mbarrier.init.shared::cta.b64 [bar], 64;
+    bar.sync 0;
+    mov.u32 %r2, box;
+    shl.b32 %r3, %r1, 2;
+    add.u32 %r4, %r2, %r3;      // my box
+    add.u32 %r5, %r1, 1;
+    and.b32 %r5, %r5, 63;
+    shl.b32 %r5, %r5, 2;
+    add.u32 %r5, %r5, %r2;      // my neighbour's
+    mov.u32 %r6, 0;
+    mov.u32 %r7, 0;
+round:
+    add.u32 %r8, %r1, %r7;
+    st.shared.u32 [%r4], %r8;
+    mbarrier.arrive.shared.b64 %s1, [bar];
+first:
+    mbarrier.test_wait.shared.b64 %p1, [bar], %s1;
+    @!%p1 bra first;
+    ld.shared.u32 %r8, [%r5];
+    add.u32 %r6, %r6, %r8;
+    mbarrier.arrive.release.cta.b64 %s1, [%g];
+second:
+    mbarrier.try_wait.acquire.cta.shared::cta.b64 %p1, [bar], %s1, 1000;
+    @!%p1 bra second;
+    add.u32 %r7, %r7, 1;
+    setp.lt.u32 %p2, %r7, 3;
+    @%p2 bra round;
+    st.global.u32 [%d1], %r6;
+    ret;
+    """
+    found = run(body, 64, engine, policy)
+    assert found.tolist() == [3 * ((t + 1) % 64) + 3 for t in range(64)]
+
+
+def test_tokens_counts_and_drops(engine: str) -> None:
+    """One thread alone: an mbarrier of 7, by the definition of each operation."""
+    body = """
+    mov.u32 %r2, 0;
+    mbarrier.init.b64 [%g], 7;
+    mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %s1, [bar], 3;      // 4 are left
+    mbarrier.arrive_drop.noComplete.b64 %s2, [%g], 2;       // 2 left; later phases have 5
+    mbarrier.pending_count.b64 %r3, %s1;                    // 7
+    mbarrier.pending_count.b64 %r4, %s2;                    // 4
+    mbarrier.test_wait.shared.b64 %p1, [bar], %s2;          // not yet
+    selp.u32 %r5, 1, 0, %p1;
+    mbarrier.arrive.shared::cta.b64 %s3, [bar], 2;          // complete
+    mbarrier.test_wait.shared.b64 %p2, [bar], %s3;
+    selp.u32 %r6, 1, 0, %p2;
+    mbarrier.arrive_drop.shared.b64 %s4, [bar];
+    mbarrier.pending_count.b64 %r7, %s4;                    // 5
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [bar], 4;
+    mbarrier.arrive.noComplete.b64 %s5, [%g], 1;
+    mbarrier.pending_count.b64 %r8, %s5;                    // 4: one has dropped out
+    mad.lo.u32 %r2, %r3, 10, %r4;
+    mad.lo.u32 %r2, %r2, 10, %r5;
+    mad.lo.u32 %r2, %r2, 10, %r6;
+    mad.lo.u32 %r2, %r2, 10, %r7;
+    mad.lo.u32 %r2, %r2, 10, %r8;
+    mbarrier.inval.shared::cta.b64 [bar];
+    st.global.u32 [%d1], %r2;
+    ret;
+    """
+    assert run(body, 1, engine)[0] == 740154
+
+
+def test_parities_and_transactions(engine: str) -> None:
+    """A phase is complete when all have arrived and every byte that was expected has come."""
+    tests = """
+    mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;
+    mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p2, [bar], 1, %r9;
+    selp.u32 %r3, 1, 0, %p1;
+    selp.u32 %r4, 2, 0, %p2;
+    shl.b32 %r2, %r2, 2;
+    or.b32 %r2, %r2, %r3;
+    or.b32 %r2, %r2, %r4;
+    """
+    steps = """
+    mbarrier.init.shared.b64 [bar], 2;
+    {tests}
+    mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %s1, [bar], 96;
+    mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar], 32;
+    mbarrier.arrive.b64 _, [%g];
+    {tests}
+    mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [bar], 100;
+    {tests}
+    mbarrier.complete_tx.shared::cta.b64 [bar], 28;
+    {tests}
+    cp.async.mbarrier.arrive.shared.b64 [bar];
+    cp.async.mbarrier.arrive.noinc.b64 [%g];
+    {tests}
+    mbarrier.arrive_drop.expect_tx.shared::cta.relaxed.cta.b64 %s1, [bar], 4;
+    mbarrier.complete_tx.b64 [%g], 4;
+    {tests}
+    st.global.u32 [%d1], %r2;
+    ret;
+    """
+    # In phase 0 a wait for parity 1 finds the phase before it complete; in phase 1, one for 0.
+    expected = int("".join(["2", "2", "2", "1", "1", "2"]), 4)
+    assert run(steps.format(tests=tests), 1, engine)[0] == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_waiting_for_what_nobody_completes_is_a_deadlock(policy: str, engine: str) -> None:
+    body = """
+    @%p7 mbarrier.init.shared::cta.b64 [bar], 65;
+    bar.sync 0;
+    mbarrier.arrive.shared.b64 %s1, [bar];
+again:
+    mbarrier.try_wait.shared::cta.b64 %p1, [bar], %s1;
+    @!%p1 bra again;
+    ret;
+    """
+    with pytest.raises(wl.DeadlockError):
+        run(body, 64, engine, policy)
+
+
+def test_an_arrival_is_a_shared_atomic() -> None:
+    """64 threads of two warps at one word: two requests of 32 turns each."""
+    gpu = wl.Device("h100")
+    body = """
+    mbarrier.arrive.shared.b64 %s1, [bar];
+    ret;
+    """
+    module = gpu.compile(f"{HEADER}{body}\n}}\n", "ptx")
+    counters = module["k"][1, 64](gpu.zeros(1, np.uint32)).counters
+    assert (counters.atomic_requests, counters.atomic_passes) == (2, 64)

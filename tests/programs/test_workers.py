@@ -1,0 +1,88 @@
+"""Workers: the same results and counters, however many share the blocks of a launch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+N = 5000
+SQUARE = (64, 64)
+
+LAUNCHES = {
+    "saxpy": ("saxpy.cu", 20, 256, lambda r: (N, 2.5, r.random(N, np.float32), r.random(N, np.float32))),
+    "matmul_tiled": ("matmul.cu", (4, 4), (16, 16), lambda r: (*(r.random(SQUARE, np.float32) for _ in range(3)), 64)),
+    "mandelbrot": ("mandelbrot.cu", (2, 8), (32, 8), lambda r: (np.zeros(SQUARE, np.int32), 64, 64, 50)),
+    "reduce": ("reduction.cu", 16, 256, lambda r: (r.random(N, np.float32), np.zeros(16, np.float32), N)),
+    "transpose_naive": ("transpose.cu", (2, 2), (32, 8), lambda r: (r.random(SQUARE, np.float32), np.zeros(SQUARE, np.float32), 64)),
+}  # fmt: skip
+
+
+def ran(name: str, workers: int) -> tuple[wl.Run, list[np.ndarray]]:
+    file, grid, block, make = LAUNCHES[name]
+    arguments = make(np.random.default_rng(5))
+    gpu = wl.Device("a100", workers=workers)
+    run = gpu.load(EXAMPLES / file)[name][grid, block, 0, 4 * 256](*arguments)
+    return run, [a for a in arguments if isinstance(a, np.ndarray)]
+
+
+def shown(run: wl.Run) -> list[tuple[object, ...]]:
+    """The costliest accesses, by what does not depend on where memory lies on the host."""
+    return [
+        (e.line, e.cost, e.lanes, [address - e.addresses[0] for address in e.addresses])
+        for e in run.examples
+    ]
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_two_workers_do_what_one_does(name: str) -> None:
+    alone, expected = ran(name, 1)
+    shared, got = ran(name, 2)
+    assert (alone.workers, shared.workers, shared.alone_because) == (1, 2, "")
+    for a, b in zip(expected, got, strict=True):
+        assert np.array_equal(a, b)
+    assert dict(shared.counters) == dict(alone.counters)
+    by_line = [dict(run.counters.by_line()) for run in (alone, shared)]
+    assert {k: dict(v) for k, v in by_line[0].items()} == {
+        k: dict(v) for k, v in by_line[1].items()
+    }
+    assert shown(shared) == shown(alone)
+
+
+def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
+    gpu = wl.Device("a100", workers=2)
+    data = np.arange(256, dtype=np.uint8)
+    bins = gpu.zeros(256, np.uint32)
+    run = gpu.load(EXAMPLES / "histogram.cu")["histogram"][2, 128](data, bins, 256)
+    assert run.workers == 1
+    assert "the order of atomics shows at" in run.alone_because
+    saxpy = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"][2, 32]
+    x, y = gpu.zeros(64, np.float32), gpu.zeros(64, np.float32)
+    for options, told in (
+        ({"schedule": "random"}, "a policy mixes the blocks"),
+        ({"max_instructions": 10_000}, "a limit counts"),
+    ):
+        run = saxpy(64, 1.0, x, y, **options)
+        assert told in run.alone_because
+    assert saxpy(64, 1.0, x, y).workers == 2
+
+
+def test_the_first_blocks_fault_is_told() -> None:
+    source = """
+    extern "C" __global__ void k(int *y, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (blockIdx.x >= 2) y[i + n] = 1;
+    }"""
+    gpu = wl.Device("a100", workers=2)
+    with pytest.raises(wl.MemoryFault) as caught:
+        gpu.compile(source)["k"][8, 32](gpu.zeros(256, np.int32), 1 << 20)
+    assert caught.value.block == (2, 0, 0)
+
+
+def test_a_device_needs_a_worker() -> None:
+    with pytest.raises(wl.WarploomError, match="at least one worker"):
+        wl.Device(workers=0)
