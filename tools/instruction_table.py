@@ -11,11 +11,15 @@ from functools import cache
 from pathlib import Path
 
 import warploom.isa.ops  # noqa: F401  (fills the tables)
+from warploom.isa.absent import REASONS
 from warploom.isa.spec import FORMS, OpSpec, Slot, Unit
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "instructions.md"
 AGREEMENT = "tests/machine/test_every_form_agrees.py"
+PRODUCTS = "tests/programs/test_matrix.py"
+"""The test of every form of a product: it takes the forms from the tables."""
+
 TESTS = ("tests/machine", "tests/programs", "tests/host", "tests/test_examples.py")
 MOST_SHOWN = 24
 
@@ -42,18 +46,6 @@ MANUAL = {
     "Miscellaneous": "brkpt nanosleep pmevent trap setmaxnreg",
 }
 """The names of all instructions, by section of the manual (PTX ISA 9.x, "Instruction Set")."""
-
-REASONS = {
-    "wgmma": "matrices of a group of warps are not built",
-    "tcgen05": "tensor memory is not built",
-    "multimem": "one device has no multicast addresses",
-    "tensormap": "tensor copies are not built",
-    "mapa": "clusters are not built",
-    "getctarank": "clusters are not built",
-    "clusterlaunchcontrol": "clusters are not built",
-    "setmaxnreg": "registers are not counted by warp groups",
-}
-"""Why an instruction does not run; those not named here are not built yet."""
 
 MISSING_FORMS = {
     "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
@@ -134,17 +126,20 @@ def executed_by(spec: OpSpec) -> str | None:
     """The test that executes a form: the one of all that compute, or one that has its opcode."""
     if spec.semantics is not None and spec.unit is not Unit.ATOMIC:
         return AGREEMENT
-    opcode = "".join([spec.name, *fixed(spec)])
-    pattern = re.compile(rf"(?<![\w.%]){re.escape(opcode)}(?![\w])")
+    if spec.unit is Unit.MATRIX and "ctype" in spec.syntax:
+        return PRODUCTS
+    opcode = "".join([re.escape(spec.name), *fixed(spec)])
+    pattern = re.compile(rf"(?<![\w.%]){opcode}(?![\w])")
     return next((name for name, text in tests() if pattern.search(text)), None)
 
 
 def fixed(spec: OpSpec) -> Iterator[str]:
-    """The parts that stand right behind the name in every opcode of the form."""
+    """Patterns of the flags that stand right behind the name in every opcode of the form."""
     for slot in spec.slots:
-        if slot.optional or slot.choices != (slot.name,):
+        if slot.choices != (slot.name,):
             return
-        yield f".{slot.name}"
+        flag = re.escape(f".{slot.name}")
+        yield f"(?:{flag})?" if slot.optional else flag
 
 
 @cache

@@ -35,6 +35,7 @@ from warploom.host.module import Module
 from warploom.host.occupancy import occupancy
 from warploom.host.run import Run
 from warploom.host.stream import Stream
+from warploom.host.texture import Surface, Texture
 
 if TYPE_CHECKING:
     from warploom.observe.trace import Trace, TraceLimits
@@ -56,6 +57,8 @@ __all__ = [
     "PtxSyntaxError",
     "Run",
     "Stream",
+    "Surface",
+    "Texture",
     "Trace",
     "TraceLimits",
     "UnsupportedInstruction",

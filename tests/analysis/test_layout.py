@@ -6,8 +6,8 @@ import pytest
 
 from warploom.analysis.build import build
 from warploom.analysis.program import Place, Program
-from warploom.core.errors import LaunchError, UnsupportedInstruction
-from warploom.ptx.ir import Space
+from warploom.core.errors import LaunchError
+from warploom.ptx.ir import Immediate, Space
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -93,9 +93,11 @@ def test_an_own_variable_does_not_take_the_place_of_a_later_one() -> None:
     assert sorted((p.offset, p.size) for p in made.places.values()) == [(0, 8), (8, 4)]
 
 
-def test_the_address_of_a_function_has_no_place() -> None:
-    with pytest.raises(UnsupportedInstruction, match="`f` is a function"):
-        program("mov.u64 a, f;", ".func f() { ret; }")
+def test_functions_have_addresses_of_their_own() -> None:
+    made = program("mov.u64 a, f; mov.u64 a, g;", ".func f() { ret; } .func g() { ret; }")
+    found = [i.operands[1] for i in made.instructions if i.operation.name == "mov"]
+    assert all(isinstance(one, Immediate) and one.value for one in found)
+    assert found[0] != found[1]
 
 
 def test_structs_of_nvrtc() -> None:

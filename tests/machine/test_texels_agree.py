@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
+from warploom.ptx.parser import parse
+from warploom.ptx.printer import print_module
 
 FETCHES = {
     "1d": "tex.1d tex.level.1d tex.grad.1d",
@@ -154,7 +156,7 @@ def modules(geometry: str) -> list[wl.Module]:
     return [gpu.compile(kernel(LINES[geometry]), "ptx") for gpu in DEVICES]
 
 
-@settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 @pytest.mark.parametrize("geometry", list(SHAPES))
 def test_fetches(geometry: str, data: st.DataObject) -> None:
@@ -286,3 +288,10 @@ def test_variables_of_the_module(engine: str) -> None:
     assert got[7, :1].view(np.uint32)[0] == 1
     with pytest.raises(wl.WarploomError, match=r"no texture variable 'third'.*first, plain"):
         module.bind("third", second)
+
+
+@pytest.mark.parametrize("geometry", [*SHAPES, "references"])
+def test_what_is_printed_parses_to_the_same(geometry: str) -> None:
+    text = kernel(LINES.get(geometry) or surfaces("2d"), REFERENCES)
+    module = parse(text)
+    assert parse(print_module(module)) == module

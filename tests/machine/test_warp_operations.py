@@ -138,3 +138,22 @@ def test_elect_chooses_the_lowest_lane(execute: Execute) -> None:
     assert execute(body, [0] * 32) == [50] + [0] * 31
     body = "@%odd elect.sync _|%p, 0xAAAAAAAA; @%p mov.u32 %r1, 1;"
     assert execute(body, [0] * 32) == [1 if i == 1 else 99 for i in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "expected"),
+    [
+        ("vote.sync.ballot.b32 %r1, %odd, %r2;", lambda part: 0xAA << 8 * part),
+        ("match.any.sync.b32 %r1, %r0, %r2;", lambda part: 0xFF << 8 * part),
+        ("redux.sync.add.u32 %r1, %r0, %r2;", lambda part: 40),
+        ("elect.sync %r1|%p, %r2;", lambda part: 8 * part),
+        ("vote.sync.all.pred %p, %odd, %r2; selp.u32 %r1, 1, 0, %p;", lambda part: 0),
+    ],
+)
+def test_each_lane_gets_the_result_of_its_own_members(
+    execute: Execute, instruction: str, expected: Callable[[int], int]
+) -> None:
+    """Quarters of a warp that come together name themselves only: PTX ISA, membermask."""
+    own = "mov.u32 %r1, %laneid; and.b32 %r2, %r1, 24; mov.u32 %r3, 0xFF;"
+    got = execute(f"{own} shl.b32 %r2, %r3, %r2; {instruction}", [5] * 32)
+    assert got == [expected(lane // 8) for lane in range(32)]

@@ -133,6 +133,6 @@ def test_metrics_that_do_not_correspond_say_why() -> None:
 
 
 def test_a_counter_that_does_not_exist_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="texture_load_sectors"):
-        _ = made().texture_load_sectors
-    assert "texture_load_sectors" not in made()
+    with pytest.raises(AttributeError, match="register_load_sectors"):
+        _ = made().register_load_sectors
+    assert "register_load_sectors" not in made()

@@ -1,5 +1,5 @@
 """Cooperative groups (CUDA C++ Programming Guide, "Cooperative Groups"), as NVIDIA's headers have
-them, on devices of three generations."""
+them, on devices of two generations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import warploom as wl
 pytest.importorskip("cuda.bindings.nvrtc")
 SOURCE = Path(__file__).with_name("cooperative_groups.cu")
 OPTIONS = ["--std=c++17"]
-DEVICES = [("7.5", "compiled"), ("8.0", "reference"), ("9.0", "compiled")]
+DEVICES = [("7.5", "compiled"), ("8.0", "reference")]
 
 
 @pytest.fixture(scope="module", params=DEVICES, ids="-".join)
@@ -84,7 +84,7 @@ def test_a_copy_that_a_block_waits_for(module: wl.Module) -> None:
 
 
 def test_the_whole_grid_meets(module: wl.Module) -> None:
-    blocks, threads = 4, 64
+    blocks, threads = 3, 32
     n = blocks * threads
     seen, out = np.zeros(n, np.int32), np.zeros(n, np.int32)
     module["whole_grid"][blocks, threads](seen, out, cooperative=True)

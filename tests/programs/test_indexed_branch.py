@@ -72,16 +72,16 @@ def test_every_lane_goes_its_own_way(name, policy) -> None:
 
 @pytest.mark.parametrize("name", [STACK, INDEPENDENT])
 def test_thirty_two_ways_are_thirty_two_paths(name) -> None:
-    """9 instructions before and at the branch, 5 in each case, 2 behind: 9 + 32 * 5 + 2 where all
-    part, 9 + 5 + 2 where all agree. Of the branches one is the indexed one, the others end a case.
+    """10 instructions before and at the branch, 5 in each case, 2 behind: 10 + 32 * 5 + 2 where all
+    part, 10 + 5 + 2 where all agree. Of the branches one is the indexed one, the others end a case.
     """
     _, apart = run(switch(32), name, "converge", np.arange(32))
-    assert apart.warp_instructions == 9 + 32 * 5 + 2
-    assert apart.thread_instructions == 32 * (9 + 5 + 2)
+    assert apart.warp_instructions == 10 + 32 * 5 + 2
+    assert apart.thread_instructions == 32 * (10 + 5 + 2)
     assert (apart.branches, apart.divergent_branches, apart.reconvergences) == (1 + 32, 1, 1)
     out, together = run(switch(32), name, "converge", np.full(32, 31))
     assert set(out.tolist()) == {131}
-    assert together.warp_instructions == 9 + 5 + 2
+    assert together.warp_instructions == 10 + 5 + 2
     assert (together.branches, together.divergent_branches) == (2, 0)
 
 
@@ -91,7 +91,7 @@ def test_lanes_whose_guard_is_false_fall_through(name, engine) -> None:
     out, counters = run(switch(3, guard="@%p"), name, "converge", np.arange(32) % 3, engine)
     assert out.tolist() == [100 + t % 3 if t < 16 else 7 for t in range(32)]
     # Four paths: three cases of 5 instructions and the two behind the branch.
-    assert counters.warp_instructions == 9 + 3 * 5 + 2 + 2
+    assert counters.warp_instructions == 10 + 3 * 5 + 2 + 2
     assert (counters.divergent_branches, counters.reconvergences) == (1, 1)
 
 

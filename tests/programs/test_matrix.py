@@ -29,6 +29,17 @@ ROUNDED = {"f16": 2.0**-10, "f32": 2.0**-21, "f64": 2.0**-50}
 """Error allowed relative to the sum of absolute products: a few roundings of the accumulator."""
 
 
+KINDS = ("f16", "bf16 tf32", "e4m3 e5m2", "f64", "s8 u8", "s4 u4", "b1")
+"""The types of A, by which the products are shared out over kernels."""
+
+
+def test_every_product_is_of_some_kind() -> None:
+    made = forms("mma") + forms("wmma")
+    assert {product_of(decode(opcode)).a.type for opcode in made} == set(" ".join(KINDS).split())
+    products = [spec for name in ("mma", "wmma") for spec in FORMS[name] if "ctype" in spec.syntax]
+    assert {decode(opcode).spec for opcode in made} == set(products)
+
+
 def forms(name: str) -> list[str]:
     """Every opcode of a product, each choice but satfinite (a test of its own)."""
     found: list[str] = []
@@ -138,7 +149,7 @@ def expected(p, a, b, c) -> npt.NDArray:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kind", ["f16", "bf16 tf32", "e4m3 e5m2", "f64", "s8 u8", "s4 u4", "b1"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_mma_multiplies(kind: str, engine: str) -> None:
     opcodes = [
         o for o in forms("mma") + forms("wmma") if product_of(decode(o)).a.type in kind.split()

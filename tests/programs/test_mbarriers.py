@@ -9,6 +9,8 @@ import warploom as wl
 
 ENGINES = ("reference", "compiled")
 POLICIES = ("converge", "fair", "random", "adversarial")
+WAYS = [("reference", "fair"), *(("compiled", policy) for policy in POLICIES)]
+"""Whoever waits does so for long turns under the first policy: too long for the reference."""
 
 HEADER = """
 .version 8.6
@@ -20,7 +22,7 @@ HEADER = """
     .reg .b64 %d<8>, %s<8>, %g;
     .reg .pred %p<8>;
     .shared .align 8 .b64 bar;
-    .shared .align 4 .b32 box[64];
+    .shared .align 16 .b32 box[64];
     ld.param.u64 %d1, [out];
     mov.u32 %r1, %tid.x;
     mul.wide.u32 %d2, %r1, 4;
@@ -43,7 +45,7 @@ def run(body: str, threads: int, engine: str, policy: str = "converge") -> np.nd
     return out.copy_to_host()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("engine", "policy"), WAYS)
 def test_all_threads_meet_phase_by_phase(policy: str, engine: str) -> None:
     """Thread t reads what thread t + 1 wrote before the barrier, three times: 3 (t + 1) + 0+1+2."""
     body = """
@@ -148,7 +150,43 @@ def test_parities_and_transactions(engine: str) -> None:
     assert run(steps.format(tests=tests), 1, engine)[0] == expected
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+def test_bulk_copies_both_ways(engine: str) -> None:
+    """Thread 0 fetches 64 bytes of its buffer behind 16 others, an mbarrier tells all when they are
+    there, and 48 of them go back to the front."""
+    body = """
+    mov.u32 %r2, 16;
+    add.u32 %r3, %r1, 100;
+    st.global.u32 [%d1], %r3;
+    @%p7 mbarrier.init.shared::cta.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @!%p7 bra wait;
+    mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [bar], 64;
+    mov.u32 %r4, 64;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%d1+16], %r4, [bar];
+wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+    @!%p1 bra wait;
+    mov.u32 %r5, box;
+    shl.b32 %r6, %r1, 2;
+    add.u32 %r5, %r5, %r6;
+    ld.shared.u32 %r6, [%r5];
+    add.u32 %r6, %r6, 1000;
+    st.shared.u32 [%r5], %r6;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%p7 cp.async.bulk.global.shared::cta.bulk_group [%d1], [box], 48;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+    cp.async.bulk.wait_group 0;
+    ret;
+    """
+    found = run(body, 32, engine)
+    assert found[:12].tolist() == [1104 + i for i in range(12)]
+    assert found[12:].tolist() == [112 + i for i in range(20)]
+
+
+@pytest.mark.parametrize(("engine", "policy"), WAYS)
 def test_waiting_for_what_nobody_completes_is_a_deadlock(policy: str, engine: str) -> None:
     body = """
     @%p7 mbarrier.init.shared::cta.b64 [bar], 65;

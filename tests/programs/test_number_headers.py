@@ -1,4 +1,4 @@
-"""Half, bfloat16 and 8-bit numbers and matrices, as NVIDIA's headers reach them; NumPy and ml_dtypes,
+"""Half, bfloat16 and 8-bit numbers, and matrices, by NVIDIA's headers; NumPy and ml_dtypes,
 which round correctly, tell what they must give."""
 
 from __future__ import annotations

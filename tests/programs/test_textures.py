@@ -245,3 +245,19 @@ def test_counters(engine: str) -> None:
         assert counters.texture_load_bytes_requested == 32 * 4
         assert counters.texture_load_bytes_moved == 32 * sectors
         assert counters.texture_load_l1_misses == counters.texture_load_l2_misses == sectors
+
+
+@pytest.mark.parametrize("name", ["h100", "k40"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_fetched_is_in_the_cache(engine: str, name: str) -> None:
+    """Twice the same 4 sectors: then they are in L1, or in a texture cache of its own."""
+    source = """extern "C" __global__ void k(cudaTextureObject_t t, float* out) {
+        float first = tex2D<float>(t, threadIdx.x, 0.5f);
+        __syncthreads();
+        out[threadIdx.x] = first + tex2D<float>(t, threadIdx.x, 0.25f);
+    }"""
+    gpu = wl.Device(name, engine=engine, caches=True)
+    texture = gpu.texture(np.ones((1, 32), np.float32))
+    counters = gpu.compile(source)["k"][1, 32](texture, gpu.zeros(32, np.float32)).counters
+    assert (counters.texture_load_l1_hits, counters.texture_load_l1_misses) == (4, 4)
+    assert (counters.texture_load_l2_hits, counters.texture_load_l2_misses) == (0, 4)

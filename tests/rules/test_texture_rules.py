@@ -29,7 +29,7 @@ from warploom.rules.texels import (
     touch,
     write_component,
 )
-from warploom.rules.texture import along, log2_of, on_face
+from warploom.rules.texture_axes import along, log2_of, on_face
 
 T = (10, 20, 40, 80)
 NAN, INFINITY = float("nan"), float("inf")

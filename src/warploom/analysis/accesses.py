@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.isa.moves import matrix_move, pieces
-from warploom.isa.spec import Unit
+from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 from warploom.rules.fields import FIELDS
 
@@ -33,6 +33,9 @@ TEXELS = {
 
 MATRIX_ROW_BYTES = 16
 """What a lane of `ldmatrix` or `stmatrix` points at: a row of eight 16-bit elements."""
+
+BULK_PIECE_BYTES = 16
+"""A bulk copy goes on by pieces of this size, to which its addresses are aligned."""
 
 PAST_L1, READ_ONLY = "past L1", "read only"
 
@@ -58,6 +61,9 @@ def space_of(instruction: Instruction) -> Space:
 def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
     """What an instruction does to memory: each space that it names, and the op there."""
     operation = instruction.operation
+    if is_bulk_copy(operation):
+        ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
+        return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
     if operation.name == "cp" and "global" in operation.modifiers:
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
     if operation.spec.unit is Unit.ATOMIC:
@@ -68,9 +74,16 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
     return ((space_of(instruction), op),) if op else ()
 
 
+def is_bulk_copy(operation: Operation) -> bool:
+    """Whether it is a `cp.async.bulk` that copies."""
+    return operation.name == "cp" and "from" in operation.modifiers
+
+
 def bytes_of(instruction: Instruction) -> int:
     """The bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
+    if is_bulk_copy(operation):
+        return BULK_PIECE_BYTES
     if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:
         size = instruction.operands[2]
         assert isinstance(size, Immediate)
@@ -98,10 +111,12 @@ def reached(space: Space) -> tuple[Space, ...]:
 
 
 def access_rows(program: Program) -> tuple[AccessRow, ...]:
-    """Every access row of a program, in instruction order; parameters are not counted."""
+    """Every access row of a program, in instruction order; parameters are not counted, nor
+    is the stack of calls."""
     return tuple(
         AccessRow(index, each, op)
         for index, instruction in enumerate(program.instructions)
+        if index not in program.private
         for space, op in accesses(instruction)
         if space is not Space.PARAM
         for each in reached(space)

@@ -11,16 +11,21 @@ from warploom.analysis.program import Program
 from warploom.core.errors import LaunchError
 from warploom.ptx.ir import Function, Module
 
+STACK_BYTES = 4096
+"""What a thread's stack has if nobody says: for calls that cannot be inlined, and for `alloca`.
+CUDA gives 1024 bytes, to frames that keep fewer registers than these."""
 
-def build(module: Module, kernel_name: str) -> Program:
-    """The kernel, its calls inlined, cut into blocks, with its storage laid out.
 
-    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for a call that
-    cannot be inlined.
+def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
+    """The kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
+
+    Raises LaunchError where the module has no such kernel, UnsupportedInstruction for the call of a
+    function that nobody provides.
     """
     kernel = _kernel(module, kernel_name)
-    flat = flatten(module, kernel)
+    flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)
+    by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
     layout = lay_out(module, kernel, flat)
     return Program(
         name=kernel_name,
@@ -29,7 +34,7 @@ def build(module: Module, kernel_name: str) -> Program:
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
-        reconvergence=post_dominators([block.successors for block in blocks]),
+        reconvergence=post_dominators([block.successors for block in by_function]),
         live_in=live_in(flat.instructions, blocks, flat.registers),
         registers=tuple(flat.registers),
         places=layout.places,
@@ -40,6 +45,9 @@ def build(module: Module, kernel_name: str) -> Program:
         dynamic_shared_offset=layout.dynamic_shared_offset,
         reserved_shared_bytes=layout.reserved_shared_bytes,
         local_bytes=layout.local_bytes,
+        depth=flat.depth,
+        hidden=frozenset(flat.hidden),
+        private=frozenset(flat.private),
     )
 
 

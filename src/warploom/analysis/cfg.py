@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from warploom.analysis.program import Block
 from warploom.analysis.uses import waits_before
@@ -20,10 +21,13 @@ LEAVES = frozenset({"ret", "exit"})
 
 
 def cut(
-    instructions: Sequence[Instruction], labels: Mapping[str, int]
+    instructions: Sequence[Instruction],
+    labels: Mapping[str, int],
+    inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[tuple[Block, ...], dict[str, int]]:
     """The basic blocks, and the block of each label.
 
+    `inside` says of some instructions to which labels they lead, whatever they name themselves.
     `labels` says before which instruction each label stands. The end of the list is the virtual
     exit, the number after the last block.
     """
@@ -33,7 +37,14 @@ def cut(
     block_at[len(instructions)] = len(starts)
     targets = {name: block_at[position] for name, position in labels.items()}
     blocks = tuple(
-        Block(i, start, stop, _successors(instructions[stop - 1], i, len(starts), targets))
+        Block(
+            i,
+            start,
+            stop,
+            tuple(targets[label] for label in inside[stop - 1])
+            if stop - 1 in inside
+            else _successors(instructions[stop - 1], i, len(starts), targets),
+        )
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True))
     )
     return blocks, targets

@@ -4,14 +4,19 @@ The `call` stays in front of the body that it brings in: it is issued and counte
 A `ret` of the callee becomes a branch behind that body. What the callee declares is renamed for
 each call ("%r1@3"), except for static variables, of which there is one ("s@callee"). A `.param`
 variable that is passed becomes the callee's parameter; any other argument is copied into it.
+What cannot be inlined, `analysis.calls` keeps as a call.
 Source: PTX ISA, "Abstracting the ABI: Function Declarations and Definitions".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from warploom.analysis import calls
+from warploom.analysis.callgraph import CallGraph
+from warploom.analysis.calls import Part
+from warploom.analysis.flat import Flat
 from warploom.analysis.program import Site
 from warploom.analysis.rename import Renaming
 from warploom.analysis.services import service_function
@@ -23,6 +28,7 @@ from warploom.ptx.ir import (
     Address,
     Function,
     Guard,
+    Immediate,
     Instruction,
     Label,
     Module,
@@ -36,27 +42,9 @@ from warploom.ptx.ir import (
 )
 from warploom.ptx.lexer import source_line
 
+JUMPS = frozenset({"bra", "brx"})
+
 STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
-
-
-@dataclass
-class Flat:
-    """A kernel without calls. `labels` say before which instruction each label stands;
-    `variables` are those of the kernel and of what it calls, without the kernel's parameters."""
-
-    instructions: list[Instruction] = field(default_factory=list[Instruction])
-    sites: list[Site] = field(default_factory=list[Site])
-    labels: dict[str, int] = field(default_factory=dict[str, int])
-    registers: list[Register] = field(default_factory=list[Register])
-    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
-
-    def add(self, instruction: Instruction, site: Site) -> None:
-        self.instructions.append(instruction)
-        self.sites.append(site)
-
-    def mark(self, label: str) -> None:
-        """Put a label before the next instruction."""
-        self.labels[label] = len(self.instructions)
 
 
 @dataclass(frozen=True)
@@ -65,27 +53,54 @@ class _Frame:
 
     function: Function
     renaming: Renaming
-    running: tuple[str, ...]
     end: str | None
 
 
-def flatten(module: Module, kernel: Function) -> Flat:
-    """The kernel with everything it calls in place.
+def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
+    """The kernel with everything it calls in place. Calls that cannot be inlined, and `alloca`,
+    have a stack of `stack_bytes` for each thread.
 
-    Raises UnsupportedInstruction for a call that cannot be followed: of a function without a body,
-    through a register, or of a function that is already running.
+    Raises UnsupportedInstruction for the call of a function without a body.
     """
     inliner = _Inliner(module)
-    inliner.body(_Frame(kernel, Renaming(), (kernel.name,), None))
-    return inliner.flat
+    first = inliner.begin(kernel)
+    inliner.body(_Frame(kernel, Renaming(), None))
+    parts: dict[str, Part] = {}
+    waiting = [*inliner.wanted()]
+    while waiting:
+        function = waiting.pop(0)
+        if function.name not in parts:
+            parts[function.name] = inliner.begin(function)
+            suffix = f"@{function.name}"
+            formals = (*function.parameters, *function.returns)
+            renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
+            inliner.body(_Frame(function, renaming, calls.end_label(function.name)))
+            waiting += inliner.wanted()
+    if not parts and not inliner.has_stack:
+        return first.flat
+    return calls.assemble(first, parts.values(), stack_bytes, inliner.graph.reached)
 
 
 class _Inliner:
+    """Fills one part of the program after the other: the kernel, functions that are not inlined."""
+
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.flat = Flat()
+        self.graph = CallGraph(module)
         self.calls = 0
+        self.has_stack = False
         self.module_names = {v.name for v in module.variables}
+
+    def begin(self, function: Function) -> Part:
+        """Begin the part of a function."""
+        self.part = Part(function)
+        self.flat = self.part.flat
+        return self.part
+
+    def wanted(self) -> list[Function]:
+        """The functions that the calls of this part may reach."""
+        found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
+        return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
         """Add a function's declarations and instructions."""
@@ -119,35 +134,79 @@ class _Inliner:
     def _instruction(self, made: Instruction, site: Site, frame: _Frame) -> None:
         if made.operation.name == "call":
             self._call(made, site, frame)
+        elif made.operation.name in calls.STACK_NAMES:
+            self.has_stack = True
+            calls.stack_instruction(self.flat, made, site)
         elif made.operation.name == "ret" and frame.end is not None:
             self.flat.add(_branch(made, frame.end), site)
         else:
-            self.flat.add(made, site)
+            self.flat.add(self._with_addresses(made), site)
+
+    def _with_addresses(self, made: Instruction) -> Instruction:
+        """The instruction with the addresses of functions in place of their names."""
+        if made.operation.name in JUMPS:
+            return made
+        operands = tuple(
+            Immediate(address)
+            if isinstance(o, Symbol) and (address := self.graph.address(o.name)) is not None
+            else o
+            for o in made.operands
+        )
+        return replace(made, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)
             return
-        callee = self._callee(call, caller.running)
         self.calls += 1
-        suffix = f"@{self.calls}"
-        end = f"return{suffix}"
+        end = f"return@{self.calls}"
         if call.guard is not None:
             around = Guard(call.guard.register, not call.guard.negated)
             self.flat.add(_branch(replace(call, guard=around), end), site)
         call = replace(call, guard=None)
+        callee = self._callee(call)
+        if callee is None or self.graph.is_recursive(callee.name):
+            self._keep(call, site, caller)
+            self.flat.mark(end)
+        else:
+            self._inline(call, site, callee, end)
+
+    def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
+        """A call that stays one."""
+        graph = self.graph
+        reached = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
+        to = calls.Reach(reached, any(graph.may_exit(name) for name in reached))
+        shape = graph.shape(call, caller.function)
+        calls.keep_call(self.part, call, site, self.calls, shape, to)
+
+    def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
+        """A call with its function in its place."""
+        suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
+        top = self._keep_top(call, site, callee, suffix)
         arguments = self._bind(call, callee.parameters, call.operands[2], renaming)
         results = self._bind(call, callee.returns, call.operands[0], renaming)
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
-        running = (*caller.running, callee.name)
-        self.body(_Frame(callee, renaming, running, end))
+        self.body(_Frame(callee, renaming, end))
         self.flat.mark(end)
+        if top is not None:
+            calls.Code(self.flat, call, site).do("mov.b64", calls.TOP, top)
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
+
+    def _keep_top(
+        self, call: Instruction, site: Site, callee: Function, suffix: str
+    ) -> Register | None:
+        """The register that keeps where the stack ends, for a function that takes memory there."""
+        if not calls.uses_stack(callee):
+            return None
+        top = Register(f"@top{suffix}", calls.TOP.type)
+        self.flat.registers.append(top)
+        calls.Code(self.flat, call, site).do("mov.b64", top, calls.TOP)
+        return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
         """A call that the machine answers: its arguments and results go through registers."""
@@ -184,11 +243,11 @@ class _Inliner:
         self.flat.registers.append(made)
         return made
 
-    def _callee(self, call: Instruction, running: tuple[str, ...]) -> Function:
-        """The function that a call brings in."""
+    def _callee(self, call: Instruction) -> Function | None:
+        """The function that a call names; None where it is through a register."""
         target = call.operands[1]
         if not isinstance(target, Symbol):
-            raise self._error("calls through a register are not supported", target.span)
+            return None
         callee = self.module.function(target.name)
         if callee is None:
             raise self._error(f"`{target.name}` is not a function", target.span)
@@ -197,10 +256,6 @@ class _Inliner:
                 f"`{target.name}` has no body in this module, and Warploom does not provide it;"
                 f" itself; give it a body here, or link the module that has it"
             )
-            raise self._error(message, target.span)
-        if callee.name in running:
-            chain = " -> ".join((*running[running.index(callee.name) :], callee.name))
-            message = f"recursion is not supported ({chain}); write it as a loop"
             raise self._error(message, target.span)
         return callee
 

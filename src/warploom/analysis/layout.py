@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from warploom.analysis.inline import Flat
+from warploom.analysis.flat import Flat
 from warploom.analysis.program import Place
 from warploom.analysis.uses import symbols
 from warploom.core.errors import UnsupportedInstruction

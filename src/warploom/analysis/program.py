@@ -101,4 +101,6 @@ class Program:
     def line(self, instruction: int) -> str:
         """Where instruction i comes from, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
-        return str(made.location.written) if made.location else f"{self.module.name}:{made.span.line}"
+        return (
+            str(made.location.written) if made.location else f"{self.module.name}:{made.span.line}"
+        )

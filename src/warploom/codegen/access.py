@@ -26,7 +26,8 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.lower import Lowering
-from warploom.core.types import ScalarType
+from warploom.core.types import U64, ScalarType
+from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Space
@@ -36,6 +37,9 @@ from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.patterns import LAST_MASK, LAST_OFFSETS, REPEATS
 from warploom.rules.scheduling import CHANGES
 
+STACK = "stack"
+"""The route of what a call keeps in local memory: it is not counted."""
+
 DATA_BYTES = 3 * LANES * 16
 """Room for the operands or the result of the widest access, lane by lane, part by part."""
 
@@ -44,7 +48,7 @@ DATA_BYTES = 3 * LANES * 16
 class Shape:
     """What an access moves in each lane: `parts` elements of `type`.
 
-    `route` is the way that a load asks for (`analysis.accesses`).
+    `route` is the way that a load asks for (`analysis.accesses`), or STACK.
     """
 
     op: str
@@ -99,6 +103,11 @@ class AccessFunctions:
         name = f"access.atomic.{text}x{shape.parts}.{count}.{shape.space.value}"
         return self._get(name, shape, operation.combine(count))
 
+    def completion(self) -> Value:
+        """The function that tells an mbarrier of bytes which have come; counted as a store."""
+        shape = Shape("store", Space.SHARED, U64)
+        return self._get("access.complete_tx", shape, COMPLETE_TX)
+
     def _get(self, name: str, shape: Shape, combine: Term | None) -> Value:
         if name not in self.module.globals:
             _AccessBody(self.module, name, shape, combine, self.rules, self.shuffles).emit()
@@ -146,7 +155,7 @@ class _AccessBody:
             self.b.ret(fault)
         offsets = self._physical(self.addresses)
         self.b.store(offsets, scratch)
-        if self.shape.space is not Space.PARAM:
+        if self.shape.space is not Space.PARAM and self.shape.route != STACK:
             self._count(scratch, wide, offsets)
         if self.combine is not None:
             self._lane_by_lane(scratch, wide, offsets)

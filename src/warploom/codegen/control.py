@@ -67,6 +67,7 @@ class Control:
         self.joins = self._joins()
         self.others = self._others()
         self.suspends = mixes or self._may_wait()
+        self._parted = self._parted_blocks()
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self._leaving: dict[Status, ir.Block] = {}
@@ -101,11 +102,39 @@ class Control:
         waiting: dict[int, set[int]] = {index: set() for index in self.joins}
         for block, ways in self._branches():
             point = self.program.reconvergence[block]
-            if len(ways) > 2:
+            last = self.program.instructions[self.program.blocks[block].stop - 1]
+            if last.operation.name == "brx":
                 waiting[point].update(way for way in ways if way != point)
             elif point not in ways:
-                waiting[point].add(ways[0])
+                waiting[point].update(ways[:1])  # the other goes first
         return {point: sorted(blocks) for point, blocks in waiting.items()}
+
+    def _parted_blocks(self) -> frozenset[int]:
+        """Blocks to which lanes can come that have parted from others.
+
+        They part at branches and are together again at the branch's point, unless other lanes may
+        let them go on from there alone.
+        """
+        if self.mixes:
+            return frozenset(range(len(self.program.blocks)))
+        gathers = not (self.independent and self.suspends)
+        found: set[int] = set()
+        for block, ways in self._branches():
+            stop = {self.program.exit}
+            stop |= {self.program.reconvergence[block]} if gathers else found
+            seen: set[int] = set()
+            pending = list(ways)
+            while pending:
+                at = pending.pop()
+                if at not in stop and at not in seen:
+                    seen.add(at)
+                    pending.extend(self.program.blocks[at].successors)
+            found |= seen
+        return frozenset(found)
+
+    def runs(self, copy: Copy, index: int) -> bool:
+        """Whether a block can run in a copy."""
+        return copy is Copy.CONVERGENT or index in self._parted
 
     # ---- ways between blocks --------------------------------------------------------------------
 

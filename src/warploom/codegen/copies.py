@@ -1,10 +1,11 @@
-"""`cp.async` in a warp's code: the bytes go from global to shared memory at once.
+"""`cp.async` in a warp's code: the bytes go between global and shared memory at once.
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
 
 from __future__ import annotations
 
+from warploom.analysis.accesses import BULK_PIECE_BYTES, accesses, is_bulk_copy
 from warploom.codegen.access import Shape
 from warploom.codegen.lanes import I32, I64, Value, splat_constant, vector
 from warploom.codegen.memory import MemoryCode
@@ -21,6 +22,9 @@ class CopyCode:
 
     def copy(self, index: int, made: Instruction, on: Value) -> None:
         """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+        if is_bulk_copy(made.operation):
+            self._bulk(index, made, on)
+            return
         b, size = self.b, made.operands[2]
         assert isinstance(size, Immediate)
         source = self.operands.address(made.operands[1])
@@ -37,6 +41,33 @@ class CopyCode:
         target = self.operands.address(made.operands[0])
         store = Shape("store", Space.SHARED, B32, size.value // 4)
         self.memory.store_to(index, store, target, values, on)
+
+    def _bulk(self, index: int, made: Instruction, on: Value) -> None:
+        """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an
+        mbarrier hears of them, where one is named. What it hears is one more store."""
+        b, operands = self.b, self.operands
+        to, source = (operands.address(operand) for operand in made.operands[:2])
+        wanted = b.zext(operands.read(made.operands[2], U32), vector(I64))
+        (origin, _), (target, _) = accesses(made)
+        load, store = Shape("load", origin, B32, 4), Shape("store", target, B32, 4)
+        done_bytes = operands.frame.variable(I64)
+        b.store(I64(0), done_bytes)
+        head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
+        b.branch(head)
+        b.position_at_end(head)
+        offset = b.load(done_bytes, typ=I64)
+        after = b.add(offset, I64(BULK_PIECE_BYTES))
+        some = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), wanted))
+        b.cbranch(self.lanes.any(some), body, done)
+        b.position_at_end(body)
+        moved = self.lanes.splat(offset)
+        values = self.memory.load_any(index, load, b.add(source, moved), some)
+        self.memory.store_any(index, store, b.add(to, moved), values, some)
+        b.store(after, done_bytes)
+        b.branch(head)
+        b.position_at_end(done)
+        if "mbarrier::complete_tx::bytes" in made.operation.modifiers:
+            self.memory.complete(index, made.operands[3], wanted, on)
 
     def _counts(self, made: Instruction, size: int) -> Value | None:
         """How many bytes each lane takes from global memory; None where all take all."""

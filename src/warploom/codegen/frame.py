@@ -23,6 +23,7 @@ from warploom.codegen.lanes import (
     splat_constant,
     storage_type,
     vector,
+    zero,
 )
 from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
@@ -43,7 +44,7 @@ from warploom.rules.convergence import (
 from warploom.rules.convergence import (
     MASK as ACTIVE,
 )
-from warploom.rules.scheduling import ISSUED, STATE_WORDS, TIMED
+from warploom.rules.scheduling import ISSUED, LOOKED, STATE_WORDS, TIMED
 
 TABLE_BYTES = 8 * TABLE_WORDS
 """A context begins with the warp's table; the registers that it keeps follow."""
@@ -74,6 +75,7 @@ class Frame:
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
         self._loaded: dict[Slot, Value] = {}
+        self._pointers: dict[Slot, Value] = {}
         self._offsets: dict[Register, int] = {}
         self.context_bytes = TABLE_BYTES
         self.registers: dict[Register, Value] = {}
@@ -98,7 +100,7 @@ class Frame:
     def variable(self, type: ir.Type) -> Value:
         """A place for a value, zero at the entry; LLVM turns it into a register."""
         place = self.prologue.alloca(type)
-        self.prologue.b.store(ir.Constant(type, None), place)
+        self.prologue.b.store(zero(type), place)
         return place
 
     # ---- the environment ------------------------------------------------------------------------
@@ -112,7 +114,9 @@ class Frame:
 
     def pointer(self, slot: Slot) -> Value:
         """A host address of the environment, as a pointer."""
-        return self.prologue.b.inttoptr(self.slot(slot), PTR)
+        if slot not in self._pointers:
+            self._pointers[slot] = self.prologue.b.inttoptr(self.slot(slot), PTR)
+        return self._pointers[slot]
 
     def word(self, slot: Slot) -> Value:
         """A value of the environment as an i32."""
@@ -219,7 +223,7 @@ class Frame:
         self.set_top(self.get(self.table(TOP)))
 
     def level(self) -> Value:
-        """How many calls deep the running lanes are (`analysis.calls`), where the program has any."""
+        """How many calls deep the running lanes are (`analysis.calls`), where there are any."""
         assert self.program.depth is not None
         lowest = [self.lanes.bits(self.mask()), ir.Constant(ir.IntType(1), 0)]
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
@@ -251,7 +255,7 @@ class Frame:
         if special.fixed is not None:
             return splat_constant(special.fixed, ir.IntType(special.type.bits))
         if special.clock_bit is not None:
-            self.set_state(TIMED, I64(1))
+            self.set_state(TIMED, I64(LOOKED))
             shown = self.lanes.b.lshr(self._clock(), I64(special.clock_bit))
             return self.lanes.splat(self.lanes.b.trunc(shown, ir.IntType(special.type.bits)))
         name = special.same_as or name

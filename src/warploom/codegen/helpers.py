@@ -8,19 +8,15 @@ is not even imported.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.metadata
-import os
 import re
-import tempfile
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from warploom.codegen import cache
 from warploom.codegen.lanes import I64, PTR, Lanes, Value
 from warploom.codegen.target import optimise, target_machine
 from warploom.rules.choice import RULES
@@ -42,6 +38,12 @@ _CHECKS = {
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
 
+_RULE = "int64(u64*, int64, int64, i64*)"
+"""The signature of every rule."""
+
+_RARE = ("serve_texels",)
+"""Helpers that have an object of their own, made when a kernel first calls them: they are large."""
+
 _PLACES = {
     "check": "codegen.checks",
     "count": "rules.caches",
@@ -55,8 +57,6 @@ _PLACES = {
 _NAMES = {"i": "int", "u": "uint"}
 """Numba's names of integer types, by their first letters."""
 
-_PACKAGE = Path(__file__).parent.parent
-
 
 def call(lanes: Lanes, name: str, *args: Value) -> Value:
     """Emit the call of a helper; its answer is an i64."""
@@ -68,65 +68,41 @@ def call(lanes: Lanes, name: str, *args: Value) -> Value:
     return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))
 
 
+def load_helpers(kernel: bytes) -> None:
+    """Load the helpers that a kernel's object names into the process."""
+    _load("helpers", (*RULES, *(name for name in _CHECKS if name not in _RARE)))
+    for name in _RARE:
+        if (PREFIX + name).encode() in kernel:
+            _load(name, (name,))
+
+
 @lru_cache
-def load_helpers() -> llvm.ExecutionEngine:
-    """Load the helpers into the process, so that kernels find them; the engine keeps them there."""
+def _load(file: str, names: tuple[str, ...]) -> llvm.ExecutionEngine:
+    """Load the helpers of one object, so that kernels find them; the engine keeps them there."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(_object()))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(_object(file, names)))
     engine.finalize_object()
-    for name in (*RULES, *_CHECKS):
+    for name in names:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
     return engine
 
 
-def _object() -> bytes:
-    path = cache_directory() / f"helpers-{_fingerprint()}.o"
-    try:
-        return path.read_bytes()
-    except OSError:
-        data = _compile()
-        _keep(path, data)
-        return data
+def _object(file: str, names: tuple[str, ...]) -> bytes:
+    key = cache.key_of(names, ("rules", "codegen"))
+    found = cache.find(file, key)
+    if found is None:
+        found = _compile(names)
+        cache.keep(file, key, found)
+    return found
 
 
-def cache_directory() -> Path:
-    """Where compiled things are kept between runs: WARPLOOM_CACHE, else the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("WARPLOOM_CACHE") or Path(base) / "warploom")
-
-
-def _fingerprint() -> str:
-    digest = hashlib.sha256()
-    sources = [*sorted(_PACKAGE.glob("rules/*.py")), *sorted(_PACKAGE.glob("codegen/*.py"))]
-    for source in sources:
-        digest.update(source.read_bytes())
-    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
-    host = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()]
-    digest.update("\n".join(versions + host).encode())
-    return digest.hexdigest()[:32]
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Write a file so that another process sees all of it or nothing; a failure does no harm."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
-    except OSError:
-        return
-
-
-def _compile() -> bytes:
-    """Compile every helper with Numba, and link them into one object."""
+def _compile(names: tuple[str, ...]) -> bytes:
+    """Compile helpers with Numba, and link them into one object."""
     whole = llvm.parse_assembly("")
-    checks = {name: _found(name) for name in _CHECKS}
+    functions = {name: RULES.get(name) or _found(name) for name in names}
     register_jitables()
-    for name, function in RULES.items():
-        whole.link_in(_compiled(name, function, "int64(u64*, int64, int64, i64*)"))
-    for name, function in checks.items():
-        whole.link_in(_compiled(name, function, _CHECKS[name]))
+    for name, function in functions.items():
+        whole.link_in(_compiled(name, function, _CHECKS.get(name, _RULE)))
     optimise(whole)
     return target_machine().emit_object(whole)
 

@@ -1,8 +1,10 @@
-"""From a program to machine code in this process."""
+"""From a program to machine code in this process, by way of the cache on disk."""
 
 from __future__ import annotations
 
 import ctypes
+import logging
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +13,24 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warploom.analysis.program import Program
+from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
-from warploom.codegen.target import optimise, target_machine
+from warploom.codegen.target import optimise, simplify, target_machine
 from warploom.codegen.warp import WarpFunction
+from warploom.ptx.printer import print_module
 from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
+_LOG = logging.getLogger(__name__)
+
+LONG_INSTRUCTIONS, LONG_BLOCKS = 4000, 32
+"""Beyond these the optimiser's time grows faster than the kernel (docs/benchmarks.md)."""
+
+_FACTS = struct.Struct("<?q")
+"""What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
 
 Run = Callable[..., int]
 """The compiled `run` (see `codegen.grid`): environment, counts, rows, first and last block."""
@@ -44,21 +55,51 @@ def compile_kernel(
     `independent` and `mixes` see `codegen.control`. `shuffles`: warps, blocks and the lanes of an
     atomic go in an order that the launch's policy chooses."""
     layout = CountLayout(program, rules)
+    key = _key(program, rules, independent=independent, mixes=mixes, shuffles=shuffles)
+    found = cache.find("kernel", key)
+    if found is None:
+        found = _compile(layout, independent=independent, mixes=mixes, shuffles=shuffles)
+        cache.keep("kernel", key, found)
+    scheduled, context_bytes = _FACTS.unpack_from(found)
+    with _LOCK:
+        engine = _load(found[_FACTS.size :])
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(
+        engine.get_function_address("run")
+    )
+    return CompiledKernel(program, layout, run, scheduled, context_bytes, engine)
+
+
+def _key(program: Program, rules: AccessRules, **options: bool) -> str:
+    """Names everything on which the machine code depends."""
+    module = program.module
+    text = module.text or print_module(module)
+    sizes = f"{program.local_bytes}"
+    return cache.key_of((text, program.name, sizes, repr(rules), repr(options)))
+
+
+def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: bool) -> bytes:
+    """The object that a kernel becomes, behind what its host must know of it."""
+    program = layout.program
+    _LOG.debug("compiling %s of %s", program.name, program.module.name)
     module = ir.Module(program.name)
-    warp = WarpFunction(module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles)
+    warp = WarpFunction(
+        module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles
+    )
     warp.emit()
     scheduled = warp.suspends or shuffles
     GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
     with _LOCK:
-        engine = _engine(str(module))
-    address = engine.get_function_address("run")
-    run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(address)
-    return CompiledKernel(program, layout, run, scheduled, warp.frame.context_bytes, engine)
+        made = _object(str(module), is_long=_is_long(program))
+    return _FACTS.pack(scheduled, warp.frame.context_bytes) + made
 
 
-def _engine(text: str) -> llvm.ExecutionEngine:
-    """Optimise and load a module."""
-    load_helpers()
+def _is_long(program: Program) -> bool:
+    """Whether optimising a kernel would take longer than most runs of it."""
+    return len(program.instructions) > LONG_INSTRUCTIONS and len(program.blocks) > LONG_BLOCKS
+
+
+def _object(text: str, *, is_long: bool) -> bytes:
+    """A module as an object, optimised unless it is long."""
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):
@@ -67,7 +108,17 @@ def _engine(text: str) -> llvm.ExecutionEngine:
         if not function.is_declaration and function.name != "run":
             function.linkage = "internal"
     module.verify()
+    if is_long:
+        simplify(module)
+        return target_machine(0).emit_object(module)
     optimise(module)
-    engine = llvm.create_mcjit_compiler(module, target_machine())
+    return target_machine().emit_object(module)
+
+
+def _load(made: bytes) -> llvm.ExecutionEngine:
+    """Load an object beside the helpers that it calls."""
+    load_helpers(made)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(made))
     engine.finalize_object()
     return engine

@@ -7,6 +7,7 @@ scalar code needs them, are an i32 with lane l in bit l. This module knows LLVM 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
@@ -48,9 +49,38 @@ def storage_type(type: ScalarType) -> ir.VectorType:
 
 def splat_constant(value: int, element: ir.Type) -> ir.Constant:
     """The same integer in every lane."""
-    return ir.Constant(vector(element), [ir.Constant(element, value)] * LANES)
+    return repeated(value, element, LANES)
 
 
+@lru_cache(maxsize=4096)
+def repeated(value: int, element: ir.Type, width: int) -> ir.Constant:
+    """The same integer `width` times. Spelled out, such constants would be most of the text that
+    goes to LLVM."""
+    return _Short(ir.VectorType(element, width), f"splat ({element} {value})")
+
+
+def zero(type: ir.Type) -> ir.Constant:
+    """Zero of any type but a pointer, in the short spelling."""
+    return _Short(type, "zeroinitializer")
+
+
+def undefined(type: ir.Type) -> ir.Constant:
+    """Any value of a type."""
+    return _Short(type, "undef")
+
+
+class _Short(ir.Constant):
+    """A constant by LLVM's own short spelling of it."""
+
+    def __init__(self, type: ir.Type, spelling: str) -> None:
+        super().__init__(type, ir.Undefined)
+        self.spelling = spelling
+
+    def _get_reference(self) -> str:
+        return self.spelling
+
+
+@lru_cache(maxsize=256)
 def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
     """0, stride, 2 * stride, ..."""
     return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
@@ -83,9 +113,9 @@ class Lanes:
     def splat(self, scalar: Value) -> Value:
         """The scalar in every lane."""
         whole = vector(scalar.type)
-        first = self.b.insert_element(ir.Constant(whole, ir.Undefined), scalar, I32(0))
+        first = self.b.insert_element(undefined(whole), scalar, I32(0))
         zeros = ir.Constant(vector(I32), None)
-        return self.b.shuffle_vector(first, ir.Constant(whole, ir.Undefined), zeros)
+        return self.b.shuffle_vector(first, undefined(whole), zeros)
 
     def lane(self, value: Value, index: Value | int) -> Value:
         """One lane of a vector."""
@@ -130,7 +160,7 @@ class Lanes:
         """Load one element a lane through a vector of pointers; lanes off give 0."""
         whole = vector(element)
         name = f"llvm.masked.gather.v{LANES}{mangled(element)}.v{LANES}p0"
-        return self.intrinsic(name, whole, [pointers, mask, ir.Constant(whole, None)])
+        return self.intrinsic(name, whole, [pointers, mask, zero(whole)])
 
     def scatter(self, value: Value, pointers: Value, mask: Value) -> None:
         """Store one element a lane; of lanes on one address the highest lasts."""
@@ -141,7 +171,7 @@ class Lanes:
         """Load consecutive elements from one pointer; lanes off give 0."""
         whole = vector(element)
         name = f"llvm.masked.load.v{LANES}{mangled(element)}.p0"
-        return self.intrinsic(name, whole, [pointer, mask, ir.Constant(whole, None)])
+        return self.intrinsic(name, whole, [pointer, mask, zero(whole)])
 
     def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
         """Store consecutive elements to one pointer, lanes off left out."""

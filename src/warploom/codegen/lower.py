@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import ir
 
-from warploom.codegen.lanes import I1, Lanes, Value, element_type, mangled
+from warploom.codegen.lanes import I1, Lanes, Value, element_type, mangled, repeated
 from warploom.codegen.rounding import rounded
 from warploom.core.types import Kind, ScalarType, unsigned
 from warploom.isa.terms import CANONICAL_NAN, Term
@@ -50,9 +50,7 @@ class Lowering:
         """A constant by its bits, in every lane."""
         element = ir.IntType(type.bits)
         value = bits & ((1 << type.bits) - 1)
-        whole = ir.Constant(
-            ir.VectorType(element, self.width), [ir.Constant(element, value)] * self.width
-        )
+        whole = repeated(value, element, self.width)
         return self.b.bitcast(whole, self.type(type)) if type.is_float else whole
 
     def _node(self, term: Term, args: list[Value]) -> Value:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
-from warploom.codegen.access import DATA_BYTES, AccessFunctions, Shape, count_change
+from warploom.codegen.access import DATA_BYTES, STACK, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
 from warploom.codegen.lanes import (
     I8,
@@ -27,7 +27,7 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
-from warploom.core.types import ScalarType, unsigned
+from warploom.core.types import U64, ScalarType, unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space, Symbol, Vector
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
@@ -51,6 +51,8 @@ class MemoryCode:
         }
         self.data = self.frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
         self._spaces: dict[Space, tuple[Value, Value]] = {}
+        self.apart = False
+        """Whether code is made for lanes that have parted from others."""
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -63,7 +65,8 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self.load_parameter(index, made.operands[1], type, parts, mask)
-        shape = Shape("load", space, type, parts, route_of(made))
+        route = self._route(index) or route_of(made)
+        shape = Shape("load", space, type, parts, route)
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
@@ -93,7 +96,7 @@ class MemoryCode:
         if reached is not None:
             self._store_pieces(reached[0], type, values, mask)
             return
-        shape = Shape("store", space_of(made), type, len(values))
+        shape = Shape("store", space_of(made), type, len(values), self._route(index))
         self.store_at(index, shape, self.operands.address(made.operands[0]), values, mask)
 
     def store_at(
@@ -165,13 +168,15 @@ class MemoryCode:
     ) -> None:
         """The common way or any other, as the addresses turn out."""
         rules = self.frame.layout.rules
-        if rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
+        # Where lanes have parted, they are not all on, as in the common access they are.
+        if self.apart or rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
             any_other()
             return
         test = self._is_common(index, shape, addresses, mask)
         with self.b.if_else(test, likely=True) as (then, otherwise):
             with then:
-                self._count_common(index, shape.space, self.lanes.lane(addresses, 0))
+                if shape.route != STACK:
+                    self._count_common(index, shape.space, self.lanes.lane(addresses, 0))
                 common()
             with otherwise:
                 any_other()
@@ -363,6 +368,13 @@ class MemoryCode:
             results.append((target, value, answer.type))
         return results
 
+    def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
+        """Tell the mbarriers at an address of bytes that have come."""
+        self.b.store(amounts, self._data(0), align=16)
+        shape = Shape("store", Space.SHARED, U64)
+        where = self.operands.address(address)
+        self._call(index, shape, self.functions.completion(), where, mask)
+
     def _by_space(self, addresses: Value, mask: Value, each: _EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""
         b = self.b
@@ -436,6 +448,10 @@ class MemoryCode:
         return [(at, r) for at, r in self.frame.pieces.items() if start <= at < start + type.bytes]
 
     # ---- places ---------------------------------------------------------------------------------
+
+    def _route(self, index: int) -> str:
+        """STACK for what a call keeps in local memory."""
+        return STACK if index in self.frame.program.private else ""
 
     def row(self, index: int, space: Space) -> Value:
         row = self.rows.get((index, space), 0)

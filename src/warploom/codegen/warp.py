@@ -111,6 +111,10 @@ class WarpFunction:
 
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks[copy, block.index])
+        self.memory.apart = copy is Copy.DIVERGENT
+        if not self.control.runs(copy, block.index):
+            self.b.unreachable()
+            return
         if copy is Copy.DIVERGENT:
             self._synchronise(block)
         self.barriers.begin(block)
@@ -161,7 +165,8 @@ class WarpFunction:
         frame.count(2 * block.index, I64(1))
         frame.count(2 * block.index + 1, self.lanes.popcount(self.lanes.bits(frame.mask())))
         fuel = self.b.load(frame.fuel, typ=I64)
-        self.b.store(self.b.sub(fuel, I64(block.stop - block.start)), frame.fuel)
+        hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
+        self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)
 
     def _guard(self, index: int, made: Instruction) -> Value | None:
         """The guard's value, counted; None where there is none."""

@@ -145,5 +145,3 @@ class WaysCode:
         for slot, value in record.items():
             frame.record(slot, value)
         frame.leave(Status.FAULT)
-
-

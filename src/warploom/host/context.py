@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 
+from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, find_engine
@@ -28,6 +29,8 @@ class Context:
     """How many threads share the blocks of a launch, where that cannot be told from its results."""
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""
+    stack_bytes: int = STACK_BYTES
+    """What a thread's stack has, for calls that cannot be inlined and for alloca."""
     memory: DeviceMemory = field(default_factory=DeviceMemory)
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""

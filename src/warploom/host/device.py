@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import CompileError, WarploomError
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer, upload
@@ -39,6 +40,9 @@ class Device(MakesTextures):
     `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
     results and counters are those of one. `run.alone_because` tells why a launch had one.
 
+    `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
+    call themselves, or through pointers) and for `alloca`.
+
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
     may be mixed, "adversarial" keeps every lane apart from the others as long as it may. One input
@@ -58,6 +62,7 @@ class Device(MakesTextures):
         schedule: str = "converge",
         seed: int = 0,
         workers: int = 1,
+        stack_bytes: int = STACK_BYTES,
         output: Callable[[str], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
@@ -70,7 +75,7 @@ class Device(MakesTextures):
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
-        self._context = Context(self.spec, options, engine, order, workers, output)
+        self._context = Context(self.spec, options, engine, order, workers, output, stack_bytes)
         self.memory = self._context.memory
 
     @property

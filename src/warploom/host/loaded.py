@@ -25,7 +25,7 @@ class LoadedKernel:
     @cached_property
     def program(self) -> Program:
         """The kernel as machines run it; UnsupportedInstruction where the device cannot."""
-        program = build(self._ptx, self.name)
+        program = build(self._ptx, self.name, self.context.stack_bytes)
         check_instructions(program, self.context.spec)
         return program
 

@@ -43,7 +43,9 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
 
 def check_instructions(program: Program, spec: DeviceSpec) -> None:
     """Raise UnsupportedInstruction for the first instruction that the device does not have."""
-    for instruction in program.instructions:
+    for index, instruction in enumerate(program.instructions):
+        if index in program.hidden:
+            continue
         brought = needed(instruction.operation)
         if brought > spec.compute_capability:
             major, minor = brought

@@ -64,16 +64,17 @@ class Texels:
 
 def store_texels(
     memory: DeviceMemory,
-    array: npt.ArrayLike,
+    array: npt.ArrayLike | Buffer,
     name: str,
     *,
     channels: int = 1,
     layers: bool = False,
     cube: bool = False,
-    mipmaps: Sequence[npt.ArrayLike] = (),
+    mipmaps: Sequence[npt.ArrayLike | Buffer] = (),
 ) -> Texels:
-    """Copy an array and its smaller levels to the device; WarploomError for what is no texture."""
-    levels = [np.ascontiguousarray(level) for level in (array, *mipmaps)]
+    """Copy an array or a buffer and its smaller levels; WarploomError for what is no texture."""
+    given = (level.view if isinstance(level, Buffer) else level for level in (array, *mipmaps))
+    levels = [np.ascontiguousarray(level) for level in given]
     first = levels[0]
     _check_array(first, name, channels, layers=layers, cube=cube)
     lead, tail = int(layers or cube), int(channels > 1)

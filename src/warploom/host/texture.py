@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
-from warploom.host.buffer import Array
+from warploom.host.buffer import Array, Buffer
 from warploom.host.texels import FORMATS, Texels, store_texels
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.textures import Description
@@ -172,7 +172,7 @@ class MakesTextures:
 
     def texture(
         self,
-        array: npt.ArrayLike | Surface,
+        array: npt.ArrayLike | Buffer | Surface,
         *,
         address: str | Sequence[str] = "clamp",
         filter: str = "point",
@@ -182,11 +182,11 @@ class MakesTextures:
         channels: int = 1,
         layers: bool = False,
         cube: bool = False,
-        mipmaps: Sequence[npt.ArrayLike] = (),
+        mipmaps: Sequence[npt.ArrayLike | Buffer] = (),
         mipmap_filter: str = "point",
         name: str = "texture",
     ) -> Texture:
-        """A texture with a copy of an array, or over the texels of a surface.
+        """A texture with a copy of an array or a buffer, or over the texels of a surface.
 
         The array's axes are layers (with `layers`; six faces with `cube`), slices, rows, columns,
         then `channels` where there are 2 or 4. `address` ("clamp", "border", "wrap", "mirror", for
@@ -220,7 +220,7 @@ class MakesTextures:
 
     def surface(
         self,
-        array: npt.ArrayLike,
+        array: npt.ArrayLike | Buffer,
         *,
         channels: int = 1,
         layers: bool = False,

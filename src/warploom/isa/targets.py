@@ -27,11 +27,14 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
         *("atom.add.f32", "red.add.f32", "atom.shared.b64", "atom.shared.u64", "membar.sys"),
         *("cvta.shared", "cvta.local", "madc", "mad.cc"),
         *("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"),
+        *("tex.level", "tex.grad", "tex.a1d", "tex.a2d", "tex.cube", "tex.acube", "tld4"),
+        *("suld", "sust", "sured", "suq"),
     ),
     (3, 0): (
         *("shfl", "vote.sync", "activemask", "bar.warp", "barrier", "fns", "brx"),
         *("vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"),
         *("vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"),
+        *("istypep", "txq.level"),
     ),
     (3, 2): (
         *("shf", "ld.nc", "atom.and.b64", "atom.or.b64", "atom.xor.b64"),
@@ -41,7 +44,7 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
     (5, 2): ("alloca", "stacksave", "stackrestore"),
     (5, 3): tuple(
         f"{name}.{type}"
-        for name in ("add", "sub", "mul", "fma", "neg", "abs", "set", "setp")
+        for name in ("tex", "add", "sub", "mul", "fma", "neg", "abs", "set", "setp")
         for type in ("f16", "f16x2")
     ),
     (6, 0): (
@@ -64,6 +67,7 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
     (8, 6): ("min.xorsign", "max.xorsign"),
     (8, 9): ("*.e4m3x2", "*.e5m2x2"),
     (9, 0): (
+        *("mbarrier.try_wait", "mbarrier.expect_tx", "mbarrier.complete_tx"),
         *("elect", "stmatrix", "griddepcontrol", "mapa", "getctarank", "multimem", "cp.bulk"),
         *("*.shared::cluster", "barrier.cluster", "atom.b128", "atom.v2", "atom.v4", "atom.v8"),
         *("add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"),

@@ -62,10 +62,10 @@ def fault_error(
             block=block,
             thread=thread,
         )
-    if fault.kind is FaultKind.BAD_INDEX:
+    message = _call_message(fault, program, at)
+    if message is not None:
         return DeviceTrap(
-            f"indexed branch to a target that its list does not have: index {fault.address}\n"
-            f"    {at}\n    What such a branch does is undefined; check the index first.",
+            message,
             kernel=program.name,
             line=line,
             block=block,
@@ -94,7 +94,7 @@ def fault_error(
             block=block,
             thread=thread,
         )
-    verb = {"ld": "read", "st": "write"}.get(operation.name, "atomic")
+    verb = {"ld": "read", "st": "write", "cp": "copy"}.get(operation.name, "atomic")
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
         FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
@@ -111,6 +111,27 @@ def fault_error(
         line=line,
         block=block,
         thread=thread,
+    )
+
+
+def _call_message(fault: Fault, program: Program, at: str) -> str | None:
+    """What to say of a call or an indexed branch that leads nowhere, or of a full stack."""
+    own = fault.instruction in program.private
+    if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
+        return (
+            f"the call stack of a thread is full\n    {at}\n    Calls are too deep, or alloca takes"
+            f" too much. Give the device more (stack_bytes), or let the recursion end earlier."
+        )
+    if fault.kind is not FaultKind.BAD_INDEX:
+        return None
+    if fault.instruction in program.hidden:
+        return (
+            f"call through an address that is no function with such parameters and results\n"
+            f"    {at}\n    Look whether the pointer was set, and by this module's code."
+        )
+    return (
+        f"indexed branch to a target that its list does not have: index {fault.address}\n"
+        f"    {at}\n    What such a branch does is undefined; check the index first."
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.callgraph import CallGraph
 from warploom.core.errors import LaunchError
 from warploom.core.types import ScalarType
 from warploom.machine.memory import DeviceMemory
@@ -28,6 +29,7 @@ class Image:
 
     def __init__(self, module: Module, memory: DeviceMemory) -> None:
         self._memory = memory
+        self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}
         self._addresses = {
             v.name: memory.allocate(_size(v), v.name, constant=v.space is Space.CONST).address
@@ -58,7 +60,7 @@ class Image:
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:
-        found = self._addresses.get(name)
+        found = self._addresses.get(name, self._graph.address(name))
         if found is None:
             raise LaunchError(
                 f"{name} has no address: the module declares it, but does not define it. Define it"

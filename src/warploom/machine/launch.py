@@ -118,14 +118,13 @@ def shared_bytes(program: Program, launch: Launch) -> int:
 def all_shared_bytes(program: Program, launch: Launch) -> int:
     """Bytes of shared memory that a block can reach: its own, then the system's."""
     own = shared_bytes(program, launch)
-    return (
-        _reserved_start(own) + program.reserved_shared_bytes
-        if (program.reserved_shared_bytes)
-        else own
-    )
+    if not program.reserved_shared_bytes:
+        return own
+    return _reserved_start(own) + program.reserved_shared_bytes
 
 
 def _reserved_start(own: int) -> int:
+    """Where the system's part of shared memory begins, behind a block's own."""
     return -(-own // 128) * 128
 
 

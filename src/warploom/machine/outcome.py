@@ -34,9 +34,12 @@ def tally_of(work: Work) -> Tally:
         tally.warps[inside], tally.threads[inside] = work.counts[
             2 * block.index : 2 * block.index + 2
         ]
+    hidden = [*program.hidden]
+    tally.warps[hidden] = tally.threads[hidden] = 0
     tally.threads_on[:] = tally.threads
     for instruction, at in layout.guarded.items():
-        tally.threads_on[instruction] = work.counts[at]
+        if instruction not in program.hidden:
+            tally.threads_on[instruction] = work.counts[at]
     for instruction, at in layout.branches.items():
         tally.divergent[instruction], tally.reconvergences[instruction] = work.counts[at : at + 2]
     for number, row in enumerate(layout.rows):

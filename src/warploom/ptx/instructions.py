@@ -12,6 +12,7 @@ from warploom.core.errors import UnsupportedInstruction
 from warploom.core.source import Location, Span
 from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
+from warploom.isa.absent import REASONS
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.ir import Decorated, Guard, Instruction, Operand, Vector
@@ -128,8 +129,11 @@ def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
     at, part = cursor.at, unknown.part
     if not NAME.match(unknown.text):
         return cursor.wrong("an instruction, a directive or a label")
+    name = unknown.text.partition(".")[0]
+    if part == 0 and name in REASONS:
+        return _unsupported(cursor, at, 0, f"`{name}` does not run here: {REASONS[name]}")
     if part == 0:
-        near = get_close_matches(unknown.text.partition(".")[0], FORMS, 3)
+        near = get_close_matches(name, FORMS, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return _unsupported(cursor, at, 0, f"`{unknown.text}` is no known instruction{hint}")
     choices = ", ".join(f".{choice}" for choice in unknown.expected) or "nothing more"

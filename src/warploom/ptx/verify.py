@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warploom.core.types import PRED
+from warploom.core.types import OPAQUE, PRED
 from warploom.ptx.ir import (
     Function,
     Immediate,
@@ -56,6 +56,9 @@ def check_variable(module: Module, variable: Variable, spaces: Sequence[Space]) 
     if variable.space not in spaces:
         where = "in a function" if spaces is BODY_SPACES else "at module scope"
         message = f"a .{variable.space.value} variable cannot be declared {where}"
+        raise broken_rule(module, message, variable.span)
+    if variable.type.name in OPAQUE and variable.space is not Space.GLOBAL:
+        message = f"a .{variable.type.name} variable is .global, or a parameter of a kernel"
         raise broken_rule(module, message, variable.span)
     if variable.initial is not None and variable.space not in INITIALIZED:
         message = f"a .{variable.space.value} variable cannot have an initial value"

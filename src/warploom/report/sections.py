@@ -200,7 +200,7 @@ def instruction_statistics(counters: Counters) -> Section:
 def memory_workload(counters: Counters) -> Section:
     """What the accesses of each kind cost; kinds that did not occur are left out."""
     metrics: list[Metric] = []
-    for space in ("global", "local", "shared", "constant"):
+    for space in ("global", "local", "shared", "constant", "texture", "surface"):
         for op in ("load", "store", "atomic"):
             if counters.get(f"{space}_{op}_requests", 0):
                 metrics += _accesses(counters, space, op)

@@ -209,9 +209,10 @@ def park_apart(table: Table, block: int, mask: int, node: int) -> None:
 
 
 @jitable
-def park_at_turn_end(table: Table, digest: int, changes: int) -> None:
+def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> None:
     """The running split has used up its turn. `digest` stands for its registers, `changes` for all
-    of memory: if both are as at its last turn's end, it goes round without getting anywhere."""
+    of memory: if both are as at its last turn's end, it goes round without getting anywhere. So it
+    does for now where it is `idle`: it waits for the clock."""
     mask = table[MASK]
     lane = first_lane(mask)
     same = (
@@ -223,7 +224,7 @@ def park_at_turn_end(table: Table, digest: int, changes: int) -> None:
     table[HASHES_AT + lane] = digest
     table[CHANGES_AT + lane] = changes
     split = park(table, table[BLOCK], mask, table[TOP], READY, 1, 0)
-    if same:
+    if same or idle:
         table[split_at(split) + S_STUCK] = changes
     table[SLICES] += 1
 

@@ -85,13 +85,15 @@ Words = npt.NDArray[np.int64]
     LENGTH,
     ROUNDS,
     TOUCHED,
+    BEFORE,
     PLAN_WORDS,
-) = range(22)
+) = range(23)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
 TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
-the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE."""
+the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
+BEFORE: CHANGES at the begin of this turn."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""
@@ -102,8 +104,11 @@ STATE_WORDS = AWAITED + BARRIERS
 """A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
 else a number of the compiled code); the barrier at which it waits as a whole and the number of
 threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
-before this turn; TIMED: whether it has read a clock since its last turn's end. By barrier, its
-threads that have ARRIVED without waiting, and how many those said that the barrier AWAITED."""
+before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
+before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
+without waiting, and how many those said that the barrier AWAITED."""
+
+LOOKED, IDLE = 1, 2
 
 FROM_TABLE = NONE
 
@@ -169,6 +174,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
             if can_run(plan, states, tables, slot * warps + warp):
                 plan[TURNS] += 1
                 plan[LENGTH] = turn_length(plan)
+                plan[BEFORE] = plan[CHANGES]
                 return warp
         plan[POSITION] = 0
         plan[ROUND] += 1
@@ -181,7 +187,8 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
         elif outcome == TURN_END:
             plan[ROUNDS] += 1
             if is_hopeless(plan, states, tables, slot * warps):
-                plan[HOPELESS] += 1
+                # Time alone may be what a warp waits for: others go on, and it is no deadlock.
+                plan[HOPELESS] = 0 if has_idle(plan, states, slot * warps) else plan[HOPELESS] + 1
                 if plan[HOPELESS] >= plan[RESIDENT] and not can_start(plan):
                     return DEADLOCK
                 leave_slot(plan, slots)
@@ -323,11 +330,11 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
     elif status == TURN_END:
         if plan[INDEPENDENT]:
             start_other_sides(table)
-        if state[TIMED] != 0:
-            # Whoever looks at a clock never comes round to where it was.
-            digest ^= state[ISSUED]
-            state[TIMED] = 0
-        park_at_turn_end(table, digest, plan[CHANGES])
+        timed = state[TIMED] == LOOKED
+        state[TIMED] = IDLE if timed and plan[CHANGES] == plan[BEFORE] else 0
+        # Whoever looks at a clock never comes round to where it was.
+        idle = state[TIMED] == IDLE
+        park_at_turn_end(table, digest ^ state[ISSUED] if timed else digest, plan[CHANGES], idle)
     elif status == SYNC_WAIT:
         park(table, block, mask, top, AT_SYNC, table[ARGUMENT], state[INSTRUCTION])
     elif status == SPLIT_BARRIER:
@@ -485,6 +492,15 @@ def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
             if plan[INDEPENDENT] and has_reserves(tables[warp], plan[EXIT]):
                 return False
     return True
+
+
+@jitable
+def has_idle(plan: Words, states: Words, first: int) -> bool:
+    """Whether some warp of a block has looked at a clock in vain."""
+    for warp in range(first, first + plan[WARPS]):
+        if states[warp][STATUS] == RUNNABLE and states[warp][TIMED] == IDLE:
+            return True
+    return False
 
 
 @jitable

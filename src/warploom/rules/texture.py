@@ -15,9 +15,6 @@ import numpy as np
 from warploom.rules.descriptors import (
     AS_FLOAT,
     BORDER,
-    BORDERED,
-    CLAMP,
-    CLAMP_OGL,
     COMPONENT,
     COMPONENTS,
     CORNERS,
@@ -40,7 +37,6 @@ from warploom.rules.descriptors import (
     LOD,
     LOD_ROW,
     MIP_LINEAR,
-    MIRROR,
     MODES_AT,
     NORMALIZED,
     OFFSET_ROW,
@@ -51,7 +47,6 @@ from warploom.rules.descriptors import (
     SHAPE,
     THREE,
     WIDTH,
-    WRAP,
     X_ROW,
     Y_ROW,
     Z_ROW,
@@ -69,15 +64,10 @@ from warploom.rules.texels import (
     single_to_half,
     touch,
 )
-
-ONE_WEIGHT = 256
-"""The weight 1, with its 8 bits of fraction."""
+from warploom.rules.texture_axes import ONE_WEIGHT, along, log2_of, on_face
 
 WHOLE = ONE_WEIGHT**4
 """The weight of a texel that is alone: along three axes and between levels."""
-
-FARTHEST = 2.0**52
-"""Coordinates beyond this have no fraction left; where they repeat, they count as 0."""
 
 ONE_BITS = 0x3F800000
 
@@ -254,86 +244,6 @@ def position(
 
 
 @jitable
-def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """The face of a cube that a direction meets, and where on it, from 0 to 1 (guide, "Cubemap
-    Textures"). Of equal sizes, x goes before y before z."""
-    face, major, s, t = 4, abs(z), x, -y
-    if abs(x) >= abs(y) and abs(x) >= abs(z):
-        face, major, s = 0, abs(x), -z
-        if x < 0.0:
-            face, s = 1, z
-    elif abs(y) >= abs(z):
-        face, major, t = 2, abs(y), z
-        if y < 0.0:
-            face, t = 3, -z
-    elif z < 0.0:
-        face, s = 5, -x
-    if not major > 0.0:
-        return face, 0.5, 0.5
-    return face, (s / major + 1.0) / 2.0, (t / major + 1.0) / 2.0
-
-
-@jitable
-def along(
-    coordinate: float, offset: float, size: int, mode: int, scale: int, linear: int
-) -> tuple[int, int, int]:
-    """Along one axis: the texel to the left, that to the right, and the weight of the second in
-    256ths. -1 is the border."""
-    u = coordinate * size if scale else coordinate
-    u += offset
-    if u != u:
-        u = 0.0
-    if mode in (WRAP, MIRROR):
-        if not scale:
-            mode = CLAMP  # guide: only normalized coordinates repeat
-        elif abs(u) > FARTHEST:
-            u = 0.0
-    if linear & LINEAR:
-        return along_two(u, size, mode)
-    texel = along_one(u, size, mode)
-    return texel, texel, 0
-
-
-@jitable
-def along_one(u: float, size: int, mode: int) -> int:
-    """The texel at u, counted in texels."""
-    if mode == BORDERED and not (u >= 0.0 and u < size):
-        return -1
-    if mode in (WRAP, MIRROR):
-        period = np.floor(u / size)
-        u -= period * size
-        if mode == MIRROR and period % 2.0 != 0.0:
-            u = size - u
-    return int(np.floor(min(max(u, 0.0), size - 1.0)))
-
-
-@jitable
-def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
-    """The two texels around u, and the weight of the second."""
-    if mode == CLAMP_OGL:
-        u = min(max(u, 0.0), float(size))
-    if mode != WRAP and mode != MIRROR:
-        u = min(max(u, -2.0), size + 2.0)
-    left = np.floor(u - 0.5)
-    weight = int(np.floor((u - 0.5 - left) * ONE_WEIGHT + 0.5))
-    first = int(left)
-    return neighbour(first, size, mode), neighbour(first + 1, size, mode), weight
-
-
-@jitable
-def neighbour(texel: int, size: int, mode: int) -> int:
-    """The texel that one outside stands for."""
-    if mode == WRAP:
-        return texel % size
-    if mode == MIRROR:
-        turned = texel % (2 * size)
-        return turned if turned < size else 2 * size - 1 - turned
-    if mode == CLAMP:
-        return min(max(texel, 0), size - 1)
-    return texel if 0 <= texel < size else -1
-
-
-@jitable
 def texel_at(table: Row, t: int, level: int, x: int, y: int, z: int, layer: int) -> int:
     """The address of a texel from BASE on; -1 for one of the border."""
     if x < 0 or y < 0 or z < 0:
@@ -422,26 +332,6 @@ def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shap
             square += part * part
         longest = max(longest, square)
     return log2_of(longest) / 2.0
-
-
-@jitable
-def log2_of(value: float) -> float:
-    """The logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring, so
-    that it is the same everywhere."""
-    if not value > 1.0:
-        return 0.0
-    whole = 0
-    while value >= 2.0 and whole < 1024:
-        value *= 0.5
-        whole += 1
-    result, bit = float(whole), 0.5
-    for _ in range(9):
-        value *= value
-        if value >= 2.0:
-            value *= 0.5
-            result += bit
-        bit *= 0.5
-    return result
 
 
 # ---- from texels to results ---------------------------------------------------------------------

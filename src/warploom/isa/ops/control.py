@@ -1,6 +1,7 @@
 """Control flow, and stopping or waiting: PTX ISA, "Control Flow Instructions", "trap", "nanosleep".
 
-They have no terms. A `call` has its returns as a vector before the callee and its arguments as a
+They have no terms; memory on the stack is taken and given back as `analysis.calls` has it. A `call`
+has its returns as a vector before the callee and its arguments as a
 vector after it; an indirect one names a prototype or a list of targets last.
 """
 
@@ -24,6 +25,28 @@ declare(
 )
 declare("ret{.uni}", unit=Unit.CONTROL, doc="returns to the caller   PTX ISA: ret")
 declare("exit", unit=Unit.CONTROL, doc="ends the thread   PTX ISA: exit")
+declare(
+    "alloca.type",
+    dst="ptr:type",
+    src="size:type, alignment:any?",
+    unit=Unit.CONTROL,
+    doc="ptr = size bytes of the thread's local memory   PTX ISA: alloca",
+    type=("u32", "u64"),
+)
+declare(
+    "stacksave.type",
+    dst="d:type",
+    unit=Unit.CONTROL,
+    doc="d = where the stack ends   PTX ISA: stacksave",
+    type=("u32", "u64"),
+)
+declare(
+    "stackrestore.type",
+    src="a:type",
+    unit=Unit.CONTROL,
+    doc="the stack ends at a   PTX ISA: stackrestore",
+    type=("u32", "u64"),
+)
 declare("trap", unit=Unit.CONTROL, doc="stops the kernel with an error   PTX ISA: trap")
 declare(
     "nanosleep.u32", src="t:u32", unit=Unit.CONTROL, doc="waits about t ns   PTX ISA: nanosleep"

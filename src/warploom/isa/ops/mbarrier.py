@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import U32, U64
-from warploom.isa.spec import Modifiers, Semantics, Unit, declare, op
+from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
 
 COUNT_BITS, TX_BITS = 20, 21
@@ -125,6 +125,10 @@ def transact(m: Modifiers, word: Term, amount: Term) -> Term:
     """bytes more are expected, or have come, at [a]   PTX ISA: mbarrier.expect_tx, complete_tx"""
     change = amount if m["op"] == "expect_tx" else -amount
     return _settled(_added(word, TX_AT, TX_BITS, change))
+
+
+COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64").combine(1)
+"""What a bulk copy leaves of the mbarrier that it names, over the word and the bytes copied."""
 
 
 @form("cp.async.mbarrier.op{.space}.type", "a:address", ("arrive",))

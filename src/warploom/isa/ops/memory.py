@@ -169,9 +169,31 @@ declare(
     to=("shared", "shared::cta"),
     **PREFETCH,
 )
+BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come at an mbarrier
+PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
+declare(
+    "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.L2::cache_hint}",
+    dst="",
+    src="d:address, a:address, size:u32, barrier:address, policy:b64?",
+    unit=Unit.MEMORY,
+    semantics=None,
+    doc=BULK_DOC,
+    **{"to": ("shared::cta", "shared::cluster"), "from": ("global",)},
+)
+declare(
+    "cp.async.bulk.to.from.bulk_group{.L2::cache_hint}",
+    dst="",
+    src="d:address, a:address, size:u32, policy:b64?",
+    unit=Unit.MEMORY,
+    semantics=None,
+    doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
+    **{"to": ("global",), "from": ("shared::cta",)},
+)
 GROUP_DOC = (
     "orders copies, which are complete here   PTX ISA, Data Movement and Conversion: cp.async"
 )
 declare("cp.async.commit_group", unit=Unit.MEMORY, doc=GROUP_DOC)
 declare("cp.async.wait_group", src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.bulk.commit_group", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.bulk.wait_group{.read}", src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
 declare("cp.async.wait_all", unit=Unit.MEMORY, doc=GROUP_DOC)

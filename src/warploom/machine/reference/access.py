@@ -300,8 +300,9 @@ def _check(warp: Warp, request: Request, one: Reach) -> None:
 
 
 def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
-    """Count the request that some lanes make of a space; parameters are not counted."""
-    if not found or space is Space.PARAM:
+    """Count the request that some lanes make of a space; parameters are not counted, nor is the
+    stack of calls."""
+    if not found or space is Space.PARAM or request.index in warp.run.program.private:
         return
     row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]

@@ -1,23 +1,32 @@
-"""`cp.async`: bytes from global to shared memory, complete as soon as they are asked for.
+"""`cp.async`: bytes between global and shared memory, complete as soon as they are asked for.
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from warploom.core.types import PRED, U32
+from warploom.analysis.accesses import BULK_PIECE_BYTES, accesses, is_bulk_copy
+from warploom.core.types import PRED, U32, U64
+from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.reference.access import Request, gather, scatter
-from warploom.machine.reference.lanes import Values, splat, to_mask
+from warploom.machine.reference.access import Request, gather, reach, scatter
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import Values, collect, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
+from warploom.rules.scheduling import CHANGES
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
+    if is_bulk_copy(instruction.operation):
+        _bulk(warp, index, instruction, mask)
+        return
     to, source, size = instruction.operands[:3]
     assert isinstance(to, Address)
     assert isinstance(source, Address)
@@ -34,6 +43,40 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
             data[:, place] |= found[:, 0]
     to_shared = Request(index, Space.SHARED, "store", size.value)
     scatter(warp, to_shared, addresses(warp, to), data, mask)
+
+
+def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an mbarrier
+    hears of them, where one is named. What it hears is one more store."""
+    to, source, size, *rest = instruction.operands
+    assert isinstance(to, Address)
+    assert isinstance(source, Address)
+    (origin, _), (target, _) = accesses(instruction)
+    wanted = read(warp, size, U32).astype(np.int64)
+    starts, ends = addresses(warp, source), addresses(warp, to)
+    for offset in range(0, int(wanted.max()), BULK_PIECE_BYTES):
+        some = mask & to_mask(wanted >= offset + BULK_PIECE_BYTES)
+        if some:
+            load = Request(index, origin, "load", BULK_PIECE_BYTES)
+            data = gather(warp, load, [start + offset for start in starts], some)
+            store = Request(index, target, "store", BULK_PIECE_BYTES)
+            scatter(warp, store, [end + offset for end in ends], data, some)
+    if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers:
+        assert isinstance(rest[0], Address)
+        request = Request(index, Space.SHARED, "store", U64.bytes)
+        _complete(warp, request, addresses(warp, rest[0]), wanted.astype(np.uint64), mask)
+
+
+def _complete(
+    warp: Warp, request: Request, where: Sequence[int], amounts: Values, mask: int
+) -> None:
+    """Tell mbarriers of bytes that have come."""
+    for one in reach(warp, request, where, mask):
+        old = int.from_bytes(one.store.read(one.address, U64.bytes), "little")
+        given = [collect([old], U64), amounts[one.lane : one.lane + 1]]
+        new = int(evaluate(COMPLETE_TX, given, 1)[0])
+        one.store.write(one.address, new.to_bytes(U64.bytes, "little"))
+    warp.run.plan[CHANGES] += mask != 0
 
 
 def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:

@@ -22,7 +22,7 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
-from warploom.rules.scheduling import TIMED
+from warploom.rules.scheduling import LOOKED, TIMED
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
@@ -58,7 +58,7 @@ def special(warp: Warp, name: str) -> Values:
     if known.fixed is not None:
         return splat(known.fixed, known.type, WARP_SIZE)
     if known.clock_bit is not None:
-        warp.state[TIMED] = 1
+        warp.state[TIMED] = LOOKED
         return splat(warp.clock >> known.clock_bit, known.type, WARP_SIZE)
     return warp.specials[known.same_as or name]
 

@@ -78,6 +78,8 @@ class Run:
 
     def issue(self, instruction: int, active: int, on: int) -> None:
         """Count a warp instruction; raises InstructionLimit where the launch may have no more."""
+        if instruction in self.program.hidden:
+            return
         limit = self.launch.max_instructions
         if limit is not None and self.issued >= limit:
             raise limit_error(self.program, self.launch)

@@ -31,7 +31,7 @@ def step(warp: Warp) -> int:
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
-    warp.used += 1
+    warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)
     if run.listener is not None:

@@ -39,6 +39,14 @@ def test_what_does_not_go_together(array: Any, options: dict[str, Any], reason: 
         wl.Device("h100").texture(array, **options)
 
 
+def test_a_buffer_is_copied() -> None:
+    gpu = wl.Device("h100")
+    buffer = gpu.to_device(np.array([1, 2, 3], np.float32))
+    texture = gpu.texture(buffer)
+    buffer.view[:] = 0
+    np.testing.assert_array_equal(texture.copy_to_host(), [1, 2, 3])
+
+
 def test_handles_end() -> None:
     gpu = wl.Device("h100")
     surface = gpu.surface(np.arange(6, dtype=np.int16).reshape(3, 2), name="board")
@@ -87,6 +95,12 @@ HEADER = """
 def test_ptx_that_breaks_a_rule(line: str, reason: str) -> None:
     with pytest.raises((wl.PtxSyntaxError, wl.UnsupportedInstruction), match=reason):
         verify(parse(HEADER + line + " ret; }"))
+
+
+def test_opaque_variables_are_global() -> None:
+    text = HEADER.replace(".global .samplerref s = { filter_mode = linear };", ".shared .texref t;")
+    with pytest.raises(wl.PtxSyntaxError, match=r"a \.texref variable is \.global"):
+        verify(parse(text + "ret; }"))
 
 
 def test_samplers_say_what_they_can_be() -> None:

@@ -1,0 +1,146 @@
+"""Which functions of a module can call which, and which of them cannot be inlined.
+
+A function that can come to call itself has no end of copies. A call through a register may reach
+any function whose address is taken and that takes and gives what the prototype says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from warploom.analysis.services import service_function
+from warploom.analysis.uses import leaves
+from warploom.ptx.ir import (
+    Function,
+    Initializer,
+    Instruction,
+    Masked,
+    Module,
+    Prototype,
+    Symbol,
+    Targets,
+    Variable,
+)
+
+FUNCTION_BASE, FUNCTION_STEP = 0x1000, 16
+"""Where the addresses of functions begin, and how far apart they are: below all memory, even, and
+not 0."""
+
+
+class CallGraph:
+    """The calls between the functions of a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._functions = {f.name: f for f in module.functions if f.body is not None}
+        self._reached: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The functions that have a body, numbered in order."""
+        return {name: number for number, name in enumerate(self._functions)}
+
+    def address(self, name: str) -> int | None:
+        """The address of a function; None where there is none of that name."""
+        number = self.number.get(name)
+        return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
+
+    @cached_property
+    def taken(self) -> tuple[str, ...]:
+        """The functions whose address some instruction or initial value takes, in order."""
+        named = {name for variable in self._variables() for name in _named(variable.initial)}
+        for function in self._functions.values():
+            for made in function.instructions:
+                skipped = 2 if made.operation.name == "call" else 0
+                for operand in made.operands[skipped:]:
+                    named |= {o.name for o in leaves(operand) if isinstance(o, Symbol)}
+        return tuple(name for name in self._functions if name in named)
+
+    def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
+        """What a call takes and gives."""
+        callee = call.operands[1]
+        if isinstance(callee, Symbol):
+            return self._functions[callee.name]
+        found = self._listed(call, caller)
+        if isinstance(found, Prototype):
+            return found
+        return self._functions[found.names[0]]
+
+    def _listed(self, call: Instruction, caller: Function) -> Targets | Prototype:
+        """What a call through a register names last."""
+        listed = call.operands[3]
+        assert isinstance(listed, Symbol)
+        shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
+        return next(shape for shape in shapes if shape.name == listed.name)
+
+    def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
+        """The functions that a call may reach: the one that it names, else those that its list of
+        targets names, or that fit its prototype."""
+        callee = call.operands[1]
+        if isinstance(callee, Symbol):
+            found = self._functions.get(callee.name)
+            return (found,) if found else ()
+        shape = self._listed(call, caller)
+        if isinstance(shape, Targets):
+            return tuple(self._functions[n] for n in shape.names if n in self._functions)
+        wanted = signature(shape)
+        fitting = (self._functions[name] for name in self.taken)
+        return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
+
+    def reached(self, name: str) -> frozenset[str]:
+        """The functions that one can come to call, itself among them if it can call itself."""
+        if name not in self._reached:
+            found: set[str] = set()
+            pending = list(self._callees(name))
+            while pending:
+                one = pending.pop()
+                if one not in found:
+                    found.add(one)
+                    pending += self._callees(one)
+            self._reached[name] = frozenset(found)
+        return self._reached[name]
+
+    def is_recursive(self, name: str) -> bool:
+        """Whether a function can come to call itself."""
+        return name in self.reached(name)
+
+    def may_exit(self, name: str) -> bool:
+        """Whether a thread may end inside a function, or in what it calls."""
+        return any(
+            made.operation.name == "exit"
+            for each in {name, *self.reached(name)}
+            for made in self._functions[each].instructions
+        )
+
+    def _callees(self, name: str) -> list[str]:
+        function = self._functions[name]
+        calls = (i for i in function.instructions if i.operation.name == "call")
+        return [
+            callee.name
+            for call in calls
+            if service_function(self.module, call) is None
+            for callee in self.candidates(call, function)
+        ]
+
+    def _variables(self) -> Iterator[Variable]:
+        yield from self.module.variables
+        for function in self._functions.values():
+            yield from (s for s in function.body or () if isinstance(s, Variable))
+
+
+def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The sizes of what a function takes and of what it gives."""
+    return tuple(p.size for p in shape.parameters), tuple(r.size for r in shape.returns)
+
+
+def _named(initial: Initializer | None) -> Iterator[str]:
+    """The symbols in an initial value."""
+    match initial:
+        case tuple():
+            for item in initial:
+                yield from _named(item)
+        case Symbol(name) | Masked(Symbol(name)):
+            yield name
+        case _:
+            return

@@ -1,0 +1,107 @@
+"""What is compiled once and kept between runs: machine code in the user's cache.
+
+An entry's name says everything that its content depends on: the sources that made it, the versions
+and the processor, and what it was made from. So nothing in here is ever wrong, only missing:
+removing the folder, or any part of it, costs nothing but time. An entry carries its own checksum;
+one that is damaged counts as missing. Two processes may write one entry at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+MOST_BYTES = 1 << 30
+"""How large the cache may become; what was used longest ago goes first."""
+
+_PACKAGE = Path(__file__).parent.parent
+_SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen")
+"""The parts of the package that decide what code a kernel becomes."""
+
+_CHECKSUM_BYTES = 32
+
+
+def cache_directory() -> Path:
+    """Where compiled things are kept: WARPLOOM_CACHE_DIR, else `warploom` in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("WARPLOOM_CACHE_DIR") or Path(base) / "warploom")
+
+
+def find(kind: str, key: str) -> bytes | None:
+    """The content of an entry; None where there is none that is whole."""
+    path = _path(kind, key)
+    try:
+        data = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    checksum, content = data[:_CHECKSUM_BYTES], data[_CHECKSUM_BYTES:]
+    return content if hashlib.sha256(content).digest() == checksum else None
+
+
+def keep(kind: str, key: str, content: bytes) -> None:
+    """Write an entry so that another process sees all of it or nothing; a failure does no harm."""
+    path = _path(kind, key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.replace(name, path)
+        _make_room(path.parent, MOST_BYTES)
+    except OSError:
+        return
+
+
+def key_of(parts: Iterable[str], sources: Iterable[str] = _SOURCES) -> str:
+    """The key of what is made from `parts` by these parts of the package, here and now."""
+    digest = hashlib.sha256(_fingerprint(tuple(sources)).encode())
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:40]
+
+
+def _path(kind: str, key: str) -> Path:
+    return cache_directory() / f"{kind}-{key}"
+
+
+@lru_cache
+def _fingerprint(sources: tuple[str, ...]) -> str:
+    """Stands for the sources, the versions of what compiles them, and this processor."""
+    digest = hashlib.sha256()
+    for part in sources:
+        for source in sorted((_PACKAGE / part).rglob("*.py")):
+            digest.update(source.read_bytes())
+    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
+    digest.update("\n".join([*versions, *_processor()]).encode())
+    return digest.hexdigest()
+
+
+def _processor() -> tuple[str, str]:
+    """The processor that code is made for, and what it can do."""
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _make_room(folder: Path, most: int) -> None:
+    """Remove what was used longest ago until the rest fits."""
+    found = sorted(
+        (entry.stat().st_mtime, entry.stat().st_size, entry) for entry in _entries(folder)
+    )
+    excess = sum(size for _, size, _ in found) - most
+    for _, size, entry in found:
+        if excess <= 0:
+            return
+        entry.unlink(missing_ok=True)
+        excess -= size
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [entry for entry in folder.iterdir() if entry.is_file()]

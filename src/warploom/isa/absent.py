@@ -1,0 +1,15 @@
+"""Instructions of the manual that do not run, and why: for errors, and for docs/instructions.md."""
+
+from __future__ import annotations
+
+REASONS = {
+    "wgmma": "matrices of a group of warps are not built",
+    "tcgen05": "tensor memory is not built",
+    "multimem": "one device has no multicast addresses",
+    "tensormap": "tensor copies are not built",
+    "mapa": "clusters are not built",
+    "getctarank": "clusters are not built",
+    "clusterlaunchcontrol": "clusters are not built",
+    "setmaxnreg": "registers are not counted by warp groups",
+}
+"""By the name of the instruction; one that neither runs nor stands here is not built yet."""
