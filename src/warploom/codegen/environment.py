@@ -16,6 +16,7 @@ from warploom.analysis.program import Program
 from warploom.rules import scheduling
 from warploom.rules.choice import AccessRules
 from warploom.rules.patterns import ROW_END
+from warploom.rules.rows import KINDS
 
 
 class Slot(IntEnum):
@@ -102,11 +103,14 @@ class Status(IntEnum):
 
 
 FULL = ROW_END
-ROW_WIDTH = FULL + 3
+KINDS_SEEN = FULL + 3
+KINDS_AT = KINDS_SEEN + 1
+ROW_WIDTH = KINDS_AT + KINDS
 """An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
-on how often the access
-was the common one (every lane on, consecutive, aligned), whose costs follow by arithmetic. In
-shared memory it may start on a line, else on a sector, else on a word: a column for each."""
+on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
+by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
+for each. Then the loads by rows (`rules.rows`): which kinds there were, a bit each, and from
+KINDS_AT on how often each came again."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from warploom.codegen.environment import Slot, Status
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.codegen.memory import local_stride
+from warploom.codegen.rounds import Turns, emit_rounds
 from warploom.rules import scheduling
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
@@ -136,6 +137,7 @@ class GridFunction:
         plan, slots = self._pointer(Slot.PLAN_AT), self._pointer(Slot.SLOTS_AT)
         states, contexts = self._pointer(Slot.STATES_BASE), self._pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self._get(Slot.CONTEXT_BYTES), I64(3))
+        variables = self.lanes.alloca(I64), self.lanes.alloca(I64), self.lanes.alloca(I64)
         call(self.lanes, "begin_launch", plan, slots)
         turn, ended = self._append("turn"), self._append("ended")
         b.branch(turn)
@@ -148,11 +150,32 @@ class GridFunction:
         b.cbranch(b.icmp_signed("==", warp, I64(scheduling.DONE)), ended, going)
         b.position_at_end(going)
         self._make_current(plan)
-        index = b.add(b.mul(self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)), warp)
-        state = self.lanes.slot(states, b.mul(index, I64(scheduling.STATE_WORDS)))
-        status = self._timed(plan, warp, state)
-        context = self.lanes.slot(contexts, b.mul(index, stride))
-        call(self.lanes, "end_turn", plan, state, context, status, stride)
+
+        def place(number: Value, rows: Value, width: Value) -> Value:
+            index = b.add(b.mul(self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)), number)
+            return self.lanes.slot(rows, b.mul(index, width))
+
+        def state_of(number: Value) -> Value:
+            return place(number, states, I64(scheduling.STATE_WORDS))
+
+        def end_turn(number: Value, status: Value) -> None:
+            context = place(number, contexts, stride)
+            call(self.lanes, "end_turn", plan, state_of(number), context, status, stride)
+
+        alone = self._append("alone")
+        turns = Turns(
+            self.lanes,
+            self._append,
+            plan,
+            states,
+            self._get(Slot.WARPS),
+            variables,
+            lambda number, state: self._timed(plan, number, state),
+            end_turn,
+        )
+        emit_rounds(turns, warp, alone, turn)
+        b.position_at_end(alone)
+        end_turn(warp, self._timed(plan, warp, state_of(warp)))
         b.branch(turn)
         b.position_at_end(ended)
         b.ret(I64(int(Status.ENDED)))

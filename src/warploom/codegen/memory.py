@@ -14,6 +14,7 @@ from llvmlite import ir
 from warploom.analysis.accesses import route_of, space_of
 from warploom.codegen.access import DATA_BYTES, STACK, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
+from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.codegen.lanes import (
     I8,
     I32,
@@ -29,6 +30,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.core.types import U64, ScalarType, unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space, Symbol, Vector
+from warploom.rules.rows import LINE_BYTES
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
@@ -140,8 +142,47 @@ class MemoryCode:
             for part, value in zip(results, self._load_common(shape, addresses), strict=True):
                 b.store(value, part)
 
-        self._access(index, shape, addresses, mask, load_common, load_any)
+        def load_other() -> None:
+            if not self._by_rows(shape):
+                load_any()
+                return
+            self._load_rows(index, shape, addresses, mask, results[0], load_any)
+
+        self._access(index, shape, addresses, mask, load_common, load_other)
         return [b.load(part, typ=vector(shape.element)) for part in results]
+
+    def _by_rows(self, shape: Shape) -> bool:
+        """Whether a load is tried by rows (`rules.rows`)."""
+        rules = self.frame.layout.rules
+        return reads_by_rows(shape) and not rules.caches and rules.unit == LINE_BYTES
+
+    def _load_rows(
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        result: Value,
+        load_any: Callable[[], None],
+    ) -> None:
+        """Load by rows where the addresses are such, of a kind seen before; else in any way."""
+        b, loads, row = self.b, RowLoads(self.lanes, shape), self.row(index, shape.space)
+        rows, matches = loads.match(addresses, mask)
+        for first in (rows.first, rows.second):
+            matches = b.and_(matches, self._inside(index, shape.space, first, HALF * shape.size))
+        kind = loads.kind(rows)
+        known = b.and_(matches, loads.is_known(row, kind))
+        with b.if_else(known) as (then, otherwise):
+            with then:
+                loads.count(row, kind)
+                base = None
+                if shape.space is Space.SHARED:
+                    base, _ = self._space(shape.space)
+                b.store(loads.load(rows, base), result)
+            with otherwise:
+                with b.if_then(matches):
+                    loads.note(row, kind)
+                load_any()
 
     def store_to(
         self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value

@@ -15,6 +15,7 @@ from warploom.machine.tally import Counts
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
 from warploom.rules.fields import RULE_WIDTH
+from warploom.rules.rows import representative
 
 ALL_LANES = 0xFFFFFFFF
 
@@ -34,14 +35,24 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
     if row.op == "store" and (writes := rules.writes(row.space.value)):
         names.append(writes)
-    return _cost(tuple(names), row.space, size, max(start, size) if start == STARTS[-1] else start)
+    first = max(start, size) if start == STARTS[-1] else start
+    stride = {Space.LOCAL: 4, Space.CONST: 0}.get(row.space, size)
+    addresses = np.arange(32, dtype=np.uint64) * np.uint64(stride) + np.uint64(first)
+    return _cost(tuple(names), size, tuple(addresses.tolist()))
+
+
+def kind_cost(program: Program, row: AccessRow, rules: AccessRules, kind: int) -> Counts:
+    """The counts of one load by rows of a kind (`rules.rows`), in the order of FIELDS."""
+    instruction = program.instructions[row.instruction]
+    size = bytes_of(instruction)
+    name = rules.cost(row.space.value, row.op, route=route_of(instruction))
+    addresses = representative(kind, size)
+    return _cost((name,), size, tuple(addresses.tolist()))
 
 
 @lru_cache(maxsize=1024)
-def _cost(names: tuple[str, ...], space: Space, size: int, start: int) -> Counts:
-    stride = {Space.LOCAL: 4, Space.CONST: 0}.get(space, size)
+def _cost(names: tuple[str, ...], size: int, addresses: tuple[int, ...]) -> Counts:
     counts = np.zeros(RULE_WIDTH, np.int64)
-    addresses = np.arange(32, dtype=np.uint64) * np.uint64(stride) + np.uint64(start)
     for name in names:
-        RULES[name](addresses, ALL_LANES, size, counts)
+        RULES[name](np.array(addresses, np.uint64), ALL_LANES, size, counts)
     return counts[: len(FIELDS)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.codegen.environment import FULL, Slot, Status
+from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, Slot, Status
 from warploom.codegen.memory import SPACE_CODES
 from warploom.core.errors import Allocation
-from warploom.machine.common import STARTS, common_cost
+from warploom.machine.common import STARTS, common_cost, kind_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import shared_bytes
@@ -45,10 +45,13 @@ def tally_of(work: Work) -> Tally:
     for number, row in enumerate(layout.rows):
         settle_pattern(NO_ADDRESSES, 0, 0, work.rows[number])
         tally.records[number] = work.rows[number, :RECORD_WIDTH]
-        for start, times in zip(STARTS, work.rows[number, FULL:].tolist(), strict=True):
+        for start, times in zip(STARTS, work.rows[number, FULL:KINDS_SEEN].tolist(), strict=True):
             if times:
                 cost = common_cost(program, row, layout.rules, start)
                 tally.accesses[number] += times * cost
+        for kind, times in enumerate(work.rows[number, KINDS_AT:].tolist()):
+            if times:
+                tally.accesses[number] += times * kind_cost(program, row, layout.rules, kind)
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)

@@ -1,0 +1,101 @@
+"""Loads by rows cost in compiled code what the rules say of them, on every kind of device.
+
+The reference machine asks the device's rules for every access; compiled code only for one of each
+kind. Each half of a warp reads one place, or consecutive places, from an index of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warploom as wl
+
+SOURCE = """
+typedef long long wide_t;
+template <typename T> __device__ void read(const T *from, T *out, int a, int b, int step, int none) {
+    int lane = threadIdx.x, at = (lane < 16 ? a : b) + step * (lane % 16);
+    T sum = 0;
+    for (int lap = 0; lap < 3; ++lap) sum += from[at + lap * none];
+    out[lane] = sum;
+}
+extern "C" {
+__global__ void words(const int *x, int *y, int a, int b, int s, int none) { read(x, y, a, b, s, none); }
+__global__ void wides(const wide_t *x, wide_t *y, int a, int b, int s, int none) { read(x, y, a, b, s, none); }
+__global__ void shared_words(const int *x, int *y, int a, int b, int s, int none) {
+    __shared__ int own[512];
+    for (int i = threadIdx.x; i < 512; i += 32) own[i] = x[i];
+    __syncthreads();
+    read(own, y, a, b, s, none);
+}
+__global__ void shared_wides(const wide_t *x, wide_t *y, int a, int b, int s, int none) {
+    __shared__ wide_t own[512];
+    for (int i = threadIdx.x; i < 512; i += 32) own[i] = x[i];
+    __syncthreads();
+    read(own, y, a, b, s, none);
+}
+}
+"""
+DEVICES = ("8800-gtx", "gtx-280", "gtx-480", "k40", "gtx-980", "v100", "h100")
+KERNELS = ("words", "wides", "shared_words", "shared_wides")
+INDICES = st.integers(0, 480) | st.sampled_from([0, 1, 2, 7, 8, 15, 16, 17, 32, 48, 64, 256])
+
+
+@pytest.fixture(scope="module")
+def modules():
+    kept = {}
+
+    def get(device: str, engine: str) -> tuple[wl.Device, wl.Module]:
+        if (device, engine) not in kept:
+            gpu = wl.Device(device, engine=engine)
+            kept[device, engine] = gpu, gpu.compile(SOURCE)
+        return kept[device, engine]
+
+    return get
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(DEVICES), st.sampled_from(KERNELS), INDICES, INDICES, st.sampled_from([0, 1])
+)
+def test_rows_cost_what_the_rules_say(modules, device, name, a, b, step) -> None:
+    dtype = np.int64 if "wides" in name else np.int32
+    host = np.arange(512).astype(dtype)
+    told = []
+    for engine in ("compiled", "reference"):
+        gpu, module = modules(device, engine)
+        out = gpu.zeros(32, dtype)
+        run = module[name][1, 32](gpu.to_device(host), out, a, b, step, 0)
+        lanes = np.arange(32)
+        expected = 3 * host[np.where(lanes < 16, a, b) + step * (lanes % 16)]
+        assert np.array_equal(out.copy_to_host(), expected)
+        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert told[0] == told[1]
+
+
+def test_a_tile_row_is_one_wavefront_and_two_lines() -> None:
+    """16 x 16 threads: a warp is two rows. Rows of 512 floats are in lines of their own: 64 bytes,
+    2 sectors each; one place a row: 1 sector each. Two words in banks 16 apart: one wavefront."""
+    source = """
+    extern "C" __global__ void k(const float *x, float *y) {
+        __shared__ float tile[16][16];
+        int c = threadIdx.x, r = threadIdx.y;
+        tile[r][c] = x[r * 512 + c];
+        __syncthreads();
+        float sum = 0;
+        for (int k = 0; k < 16; ++k) sum += tile[r][k] * x[r * 512 + k];
+        y[r * 16 + c] = sum;
+    }"""
+    gpu = wl.Device("a100")
+    host = np.random.default_rng(1).random((16, 512), np.float32)
+    out = gpu.zeros((16, 16), np.float32)
+    counters = gpu.compile(source)["k"][1, (16, 16)](gpu.to_device(host), out).counters
+    assert np.allclose(out.copy_to_host(), (host[:, :16] ** 2).sum(1)[:, None])
+    warps, laps = 8, 16
+    assert counters.global_load_requests == warps * (1 + laps)
+    assert counters.global_load_sectors == warps * (4 + 2 * laps)
+    assert counters.global_load_lines == warps * (2 + 2 * laps)
+    assert counters.shared_load_wavefronts == warps * laps
+    assert counters.shared_load_bank_conflicts == 0
