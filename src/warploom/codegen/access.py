@@ -34,7 +34,7 @@ from warploom.ptx.ir import Space
 from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
-from warploom.rules.patterns import LAST_MASK, LAST_OFFSETS, REPEATS
+from warploom.rules.patterns import MASK, OFFSETS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, SLOTS
 from warploom.rules.scheduling import CHANGES
 
 STACK = "stack"
@@ -79,6 +79,10 @@ ACCESS_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, vector(I64), I32, PTR, P
 needs neither. `data` holds what is stored, or receives what is loaded.
 """
 
+
+SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+"""2^64 over the golden ratio: its multiples differ in their upper bits (Knuth, "Sorting and
+Searching", 6.4)."""
 
 SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 """Modifiers of an atomic that do not change what it computes."""
@@ -168,23 +172,37 @@ class _AccessBody:
         self.b.ret(I64(0))
 
     def _count(self, scratch: Value, bits: Value, offsets: Value) -> None:
-        """Count the access: one more like the last of its row, or by the device's rules."""
+        """Count the access: one more like an earlier one of its row, or by the device's rules."""
         b = self.b
         lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
         first = b.load(self.lanes.slot(scratch, lane), typ=I64)
         base = b.and_(first, I64(-self.rules.unit))
-        known = b.load(self.lanes.slot(self.row, LAST_OFFSETS), typ=vector(I64), align=8)
-        moved = b.icmp_unsigned("!=", b.sub(offsets, self.lanes.splat(base)), known)
+        slot = self._slot_of(bits, first)
+        pattern = self.lanes.slot(
+            self.row, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT))
+        )
+        relative = b.sub(offsets, self.lanes.splat(base))
+        known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
+        moved = b.icmp_unsigned("!=", relative, known)
         moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.bits)))
-        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(self.row, LAST_MASK), typ=I64), bits)
+        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
         with b.if_else(b.or_(moved, other), likely=False) as (new, again):
             with new:
-                call(self.lanes, "settle_pattern", scratch, bits, base, self.row)
+                call(self.lanes, "settle_pattern", scratch, bits, slot, self.row)
                 self._count_by_rules(scratch, bits)
-                call(self.lanes, "keep_pattern", scratch, bits, base, self.row)
+                kept = self.lanes.alloca(vector(I64))
+                b.store(relative, kept)
+                call(self.lanes, "keep_pattern", kept, bits, slot, self.row)
             with again:
-                self.lanes.add_to(self.lanes.slot(self.row, REPEATS), I64(1))
+                self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
         self._look_up(scratch, bits)
+
+    def _slot_of(self, bits: Value, first: Value) -> Value:
+        """The place for a pattern with this mask and first address: any will do, as long as those
+        that come by turns have different ones."""
+        b = self.b
+        mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
+        return b.and_(b.xor(mixed, b.lshr(first, I64(2))), I64(SLOTS - 1))
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
         """Count the access by the device's rules, and keep it if it is the worst of its row."""

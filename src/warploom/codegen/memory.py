@@ -80,7 +80,8 @@ class MemoryCode:
 
         def load_some(part: Space, offsets: Value, lanes_there: Value) -> None:
             there = replace(shape, space=part)
-            found = self.load_from(index, there, offsets, lanes_there)
+            load = self.load_from if _is_inlined(there) else self.load_any
+            found = load(index, there, offsets, lanes_there)
             for result, value in zip(results, found, strict=True):
                 old = self.b.load(result, typ=value.type)
                 self.b.store(self.lanes.blend(lanes_there, value, old), result)
@@ -110,7 +111,9 @@ class MemoryCode:
             return
 
         def store_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            self.store_to(index, replace(shape, space=part), offsets, values, lanes_there)
+            there = replace(shape, space=part)
+            store = self.store_to if _is_inlined(there) else self.store_any
+            store(index, there, offsets, values, lanes_there)
 
         self._by_space(addresses, mask, store_some)
 
@@ -522,6 +525,12 @@ class MemoryCode:
             offset = b.mul(frame.warp, I64(local_stride(size)))
             return b.gep(frame.pointer(Slot.LOCAL_AT), [offset], source_etype=I8), I64(size)
         return ir.Constant(PTR, None), I64(0)
+
+
+def _is_inlined(shape: Shape) -> bool:
+    """Whether the common way of an access with a generic address is inlined: it comes once for each
+    space that the address may lead to, which is too much code for what is rare."""
+    return shape.size >= 4 and shape.space in (Space.GLOBAL, Space.SHARED)
 
 
 def local_stride(local_bytes: int) -> int:

@@ -16,7 +16,7 @@ from warploom.machine.work import Work
 from warploom.ptx.ir import Space
 from warploom.rules import scheduling
 from warploom.rules.fields import RECORD_WIDTH
-from warploom.rules.patterns import settle_pattern
+from warploom.rules.patterns import SLOTS, settle_pattern
 
 NO_ADDRESSES = np.zeros(32, np.uint64)
 
@@ -43,7 +43,8 @@ def tally_of(work: Work) -> Tally:
     for instruction, at in layout.branches.items():
         tally.divergent[instruction], tally.reconvergences[instruction] = work.counts[at : at + 2]
     for number, row in enumerate(layout.rows):
-        settle_pattern(NO_ADDRESSES, 0, 0, work.rows[number])
+        for slot in range(SLOTS):
+            settle_pattern(NO_ADDRESSES, 0, slot, work.rows[number])
         tally.records[number] = work.rows[number, :RECORD_WIDTH]
         for start, times in zip(STARTS, work.rows[number, FULL:KINDS_SEEN].tolist(), strict=True):
             if times:

@@ -1,8 +1,8 @@
-"""Counting an access like the last one by adding one: what compiled code does beside the rules.
+"""Counting an access like an earlier one by adding one: what compiled code does beside the rules.
 
 A rule's costs follow from the mask and from where the lanes' addresses lie to each other and in a
 line of 128 bytes (a row of 256, where shared memory has such: `AccessRules.unit`). So a row keeps
-the last pattern, what it cost, and how often it came again; only a new one has to be counted. It is
+some patterns, what each cost, and how often it came again; only a new one has to be counted. It is
 the same sum in another order.
 """
 
@@ -13,32 +13,39 @@ import numpy as np
 from warploom.rules.distinct import Addresses, Row, jitable
 from warploom.rules.fields import FIELDS, RULE_WIDTH
 
-REPEATS = RULE_WIDTH
-LAST_MASK = REPEATS + 1
-LAST_OFFSETS = LAST_MASK + 1
-LAST_COSTS = LAST_OFFSETS + 32
-ROW_END = LAST_COSTS + len(FIELDS)
-"""What follows a record in a row of compiled code: how often the last pattern came again, its mask,
-its addresses from the last multiple of the unit at or below its first lane's, and its costs."""
+SLOTS = 8
+"""Patterns that a row keeps; which one takes which place is for the code that looks them up."""
+
+REPEATS, MASK, OFFSETS = 0, 1, 2
+COSTS = OFFSETS + 32
+PATTERN_WIDTH = COSTS + len(FIELDS)
+"""A pattern: how often it came again, its mask, its addresses from the last multiple of the unit at
+or below its first lane's, and its costs."""
+
+PATTERNS_AT = RULE_WIDTH
+ROW_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
+"""What follows a record in a row of compiled code."""
 
 _COSTS = len(FIELDS)
 
 
 @jitable
-def settle_pattern(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add the repeats of the last pattern; its costs then hold what is counted so far, negated."""
-    repeats = row[REPEATS]
-    row[REPEATS] = 0
+def settle_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
+    """Add the repeats of a pattern; its costs then hold what is counted so far, negated."""
+    at = PATTERNS_AT + slot * PATTERN_WIDTH
+    repeats = row[at + REPEATS]
+    row[at + REPEATS] = 0
     for field in range(_COSTS):
-        row[field] += repeats * row[LAST_COSTS + field]
-        row[LAST_COSTS + field] = -row[field]
+        row[field] += repeats * row[at + COSTS + field]
+        row[at + COSTS + field] = -row[field]
 
 
 @jitable
-def keep_pattern(addresses: Addresses, mask: int, base: int, row: Row) -> None:
+def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
     """Keep the pattern that has just been counted, and what it cost."""
-    row[LAST_MASK] = mask
+    at = PATTERNS_AT + slot * PATTERN_WIDTH
+    row[at + MASK] = mask
     for lane in range(32):
-        row[LAST_OFFSETS + lane] = np.int64(addresses[lane]) - base
+        row[at + OFFSETS + lane] = np.int64(offsets[lane])
     for field in range(_COSTS):
-        row[LAST_COSTS + field] += row[field]
+        row[at + COSTS + field] += row[field]
