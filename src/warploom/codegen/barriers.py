@@ -10,7 +10,7 @@ from __future__ import annotations
 from warploom.analysis.program import Block
 from warploom.analysis.uses import sources, votes
 from warploom.codegen.control import Control, Copy
-from warploom.codegen.environment import Slot, Status
+from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
 from warploom.core.types import PRED, U32, ScalarType
@@ -67,10 +67,7 @@ class BarrierCode:
         b, frame = self.b, self.frame
         waited = frame.get(frame.table(PASS))
         b.store(I64(0), frame.table(PASS))
-        on = frame.mask()
-        if made.guard is not None:
-            held = frame.load(made.guard.register)
-            on = b.and_(on, b.not_(held) if made.guard.negated else held)
+        on = self.operands.executing(made)
         must = b.and_(b.icmp_unsigned("==", waited, I64(0)), self.lanes.any(on))
         with b.if_then(must):
             number, threads = self._operands(block.start, made, on)
@@ -109,7 +106,7 @@ class BarrierCode:
 
     def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
         """The number of the barrier and of the threads that it awaits, 0 for all; checked."""
-        b, frame = self.b, self.frame
+        b = self.b
         given = sources(made)[: -1 if votes(made) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in given)
         threads = count[0] if count else I64(0)
@@ -117,12 +114,6 @@ class BarrierCode:
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
         with b.if_then(b.or_(unknown, uneven), likely=False):
             lowest = [self.lanes.bits(on), I1(0)]
-            lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, lowest), I64)
-            frame.record(Slot.FAULT_KIND, I64(BAD_BARRIER))
-            frame.record(Slot.FAULT_INSTRUCTION, I64(index))
-            frame.record(Slot.FAULT_WARP, frame.warp)
-            frame.record(Slot.FAULT_LANE, lane)
-            frame.record(Slot.FAULT_ADDRESS, number)
-            frame.record(Slot.FAULT_SIZE, threads)
-            frame.leave(Status.FAULT)
+            lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
+            self.frame.fault(BAD_BARRIER, index, lane, number, threads)
         return number, threads

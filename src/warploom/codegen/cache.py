@@ -73,13 +73,23 @@ def _path(kind: str, key: str) -> Path:
     return cache_directory() / f"{kind}-{key}"
 
 
+def _digest(part: str) -> bytes:
+    """Stands for the sources of a part of the package."""
+    digest = hashlib.sha256()
+    for source in sorted((_PACKAGE / part).rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.digest()
+
+
+_DIGESTS = {part: _digest(part) for part in _SOURCES}
+"""Taken as this module is imported, as its neighbours are: sources that change while a process runs
+are not what it runs."""
+
+
 @lru_cache
 def _fingerprint(sources: tuple[str, ...]) -> str:
     """Stands for the sources, the versions of what compiles them, and this processor."""
-    digest = hashlib.sha256()
-    for part in sources:
-        for source in sorted((_PACKAGE / part).rglob("*.py")):
-            digest.update(source.read_bytes())
+    digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
     digest.update("\n".join([*versions, *_processor()]).encode())
     return digest.hexdigest()

@@ -13,6 +13,7 @@ from functools import cached_property
 from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
+from warploom.analysis.uses import member_mask
 from warploom.rules import scheduling
 from warploom.rules.choice import AccessRules
 from warploom.rules.patterns import ROW_END
@@ -119,7 +120,8 @@ class CountLayout:
     accesses are counted.
 
     For each basic block its executions and the lanes active then; for each guarded instruction the
-    lanes whose guard held; for each branch how often it diverged and how often its lanes met again.
+    lanes whose guard held; for each branch how often it diverged and how often its lanes met again;
+    for each instruction with a member mask how often that named lanes which had exited.
     """
 
     program: Program
@@ -140,6 +142,14 @@ class CountLayout:
         return {instruction: first + 2 * n for n, instruction in enumerate(found)}
 
     @cached_property
+    def members(self) -> dict[int, int]:
+        """Index in the array by instruction with a member mask."""
+        first = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
+        made = self.program.instructions
+        found = (i for i, one in enumerate(made) if member_mask(one) is not None)
+        return {instruction: first + n for n, instruction in enumerate(found)}
+
+    @cached_property
     def size(self) -> int:
         """Length of the array."""
         return self.unwanted + 1
@@ -147,7 +157,8 @@ class CountLayout:
     @property
     def unwanted(self) -> int:
         """Index of a count that nobody reads."""
-        return 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
+        places = len(self.guarded) + 2 * len(self.branches) + len(self.members)
+        return 2 * len(self.program.blocks) + places
 
     @cached_property
     def rows(self) -> tuple[AccessRow, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from llvmlite import ir
 
 from warploom.analysis.program import Program
-from warploom.codegen.environment import CountLayout, Slot
+from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.lanes import (
     I32,
     I64,
@@ -164,6 +164,21 @@ class Frame:
         """Return from the function, handing back what is left of the fuel."""
         self.record(Slot.FUEL, self.lanes.b.load(self.fuel, typ=I64))
         self.lanes.b.ret(I64(int(status)))
+
+    def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
+        """Return with the record of a fault of a lane (an i32); see `machine.faults`."""
+        b = self.lanes.b
+        record = {
+            Slot.FAULT_KIND: I64(kind),
+            Slot.FAULT_INSTRUCTION: I64(instruction),
+            Slot.FAULT_WARP: self.warp,
+            Slot.FAULT_LANE: b.zext(lane, I64),
+            Slot.FAULT_ADDRESS: address,
+            Slot.FAULT_SIZE: size,
+        }
+        for slot, value in record.items():
+            self.record(slot, value)
+        self.leave(Status.FAULT)
 
     # ---- suspension -----------------------------------------------------------------------------
 

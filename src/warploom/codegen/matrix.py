@@ -29,7 +29,8 @@ from warploom.isa.elements import calculated, encoded, number
 from warploom.isa.fragments import Fragment, Place, Product
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import LAYOUTS, product_of
-from warploom.ptx.ir import Instruction, Operand
+from warploom.isa.sparsity import Sparsity
+from warploom.ptx.ir import Immediate, Instruction, Operand
 
 BUFFER_BYTES = 24 * LANES * 8
 """Room for the operands of the widest product, `wmma` on f16: eight registers each."""
@@ -67,17 +68,29 @@ class MatrixCode:
         d, *sources = made.operands
         b, buffer = self.b, self._buffer()
         fragments = (product.a, product.b, product.c)
-        given = zip(fragments, sources, strict=True)
-        words = [(register, f) for f, operand in given for register in elements(operand)]
-        for place, (register, fragment) in enumerate(words):
-            value = self.operands.read(register, _register_type(fragment))
-            b.store(value, _slot(b, buffer, place), align=64)
+        given = zip(fragments, sources, strict=False)
+        words = [
+            self.operands.read(register, _register_type(fragment))
+            for fragment, operand in given
+            for register in elements(operand)
+        ]
+        if product.sparsity is not None:
+            words.append(self._metadata(product.sparsity, *sources[3:]))
+        for place, word in enumerate(words):
+            b.store(word, _slot(b, buffer, place), align=64)
         b.call(function, [buffer])
         type = _register_type(product.d)
         return [
             (register, b.load(_slot(b, buffer, n), typ=_vector(type), align=64), type)
             for n, register in enumerate(elements(d))
         ]
+
+    def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
+        """The metadata, moved to the lanes that have them with selector 0."""
+        assert isinstance(selector, Immediate)
+        holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
+        word = self.operands.read(metadata, U32)
+        return self.lanes.pick([word], [(0, holder) for holder in holders])
 
     def _buffer(self) -> Value:
         if not hasattr(self, "_data"):
@@ -236,7 +249,7 @@ def _slot(b: Value, buffer: Value, place: int) -> Value:
 
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
-    """`void(buffer)`: reads the registers of A, B and C, and leaves those of D."""
+    """`void(buffer)`: reads the registers of A, B, C and of metadata, and leaves those of D."""
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
@@ -267,6 +280,8 @@ class _ProductBody:
             held.append(self._numbers(fragment, first))
             first += fragment.registers
         a, b, c = held
+        if p.sparsity is not None:
+            self.metadata = self.b.load(_slot(self.b, self.buffer, first), typ=vector(I32), align=64)
         sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
         self._leave(sums)
         self.b.ret_void()
@@ -293,7 +308,7 @@ class _ProductBody:
             total = ir.Constant(vector(I32), None)
         for k in range(p.depth):
             left = self._at(p.a, a, [(row, k) for row, _ in places])
-            right = self._at(p.b, b, [(column, k) for _, column in places])
+            right = self._met(b, places, k)
             total = self._step(left, right, total)
         if not self.type.is_integer:
             return total
@@ -301,6 +316,29 @@ class _ProductBody:
         if p.saturates:
             return self.lower.intrinsic("sadd.sat", [start, total])
         return self.b.add(start, total)
+
+    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
+        """What the k-th element of A's rows meets of B."""
+        p, sparsity = self.product, self.product.sparsity
+        if sparsity is None:
+            return self._at(p.b, b, [(column, k) for _, column in places])
+        choices = [
+            self._at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            for choice in range(sparsity.choices)
+        ]
+        chosen = self._choice(sparsity, [row for row, _ in places], k)
+        found = choices[0]
+        for number, value in enumerate(choices[1:], 1):
+            here = self.b.icmp_unsigned("==", chosen, splat_constant(number, I32))
+            found = self.lanes.blend(here, value, found)
+        return found
+
+    def _choice(self, sparsity: Sparsity, rows: list[int], k: int) -> Value:
+        """Where in their chunks the k-th elements of these rows stand, by the metadata."""
+        held = [sparsity.place(row, k) for row in rows]
+        words = self.lanes.pick([self.metadata], [(0, lane) for lane, _ in held])
+        index = self.b.lshr(words, _constant([bit for _, bit in held], I32))
+        return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
     def _at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
         """The elements at those places, lane by lane."""

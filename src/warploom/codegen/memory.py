@@ -14,7 +14,6 @@ from llvmlite import ir
 from warploom.analysis.accesses import route_of, space_of
 from warploom.codegen.access import DATA_BYTES, STACK, AccessFunctions, Shape, count_change
 from warploom.codegen.environment import FULL, ROW_WIDTH, Slot, Status
-from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.codegen.lanes import (
     I8,
     I32,
@@ -28,6 +27,7 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
+from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.core.types import U64, ScalarType, unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space, Symbol, Vector
 from warploom.rules.rows import LINE_BYTES

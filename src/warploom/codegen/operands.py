@@ -25,6 +25,7 @@ from warploom.isa.terms import argument, canonical
 from warploom.ptx.ir import (
     Address,
     Immediate,
+    Instruction,
     Negated,
     Operand,
     Register,
@@ -71,6 +72,14 @@ class Operands:
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
+
+    def executing(self, made: Instruction) -> Value:
+        """The active lanes whose guard lets them execute an instruction."""
+        mask = self.frame.mask()
+        if made.guard is None:
+            return mask
+        held = self.frame.load(made.guard.register)
+        return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
 
     def closed(self, bits: Value, register: Register) -> Value:
         """The bits of a register with an open NaN made the canonical one."""

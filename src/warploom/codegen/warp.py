@@ -12,13 +12,15 @@ from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
 from warploom.analysis.uses import member_mask
 from warploom.codegen.barriers import BarrierCode
+from warploom.codegen.checks import TRAP
 from warploom.codegen.control import Control, Copy, meeting_table
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.frame import ALL_NODES, Frame
-from warploom.codegen.lanes import I32, I64, LANES, Value
+from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
+from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
@@ -62,6 +64,7 @@ class WarpFunction:
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(self.memory)
         self.texture = TextureCode(self.memory)
+        self.members = MemberCode(self.operands)
         self.warpwide = WarpwideCode(self.operands)
         meeting_table(self.frame)
         self.control = Control(self.frame, independent=independent, mixes=mixes)
@@ -87,10 +90,7 @@ class WarpFunction:
         """Begin at the first block with the lanes that exist, or where the warp left off."""
         p = self.frame.prologue
         b, frame = p.b, self.frame
-        left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
-        some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
-        whole = b.icmp_signed(">=", left, I64(LANES))
-        bits = b.select(whole, I32(-1), some)
+        bits = self.members.existing
         b.store(p.mask(bits), frame.active)
         b.store(bits, frame.live)
         b.store(I64(NONE), frame.top)
@@ -115,6 +115,7 @@ class WarpFunction:
         if not self.control.runs(copy, block.index):
             self.b.unreachable()
             return
+        self.members.check(block.start, self.program.instructions[block.start])
         if copy is Copy.DIVERGENT:
             self._synchronise(block)
         self.barriers.begin(block)
@@ -204,17 +205,11 @@ class WarpFunction:
 
     def _trap(self, index: int, guard: Value | None) -> None:
         """Stop the launch if some lane gets here."""
-        b, frame = self.b, self.frame
-        mask = frame.mask()
+        b, mask = self.b, self.frame.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):
-            lowest = [bits, ir.Constant(ir.IntType(1), 0)]
-            lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, lowest), I64)
-            record = {Slot.FAULT_KIND: I64(4), Slot.FAULT_INSTRUCTION: I64(index)}
-            for slot, value in {**record, Slot.FAULT_LANE: lane}.items():
-                frame.record(slot, value)
-            frame.record(Slot.FAULT_WARP, frame.warp)
-            frame.leave(Status.FAULT)
+            lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
+            self.frame.fault(TRAP, index, lane, I64(0), I64(0))
 
     # ---- instructions ---------------------------------------------------------------------------
 
@@ -222,6 +217,7 @@ class WarpFunction:
         guard = self._guard(index, made)
         mask = self.frame.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
+        self.members.count_exited(index, made, on)
         name = made.operation.name
         if (
             (name == "call" and service_of(made) is None)

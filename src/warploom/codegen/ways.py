@@ -11,7 +11,7 @@ from llvmlite import ir
 from warploom.analysis.cfg import ways
 from warploom.analysis.program import Block
 from warploom.codegen.control import Control, Copy
-from warploom.codegen.environment import Slot, Status
+from warploom.codegen.environment import Status
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
 from warploom.codegen.operands import Operands
@@ -99,7 +99,7 @@ class WaysCode:
         found = call(lanes, "take_ways", *given, level)
         bad = b.icmp_signed("==", found, I64(NONE))
         with b.if_then(bad, likely=False):
-            self._fault(index, chosen, frame.get(frame.table(ARGUMENT)))
+            self._fault(index, chosen, b.trunc(frame.get(frame.table(ARGUMENT)), I32))
         together, parted = self._append("together"), self._append("parted")
         after = frame.get(frame.table(MASK))
         b.cbranch(b.icmp_signed("==", before, after), together, parted)
@@ -129,19 +129,9 @@ class WaysCode:
         b.position_at_end(wrong)
         made = self.frame.program.instructions[index]
         chosen = b.bitcast(self.operands.read(made.operands[0], U32), vector(I32))
-        self._fault(index, chosen, b.zext(self._lowest(self.frame.mask()), I64))
+        self._fault(index, chosen, self._lowest(self.frame.mask()))
 
     def _fault(self, index: int, chosen: Value, lane: Value) -> None:
-        """A lane's index chooses no target."""
-        b, frame = self.b, self.frame
-        number = self.lanes.lane(chosen, b.trunc(lane, I32))
-        record = {
-            Slot.FAULT_KIND: I64(BAD_INDEX),
-            Slot.FAULT_INSTRUCTION: I64(index),
-            Slot.FAULT_LANE: lane,
-            Slot.FAULT_WARP: frame.warp,
-            Slot.FAULT_ADDRESS: b.zext(number, I64),
-        }
-        for slot, value in record.items():
-            frame.record(slot, value)
-        frame.leave(Status.FAULT)
+        """The index of a lane (an i32) chooses no target."""
+        number = self.b.zext(self.lanes.lane(chosen, lane), I64)
+        self.frame.fault(BAD_INDEX, index, lane, number, I64(0))
