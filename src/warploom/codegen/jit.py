@@ -26,8 +26,9 @@ from warploom.rules.choice import AccessRules
 _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
 
-LONG_INSTRUCTIONS, LONG_BLOCKS = 4000, 32
-"""Beyond these the optimiser's time grows faster than the kernel (docs/benchmarks.md)."""
+LONG = 60_000
+"""Basic blocks times registers beyond which a kernel is not optimised: that takes time as their
+product or more (docs/benchmarks.md), five minutes at 220,000."""
 
 _FACTS = struct.Struct("<?q")
 """What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
@@ -95,7 +96,7 @@ def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: b
 
 def _is_long(program: Program) -> bool:
     """Whether optimising a kernel would take longer than most runs of it."""
-    return len(program.instructions) > LONG_INSTRUCTIONS and len(program.blocks) > LONG_BLOCKS
+    return len(program.blocks) * len(program.registers) > LONG
 
 
 def _object(text: str, *, is_long: bool) -> bytes:

@@ -36,6 +36,9 @@ from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
 """How compiled code names a space in the record of a fault."""
 
+MOST_INLINED = 128
+"""Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
+
 _EachSpace = Callable[[Space, Value, Value], None]
 """What to do for the lanes in one space: the space, their addresses in it, their mask."""
 
@@ -212,8 +215,9 @@ class MemoryCode:
     ) -> None:
         """The common way or any other, as the addresses turn out."""
         rules = self.frame.layout.rules
+        many = len(self.rows) > MOST_INLINED
         # Where lanes have parted, they are not all on, as in the common access they are.
-        if self.apart or rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
+        if self.apart or many or rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
             any_other()
             return
         test = self._is_common(index, shape, addresses, mask)
