@@ -14,7 +14,7 @@ from llvmlite import ir
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
-from warploom.codegen.memory import local_stride
+from warploom.codegen.places import local_stride
 from warploom.codegen.rounds import Turns, emit_rounds
 from warploom.rules import scheduling
 

@@ -22,7 +22,8 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
-from warploom.codegen.memory import SPACE_CODES, MemoryCode
+from warploom.codegen.memory import MemoryCode
+from warploom.codegen.places import SPACE_CODES
 from warploom.core.types import PRED, U64, ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.rules.descriptors import (
@@ -115,7 +116,7 @@ class TextureCode:
             b.inttoptr(start, PTR),
             self._row(0),
             self._scratch(0),
-            self.memory.row(index, space),
+            self.memory.places.row(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),
             b.zext(self.lanes.bits(on), I64),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, Slot, Status
-from warploom.codegen.memory import SPACE_CODES
+from warploom.codegen.places import SPACE_CODES
 from warploom.core.errors import Allocation
 from warploom.machine.common import STARTS, common_cost, kind_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
@@ -42,6 +42,8 @@ def tally_of(work: Work) -> Tally:
             tally.threads_on[instruction] = work.counts[at]
     for instruction, at in layout.branches.items():
         tally.divergent[instruction], tally.reconvergences[instruction] = work.counts[at : at + 2]
+    for instruction, at in layout.members.items():
+        tally.exited_members[instruction] = work.counts[at]
     for number, row in enumerate(layout.rows):
         for slot in range(SLOTS):
             settle_pattern(NO_ADDRESSES, 0, slot, work.rows[number])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.memory import local_stride
+from warploom.codegen.places import local_stride
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.common import common_cost
 from warploom.machine.desk import Desk
