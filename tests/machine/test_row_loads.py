@@ -14,32 +14,41 @@ from hypothesis import strategies as st
 import warploom as wl
 
 SOURCE = """
+#define ROWS int a, int b, int step, int none
+#define AT (threadIdx.x < 16 ? a : b) + step * (threadIdx.x % 16)
 typedef long long wide_t;
-template <typename T> __device__ void read(const T *from, T *out, int a, int b, int step, int none) {
-    int lane = threadIdx.x, at = (lane < 16 ? a : b) + step * (lane % 16);
+template <typename T> __device__ void read(const T *from, T *out, ROWS) {
+    int at = AT;
     T sum = 0;
     for (int lap = 0; lap < 3; ++lap) sum += from[at + lap * none];
-    out[lane] = sum;
+    out[threadIdx.x] = sum;
+}
+template <typename T> __device__ void read_shared(const T *x, T *out, ROWS) {
+    __shared__ T own[512];
+    for (int i = threadIdx.x; i < 512; i += 32) own[i] = x[i];
+    __syncthreads();
+    read(own, out, a, b, step, none);
 }
 extern "C" {
-__global__ void words(const int *x, int *y, int a, int b, int s, int none) { read(x, y, a, b, s, none); }
-__global__ void wides(const wide_t *x, wide_t *y, int a, int b, int s, int none) { read(x, y, a, b, s, none); }
-__global__ void shared_words(const int *x, int *y, int a, int b, int s, int none) {
-    __shared__ int own[512];
-    for (int i = threadIdx.x; i < 512; i += 32) own[i] = x[i];
-    __syncthreads();
-    read(own, y, a, b, s, none);
+__global__ void words(const int *x, int *y, ROWS) { read(x, y, a, b, step, none); }
+__global__ void wides(const wide_t *x, wide_t *y, ROWS) { read(x, y, a, b, step, none); }
+__global__ void shared_words(const int *x, int *y, ROWS) { read_shared(x, y, a, b, step, none); }
+__global__ void shared_wides(const wide_t *x, wide_t *y, ROWS) {
+    read_shared(x, y, a, b, step, none);
 }
-__global__ void shared_wides(const wide_t *x, wide_t *y, int a, int b, int s, int none) {
-    __shared__ wide_t own[512];
-    for (int i = threadIdx.x; i < 512; i += 32) own[i] = x[i];
-    __syncthreads();
-    read(own, y, a, b, s, none);
+__global__ void fours(const int4 *x, int4 *y, ROWS) {
+    int at = AT;
+    int4 sum = make_int4(0, 0, 0, 0);
+    for (int lap = 0; lap < 3; ++lap) {
+        int4 found = x[at + lap * none];
+        sum.x += found.x, sum.y += found.y, sum.z += found.z, sum.w += found.w;
+    }
+    y[threadIdx.x] = sum;
 }
 }
 """
 DEVICES = ("8800-gtx", "gtx-280", "gtx-480", "k40", "gtx-980", "v100", "h100")
-KERNELS = ("words", "wides", "shared_words", "shared_wides")
+KERNELS = ("words", "wides", "shared_words", "shared_wides", "fours")
 INDICES = st.integers(0, 480) | st.sampled_from([0, 1, 2, 7, 8, 15, 16, 17, 32, 48, 64, 256])
 
 
@@ -62,11 +71,12 @@ def modules():
 )
 def test_rows_cost_what_the_rules_say(modules, device, name, a, b, step) -> None:
     dtype = np.int64 if "wides" in name else np.int32
-    host = np.arange(512).astype(dtype)
+    host = np.arange(512 * 4).reshape(512, 4).astype(dtype)
+    host = host if name == "fours" else host[:, 0].copy()
     told = []
     for engine in ("compiled", "reference"):
         gpu, module = modules(device, engine)
-        out = gpu.zeros(32, dtype)
+        out = gpu.zeros((32, *host.shape[1:]), dtype)
         run = module[name][1, 32](gpu.to_device(host), out, a, b, step, 0)
         lanes = np.arange(32)
         expected = 3 * host[np.where(lanes < 16, a, b) + step * (lanes % 16)]

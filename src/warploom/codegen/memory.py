@@ -147,7 +147,7 @@ class MemoryCode:
             if not self._by_rows(shape):
                 load_any()
                 return
-            self._load_rows(index, shape, addresses, mask, results[0], load_any)
+            self._load_rows(index, shape, addresses, mask, results, load_any)
 
         self._access(index, shape, addresses, mask, load_common, load_other)
         return [b.load(part, typ=vector(shape.element)) for part in results]
@@ -163,7 +163,7 @@ class MemoryCode:
         shape: Shape,
         addresses: Value,
         mask: Value,
-        result: Value,
+        results: list[Value],
         load_any: Callable[[], None],
     ) -> None:
         """Load by rows where the addresses are such, of a kind seen before; else in any way."""
@@ -181,7 +181,8 @@ class MemoryCode:
                 base = None
                 if shape.space is Space.SHARED:
                     base, _ = self.places.space(shape.space)
-                b.store(loads.load(rows, base), result)
+                for part, value in zip(results, loads.load(rows, base), strict=True):
+                    b.store(value, part)
             with otherwise:
                 with b.if_then(matches):
                     loads.note(row, kind)

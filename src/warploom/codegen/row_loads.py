@@ -32,8 +32,8 @@ HALF = LANES // 2
 
 def reads_by_rows(shape: Shape) -> bool:
     """Whether a load is worth looking at: of words of 4 or 8 bytes, where lanes share memory."""
-    known = (Space.GLOBAL, Space.CONST, Space.SHARED)
-    return shape.op == "load" and shape.parts == 1 and shape.space in known and shape.size in (4, 8)
+    known = shape.space in (Space.GLOBAL, Space.CONST, Space.SHARED)
+    return known and shape.op == "load" and shape.type.bytes in (4, 8) and shape.size <= 16
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class RowLoads:
         first, second = lanes.lane(addresses, 0), lanes.lane(addresses, HALF)
         step = b.sub(lanes.lane(addresses, 1), first)
         consecutive = b.icmp_unsigned("==", step, I64(size))
+        if self.shape.parts > 1:
+            consecutive = ir.Constant(I1, 0)  # as good as never but where all lanes follow
         known = b.or_(consecutive, b.icmp_unsigned("==", step, I64(0)))
         numbers = ir.Constant(
             vector(I64), [ir.Constant(I64, size * (lane % HALF)) for lane in range(LANES)]
@@ -95,31 +97,43 @@ class RowLoads:
         at = self.lanes.slot(row, KINDS_SEEN)
         self.b.store(self.b.or_(self.b.load(at, typ=I64), self.b.shl(I64(1), kind)), at)
 
-    def load(self, rows: Rows, base: Value | None) -> Value:
-        """What the lanes find; `base` is where the space begins on the host, if not at 0."""
-        b, lanes = self.b, self.lanes
-        element = self.shape.element
+    def load(self, rows: Rows, base: Value | None) -> list[Value]:
+        """What the lanes find, part by part; `base` is where the space begins on the host, if not
+        at 0."""
+        b = self.b
         pointers = [
             b.inttoptr(place, PTR) if base is None else b.gep(base, [place], source_etype=I8)
             for place in (rows.first, rows.second)
         ]
+        if self.shape.parts > 1:
+            return [self._agreed(pointers, part) for part in range(self.shape.parts)]
         follow, agree, done = (b.append_basic_block(n) for n in ("follow", "agree", "loaded"))
         b.cbranch(rows.consecutive, follow, agree)
         b.position_at_end(follow)
-        parts = [
-            b.load(p, typ=ir.VectorType(element, HALF), align=self.shape.size) for p in pointers
-        ]
-        whole = ir.Constant(vector(I32), [I32(lane) for lane in range(LANES)])
-        followed = b.shuffle_vector(*parts, whole)
+        followed = self._followed(pointers)
         b.branch(done)
         b.position_at_end(agree)
-        agreed = self._halves(*(lanes.splat(b.load(p, typ=element, align=1)) for p in pointers))
+        agreed = self._agreed(pointers, 0)
         b.branch(done)
         b.position_at_end(done)
-        value = b.phi(vector(element))
+        value = b.phi(vector(self.shape.element))
         value.add_incoming(followed, follow)
         value.add_incoming(agreed, agree)
-        return value
+        return [value]
+
+    def _followed(self, pointers: list[Value]) -> Value:
+        """Consecutive elements from each of two places."""
+        row = ir.VectorType(self.shape.element, HALF)
+        parts = [self.b.load(p, typ=row, align=self.shape.size) for p in pointers]
+        whole = ir.Constant(vector(I32), [I32(lane) for lane in range(LANES)])
+        return self.b.shuffle_vector(*parts, whole)
+
+    def _agreed(self, pointers: list[Value], part: int) -> Value:
+        """One part of the element at each of two places, for all lanes of its half."""
+        b, element = self.b, self.shape.element
+        places = (b.gep(p, [I64(part)], source_etype=element) for p in pointers)
+        halves = (self.lanes.splat(b.load(p, typ=element, align=1)) for p in places)
+        return self._halves(*halves)
 
     def _halves(self, first: Value, second: Value) -> Value:
         """The lower half of one vector and the upper half of another."""
