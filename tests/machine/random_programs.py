@@ -25,6 +25,7 @@ COMPUTING = [
     for forms in FORMS.values()
     for spec in forms
     if spec.semantics is not None and spec.unit is not Unit.ATOMIC
+    if all(operand.type != "address" for operand in spec.operands)
 ]
 EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")
@@ -246,32 +247,42 @@ def _atomic(w: Writer, space: str) -> None:
         w.emit(f"{w.guard()}atom{space}.{kind} {result}, [%at], {value}")
 
 
+def _members(w: Writer) -> str:
+    """A member mask: mostly everyone, else the lanes that are here, or some that may not be."""
+    kind = w.draw(st.integers(0, 9))
+    if kind == 9:
+        w.emit("activemask.b32 %j")
+    return {8: "0x00ffffff", 9: "%j"}.get(kind, "-1")
+
+
 def _warpwide(w: Writer, _: int) -> None:
     kind = w.draw(st.integers(0, 6))
     result = w.register(32)
+    members = _members(w)
     if kind == 6:
-        w.emit(f"{w.guard()}elect.sync {result}|{w.register(1)}, -1")
+        w.emit(f"{w.guard()}elect.sync {result}|{w.register(1)}, {members}")
     elif kind == 5:
         operation = w.draw(st.sampled_from(REDUCTIONS))
-        w.emit(f"{w.guard()}redux.sync.{operation} {result}, {w.register(32)}, -1")
+        w.emit(f"{w.guard()}redux.sync.{operation} {result}, {w.register(32)}, {members}")
     elif kind == 4:
         bits = w.draw(st.sampled_from((32, 64)))
         mode = w.draw(st.sampled_from(("any", "all")))
         pair = result if mode == "any" else f"{result}|{w.register(1)}"
-        w.emit(f"{w.guard()}match.{mode}.sync.b{bits} {pair}, {w.register(bits)}, -1")
+        w.emit(f"{w.guard()}match.{mode}.sync.b{bits} {pair}, {w.register(bits)}, {members}")
     elif kind == 0:
         w.emit(f"{w.guard()}activemask.b32 {result}")
     elif kind == 1:
         mode = w.draw(st.sampled_from(("all", "any", "uni")))
-        w.emit(f"{w.guard()}vote.sync.{mode}.pred {w.register(1)}, {w.register(1)}, -1")
+        w.emit(f"{w.guard()}vote.sync.{mode}.pred {w.register(1)}, {w.register(1)}, {members}")
     elif kind == 2:
-        w.emit(f"{w.guard()}vote.sync.ballot.b32 {result}, {w.register(1)}, -1")
+        w.emit(f"{w.guard()}vote.sync.ballot.b32 {result}, {w.register(1)}, {members}")
     else:
         mode = w.draw(st.sampled_from(("up", "down", "bfly", "idx")))
         clamp = w.draw(st.sampled_from(("0", "31", "0x1c1f", "0x1800", w.register(32))))
         pair = w.draw(st.sampled_from((result, f"{result}|{w.register(1)}")))
         amount = w.draw(st.sampled_from(("1", "16", w.register(32))))
-        w.emit(f"{w.guard()}shfl.sync.{mode}.b32 {pair}, {w.register(32)}, {amount}, {clamp}, -1")
+        how = f"{amount}, {clamp}, {members}"
+        w.emit(f"{w.guard()}shfl.sync.{mode}.b32 {pair}, {w.register(32)}, {how}")
 
 
 REDUCTIONS = (

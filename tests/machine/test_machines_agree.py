@@ -16,7 +16,7 @@ from warploom.machine.image import Image
 from warploom.machine.launch import POLICIES, Launch, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.machine.tally import Tally
+from warploom.machine.tally import COLUMNS, Tally
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 from warploom.rules.fields import EXAMPLE_MASK
@@ -66,8 +66,7 @@ def outcome(
 def counts(tally: Tally) -> dict[str, object]:
     """All counts; of the examples of costly accesses their costs and lanes, for the addresses are
     those of one memory."""
-    columns = ("warps", "threads", "threads_on", "divergent", "reconvergences")
-    found: dict[str, object] = {name: getattr(tally, name).tolist() for name in columns}
+    found: dict[str, object] = {name: getattr(tally, name).tolist() for name in COLUMNS}
     return found | {"records": tally.records[:, : EXAMPLE_MASK + 1].tolist()}
 
 

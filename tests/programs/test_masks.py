@@ -1,7 +1,7 @@
 """The active masks of textbook control flow, step by step, worked out by hand.
 
 Each kernel marks its places with `mov.u32 %m, PLACE`; the expected masks are those of the lanes
-whose condition holds. The side that falls through a branch runs first.
+whose condition holds. The side that falls through a branch runs first, where no policy chooses.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MODELS = ["gtx-1080", "v100"]
 """One program counter a warp, and one a thread."""
 
 
-def traced(body: str, device: str, block: int = 32) -> wl.Trace:
-    gpu = wl.Device(device)
+def traced(body: str, device: str, block: int = 32, **options: object) -> wl.Trace:
+    gpu = wl.Device(device, **options)
     return gpu.compile(HEAD + body + "}", "ptx")["k"][1, block].trace()
 
 
@@ -215,6 +215,60 @@ def test_the_compiled_machine_counts_the_steps_of_the_trace(name: str, device: s
     counters = module["k"][1, 32]().counters
     assert counters.warp_instructions == len(steps)
     assert counters.thread_instructions == sum(step.active.bit_count() for step in steps)
+
+
+def test_an_adversary_takes_branches_first_before_7_0() -> None:
+    """NESTED jumps to its else sides: they run first, the inner one inside the outer then side."""
+    expected = [(4, HIGH), (2, 0xFF00), (1, 0xFF), (3, LOW), (5, FULL)]
+    assert places(traced(NESTED, "gtx-1080", schedule="adversarial")) == expected
+    # A side that is already where the others go has nothing to run, whoever chooses.
+    body, expected = KERNELS["break"]
+    assert places(traced(body, "gtx-1080", schedule="adversarial")) == expected
+
+
+def test_a_seed_chooses_the_side_of_each_branch_before_7_0() -> None:
+    """Two branches of two sides each: four orders, and 32 seeds show them all."""
+    inner = [(1, 0xFF), (2, 0xFF00)]
+    lower = [[*inner, (3, LOW)], [*reversed(inner), (3, LOW)]]
+    upper = [(4, HIGH)]
+    orders = [order for low in lower for order in (low + upper, upper + low)]
+    seen = [places(traced(NESTED, "gtx-1080", schedule="random", seed=s)) for s in range(32)]
+    assert {tuple(one[:-1]) for one in seen} == {tuple(order) for order in orders}
+    assert {one[-1] for one in seen} == {(5, FULL)}
+    assert seen[3] == places(traced(NESTED, "gtx-1080", schedule="random", seed=3))
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_which_side_stores_last_is_the_policys_before_7_0(engine: str) -> None:
+    source = """
+.version 8.0
+.target sm_60
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p; .reg .u32 %l; .reg .u64 %out;
+    ld.param.u64 %out, [out];
+    mov.u32 %l, %tid.x;
+    setp.lt.u32 %p, %l, 16;
+    @%p bra TAKEN;
+    st.global.u32 [%out], 1;
+    bra END;
+TAKEN:
+    st.global.u32 [%out], 2;
+END:
+    ret;
+}
+"""
+
+    def left(schedule: str, seed: int = 0) -> int:
+        gpu = wl.Device("gtx-1080", engine=engine, schedule=schedule, seed=seed)
+        out = gpu.zeros(1, np.int32)
+        gpu.compile(source, "ptx")["k"][1, 32](out)
+        return int(out.copy_to_host()[0])
+
+    assert left("converge") == left("fair") == 2
+    assert left("adversarial") == 1
+    assert {left("random", seed) for seed in range(16)} == {1, 2}
 
 
 def switch(ways: int) -> str:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 import warploom as wl
+from warploom.core.errors import PtxSyntaxError
 
 ENGINES = ("reference", "compiled")
 HEAD = """.version 9.0\n.target sm_100\n.address_size 64
@@ -167,3 +168,27 @@ def test_a_32_bit_address_wraps(engine: str) -> None:
     second = np.zeros(1, np.uint32)
     run(body, np.zeros(1, np.uint32), second, engine=engine, threads=1)
     assert second[0] == 77
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r0]", "st.bulk [%d2]"])
+def test_many_zeros_at_once(form: str, engine: str) -> None:
+    """Lane t clears 8 * (t % 4) bytes of its 32, in shared memory or by their generic address."""
+    body = f"""mul.lo.u32 %r0, %t, 32; mov.u32 %r1, s; add.u32 %r0, %r0, %r1;
+    cvt.u64.u32 %d1, %r0; cvta.shared.u64 %d2, %d1;
+    and.b32 %r2, %t, 3; shl.b32 %r2, %r2, 3; cvt.u64.u32 %d0, %r2;
+    mov.u32 %r3, -1; st.shared.v4.b32 [%r0], {{%r3, %r3, %r3, %r3}};
+    st.shared.v4.b32 [%r0+16], {{%r3, %r3, %r3, %r3}};
+    {form}, %d0, 0;
+    mul.wide.u32 %d1, %t, 32; add.u64 %b, %b, %d1;
+    ld.shared.v4.b32 {{%r4, %r5, %r6, %r7}}, [%r0]; st.global.v4.b32 [%b], {{%r4, %r5, %r6, %r7}};
+    ld.shared.v4.b32 {{%r4, %r5, %r6, %r7}}, [%r0+16];
+    st.global.v4.b32 [%b+16], {{%r4, %r5, %r6, %r7}};"""
+    second = np.zeros((32, 4), np.int64)
+    run(body, np.zeros(1), second, engine=engine)
+    assert np.array_equal(second, np.where(np.arange(4) < np.arange(32)[:, None] % 4, 0, -1))
+
+
+def test_only_zeros_can_be_stored_so() -> None:
+    with pytest.raises(PtxSyntaxError, match="only the number 0"):
+        run("st.bulk [%a], 8, 1;", np.zeros(4), np.zeros(4), engine="compiled")

@@ -69,6 +69,21 @@ extern "C" __global__ void lane_constant(float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = table[threadIdx.x % 32];
 }
+__device__ float warp_sum(float x) {
+    for (int step = 16; step; step /= 2) x += __shfl_down_sync(0xffffffff, x, step);
+    return x;
+}
+extern "C" __global__ void sum_of_some(float* out, const float* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = warp_sum(in[i]);
+    if (threadIdx.x % 32 == 0) out[i / 32] = x;
+}
+extern "C" __global__ void sum_of_all(float* out, const float* in, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = warp_sum(i < n ? in[i] : 0);
+    if (i < n && threadIdx.x % 32 == 0) out[i / 32] = x;
+}
 extern "C" __global__ void large(float* out, int n) {
     __shared__ float room[10240];
     room[threadIdx.x] = n;
@@ -141,6 +156,11 @@ Launched = Callable[[], dict[str, Advice]]
             lambda: advice("by_warp", 8, 256, N),
         ),
         (
+            "shuffle with lanes that exited",
+            lambda: advice("sum_of_some", 16, 256, floats(N), N - 3),
+            lambda: advice("sum_of_all", 16, 256, floats(N), N - 3),
+        ),
+        (
             "missing tail guard",
             lambda: advice("unguarded", 16, 256, floats(N)),
             lambda: advice("copy", 17, 256, floats(N), N),
@@ -191,6 +211,18 @@ def test_divergence_says_where_and_how_often() -> None:
     found = advice("by_lane", 8, 256, N)["divergence inside warps"]
     assert place(found) == line("if (threadIdx.x % 2)")
     assert "64 of the 64" in found.evidence  # 8 blocks of 8 warps, each once
+
+
+def test_a_shuffle_that_names_exited_lanes_is_told_from_one_that_does_not() -> None:
+    """Of 128 warps only the last, of which 3 lanes have returned, in each of its 5 steps."""
+    found = advice("sum_of_some", 16, 256, floats(N), N - 3)["shuffle with lanes that exited"]
+    assert place(found) == line("__shfl_down_sync")
+    assert "1 of the 128 times" in found.evidence
+    whole = advice("sum_of_some", 16, 256, floats(N), N)
+    assert "shuffle with lanes that exited" not in whole
+    # A warp that was never full has no lanes that exited.
+    partial = advice("sum_of_some", 1, 100, floats(N), N)
+    assert "shuffle with lanes that exited" not in partial
 
 
 def test_a_structure_is_found_from_its_addresses() -> None:

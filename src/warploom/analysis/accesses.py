@@ -37,6 +37,9 @@ MATRIX_ROW_BYTES = 16
 BULK_PIECE_BYTES = 16
 """A bulk copy goes on by pieces of this size, to which its addresses are aligned."""
 
+BULK_FILL_BYTES = 8
+"""The same of `st.bulk`."""
+
 PAST_L1, READ_ONLY = "past L1", "read only"
 
 GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
@@ -79,11 +82,18 @@ def is_bulk_copy(operation: Operation) -> bool:
     return operation.name == "cp" and "from" in operation.modifiers
 
 
+def is_bulk_fill(operation: Operation) -> bool:
+    """Whether it is a `st.bulk`."""
+    return operation.name == "st" and "bulk" in operation.modifiers
+
+
 def bytes_of(instruction: Instruction) -> int:
     """The bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
     if is_bulk_copy(operation):
         return BULK_PIECE_BYTES
+    if is_bulk_fill(operation):
+        return BULK_FILL_BYTES
     if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:
         size = instruction.operands[2]
         assert isinstance(size, Immediate)

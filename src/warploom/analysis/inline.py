@@ -18,10 +18,8 @@ from warploom.analysis.callgraph import CallGraph
 from warploom.analysis.calls import Part
 from warploom.analysis.flat import Flat
 from warploom.analysis.program import Site
-from warploom.analysis.rename import Renaming
 from warploom.analysis.services import service_function
 from warploom.core.errors import UnsupportedInstruction
-from warploom.core.source import Span
 from warploom.core.types import TYPES
 from warploom.isa.spec import decode
 from warploom.ptx.ir import (
@@ -40,7 +38,7 @@ from warploom.ptx.ir import (
     Variable,
     Vector,
 )
-from warploom.ptx.lexer import source_line
+from warploom.ptx.rename import Renaming
 
 JUMPS = frozenset({"bra", "brx"})
 
@@ -250,13 +248,13 @@ class _Inliner:
             return None
         callee = self.module.function(target.name)
         if callee is None:
-            raise self._error(f"`{target.name}` is not a function", target.span)
+            raise UnsupportedInstruction(f"`{target.name}` is not a function", target.span)
         if callee.body is None:
             message = (
-                f"`{target.name}` has no body in this module, and Warploom does not provide it;"
-                f" itself; give it a body here, or link the module that has it"
+                f"`{target.name}` has no body, {callee.span} only declares it; link the source"
+                f" that defines it: gpu.link([...])"
             )
-            raise self._error(message, target.span)
+            raise UnsupportedInstruction(message, target.span)
         return callee
 
     def _bind(
@@ -267,7 +265,7 @@ class _Inliner:
         wanted = tuple(formals)
         if len(wanted) != len(given.elements):
             message = f"the function takes {len(wanted)} here, the call gives {len(given.elements)}"
-            raise self._error(message, call.span)
+            raise UnsupportedInstruction(message, call.span)
         copied: list[tuple[Variable, Operand]] = []
         for formal, actual in zip(wanted, given.elements, strict=True):
             if formal.space is Space.PARAM and isinstance(actual, Symbol):
@@ -279,10 +277,6 @@ class _Inliner:
                 self.flat.variables[own.name] = own
             copied.append((own, actual))
         return copied
-
-    def _error(self, message: str, span: Span) -> UnsupportedInstruction:
-        line = source_line(self.module.text, span.line)
-        return UnsupportedInstruction(message, span, line, self.module.name)
 
 
 def _branch(origin: Instruction, label: str) -> Instruction:

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.analysis.flat import Flat
-from warploom.analysis.program import Place
+from warploom.analysis.program import PARAMETERS, Place
 from warploom.analysis.uses import symbols
 from warploom.core.errors import UnsupportedInstruction
-from warploom.ptx.ir import Function, Module, Space, Special, Symbol, Variable
-from warploom.ptx.lexer import source_line
+from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
 
 DYNAMIC_SHARED_ALIGNMENT = 16
 """Dynamic shared memory begins at a multiple of this or of what its declaration asks, in bytes.
@@ -65,7 +64,17 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         index = len(layout.globals)
         layout.places[variable.name] = Place(variable.space, index, variable.size)
         layout.globals.append(variable.name)
+    if any(map(points_to_parameters, flat.instructions)):
+        layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
     return layout
+
+
+def points_to_parameters(instruction: Instruction) -> bool:
+    """Whether it deals in generic addresses of the kernel's parameters. They are global ones (PTX
+    ISA, "Generic Addressing": the window of parameters is inside that of global memory)."""
+    operation = instruction.operation
+    space = operation.modifiers.text("space", "")
+    return operation.name in ("cvta", "isspacep") and space.startswith("param")
 
 
 def _reserved(flat: Flat) -> int:
@@ -101,8 +110,7 @@ def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
 def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
     what = "a function" if module.function(symbol.name) else "a label"
     message = f"`{symbol.name}` is {what}: its address cannot be taken here"
-    line = source_line(module.text, symbol.span.line)
-    return UnsupportedInstruction(message, symbol.span, line, module.name)
+    return UnsupportedInstruction(message, symbol.span)
 
 
 def _stack(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
+PARAMETERS = "the parameters of the kernel"
+"""The name of the variable behind `Program.globals` in which a kernel's parameters stand once more,
+where it takes their generic addresses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -101,6 +105,4 @@ class Program:
     def line(self, instruction: int) -> str:
         """Where instruction i comes from, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
-        return (
-            str(made.location.written) if made.location else f"{self.module.name}:{made.span.line}"
-        )
+        return str(made.location.written if made.location else made.span)

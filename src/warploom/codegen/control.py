@@ -5,9 +5,10 @@ a branch on which they agree is a plain jump. A branch on which they part makes 
 table and goes on in the divergent copy; there a block that is some branch's reconvergence point
 first asks the table. When all living lanes have met, the code returns to the convergent copy.
 
-Making and leaving nodes is emitted here, to the rules of `machine.reference.splits`. Where a warp
-cannot go on so — its turn is used up, lanes wait for others that another split holds — it leaves
-with the reason; `rules.scheduling` then says which split it takes up next, and it comes back there.
+Who meets whom is decided by the rules of `machine.reference.splits`; nodes themselves are for
+`codegen.nodes`. Where a warp cannot go on so — its turn is used up, lanes wait for others that
+another split holds — it leaves with the reason; `rules.scheduling` then says which split it takes
+up next, and it comes back there.
 """
 
 from __future__ import annotations
@@ -18,24 +19,22 @@ from llvmlite import ir
 
 from warploom.analysis.cfg import splits
 from warploom.analysis.uses import member_mask, waits_before
-from warploom.codegen.environment import Status
+from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I32, I64, PTR, Value
+from warploom.codegen.helpers import call
+from warploom.codegen.lanes import I32, I64, Value
+from warploom.codegen.nodes import NodeCode
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 from warploom.rules.convergence import (
     ARRIVED,
     BLOCK,
-    BRANCH,
     EXPECTED,
-    LEVEL,
     LIVE,
     MASK,
     NONE,
     OTHER_BLOCK,
     OTHER_MASK,
-    PARENT,
-    POINT,
     TOP,
 )
 from warploom.rules.scheduling import FROM_TABLE, RESUME
@@ -52,18 +51,21 @@ class Control:
     """The blocks of a warp function in both copies, and every way between them.
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
-    take turns by a policy, instead of one side after the other.
+    take turns by a policy, instead of one side after the other. `chooses`: one side after the
+    other, and the policy says which goes first.
     """
 
-    def __init__(self, frame: Frame, *, independent: bool, mixes: bool) -> None:
+    def __init__(self, frame: Frame, *, independent: bool, mixes: bool, chooses: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.program, self.independent, self.mixes = frame.program, independent, mixes
+        self.program, self.independent = frame.program, independent
+        self.mixes, self.chooses = mixes, chooses
         count = len(self.program.blocks)
         self.blocks = {
             (copy, index): self._append(f"{copy.value}{index}")
             for copy in Copy
             for index in range(count)
         }
+        self.nodes = NodeCode(frame)
         self.joins = self._joins()
         self.others = self._others()
         self.suspends = mixes or self._may_wait()
@@ -106,7 +108,8 @@ class Control:
             if last.operation.name == "brx":
                 waiting[point].update(way for way in ways if way != point)
             elif point not in ways:
-                waiting[point].update(ways[:1])  # the other goes first
+                # The one that is to fall through goes first, unless the policy chooses.
+                waiting[point].update(ways if self.chooses else ways[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     def _parted_blocks(self) -> frozenset[int]:
@@ -203,31 +206,42 @@ class Control:
         target, following = self.program.blocks[block].successors
         point = self.program.reconvergence[block]
         if point not in (target, following):
-            self._push(point, target, goes, instruction)
-            self._continue(stays, following, block)
+            self._part_sides(block, (target, goes), (following, stays), instruction)
             return
         first, mask, waiting = (
             (following, stays, goes) if point == target else (target, goes, stays)
         )
-        known = self._gathers_at(point)
+        known = self.nodes.gathers_at(point)
         fresh, joined = self._append("push"), self._append("joined")
         b.cbranch(known, joined, fresh)
         b.position_at_end(fresh)
-        self._push(point, NONE, I32(0), instruction)
+        self.nodes.push(point, I64(NONE), I32(0), instruction)
         b.branch(joined)
         b.position_at_end(joined)
-        self._add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
+        self.nodes.add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
         self._continue(mask, first, block)
 
-    def _gathers_at(self, point: int) -> Value:
-        """Whether the innermost node gathers lanes there, as deep in calls."""
+    def _part_sides(
+        self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
+    ) -> None:
+        """Two sides of a branch, each a block and its lanes, meet at neither: one waits."""
         b, frame = self.b, self.frame
-        here = b.icmp_signed("==", frame.get(frame.point), I64(point))
-        if self.program.depth is None or point == self.program.exit:
-            return here
-        known = b.select(here, frame.get(frame.top), I64(0))
-        same = b.icmp_signed("==", frame.get(frame.node(known, LEVEL)), frame.level())
-        return b.and_(here, same)
+        point = self.program.reconvergence[block]
+        if not self.chooses:
+            self.nodes.push(point, I64(taken[0]), taken[1], instruction)
+            self._continue(through[1], through[0], block)
+            return
+        given = frame.pointer(Slot.PLAN_AT), frame.context(0), frame.warp
+        taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *given), I64(0))
+        waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
+        waiting = b.select(taken_first, through[1], taken[1])
+        self.nodes.push(point, waits_at, waiting, instruction)
+        take, fall = self._append("take"), self._append("fall")
+        b.cbranch(taken_first, take, fall)
+        b.position_at_end(take)
+        self._continue(taken[1], taken[0], block)
+        b.position_at_end(fall)
+        self._continue(through[1], through[0], block)
 
     def _continue(self, bits: Value, index: int, origin: int) -> None:
         self.b.store(self.lanes.mask(bits), self.frame.active)
@@ -235,12 +249,6 @@ class Control:
             self.give_way(Status.PARTED, index)
         else:
             self.go(Copy.DIVERGENT, index, origin)
-
-    def _add_lanes(self, place: Value, bits: Value) -> Value:
-        """Add lanes to a mask in memory; gives the sum."""
-        total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
-        self.b.store(total, place)
-        return total
 
     def leave_lanes(self, copy: Copy, block: int, leaving: Value | None) -> None:
         """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones."""
@@ -260,7 +268,7 @@ class Control:
         self._forget(gone_bits)
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.top), I64(0))):
-                self._add_lanes(frame.node(frame.get(frame.top), ARRIVED), gone_bits)
+                self.nodes.add_lanes(frame.node(frame.get(frame.top), ARRIVED), gone_bits)
         self.go(copy, following, block)
 
     def _forget(self, gone: Value) -> None:
@@ -269,27 +277,6 @@ class Control:
         self.b.store(self.b.and_(live, self.b.not_(gone)), self.frame.live)
 
     # ---- nodes ----------------------------------------------------------------------------------
-
-    def _push(self, point: int, other: int, other_mask: Value, instruction: int) -> None:
-        b, frame = self.b, self.frame
-        free = frame.get(frame.free)
-        node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, ir.IntType(1)(1)])
-        b.store(b.and_(free, b.sub(free, I64(1))), frame.free)
-        words = {
-            POINT: I64(point),
-            EXPECTED: b.zext(self.lanes.bits(frame.mask()), I64),
-            ARRIVED: I64(0),
-            OTHER_BLOCK: I64(other),
-            OTHER_MASK: b.zext(other_mask, I64),
-            BRANCH: I64(instruction),
-            PARENT: frame.get(frame.top),
-        }
-        if self.program.depth is not None:
-            words[LEVEL] = frame.level()
-        for word, value in words.items():
-            b.store(value, frame.node(node, word))
-        b.store(node, frame.top)
-        b.store(I64(point), frame.point)
 
     def emit_arrivals(self) -> None:
         """Emit the blocks in which the divergent copy reaches a possible meeting point."""
@@ -303,13 +290,13 @@ class Control:
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         b, frame = self.b, self.frame
         meets = self._append(f"meet{index}")
-        b.cbranch(self._gathers_at(index), meets, self.blocks[Copy.DIVERGENT, index])
+        b.cbranch(self.nodes.gathers_at(index), meets, self.blocks[Copy.DIVERGENT, index])
         b.position_at_end(meets)
         node = self._gather(index)
         expected = frame.get(frame.node(node, EXPECTED))
         b.store(self.lanes.mask(b.trunc(expected, I32)), frame.active)
-        self._count_meeting(node)
-        self._pop(node)
+        self.nodes.count_meeting(node)
+        self.nodes.pop(node)
         together = self._append(f"together{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
         b.position_at_end(together)
@@ -322,7 +309,7 @@ class Control:
         lanes are missing, else go on with the node, which is given."""
         b, frame = self.b, self.frame
         node = frame.get(frame.top)
-        arrived = self._add_lanes(frame.node(node, ARRIVED), self.lanes.bits(frame.mask()))
+        arrived = self.nodes.add_lanes(frame.node(node, ARRIVED), self.lanes.bits(frame.mask()))
         self._other_side(point, node)
         if self.suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.node(node, EXPECTED)))
@@ -343,7 +330,7 @@ class Control:
         node = self._gather(self.program.exit)
         expected = b.trunc(frame.get(frame.node(node, EXPECTED)), I32)
         b.store(self.lanes.mask(expected), frame.active)
-        self._pop(node)
+        self.nodes.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
         if self.suspends:
@@ -369,20 +356,6 @@ class Control:
         for block in blocks[1:]:
             targets.add_case(I64(block), self.blocks[Copy.DIVERGENT, block])
         b.position_at_end(done)
-
-    def _count_meeting(self, node: Value) -> None:
-        """One more reconvergence for the branch that made the node."""
-        b = self.b
-        branch = self.frame.get(self.frame.node(node, BRANCH))
-        table = self.frame.module.globals["meetings"]
-        at = [I64(0), b.add(branch, I64(1))]
-        place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
-        self.lanes.add_to(self.lanes.slot(self.frame.counts, place), I64(1))
-
-    def _pop(self, node: Value) -> None:
-        b, frame = self.b, self.frame
-        b.store(b.or_(frame.get(frame.free), b.shl(I64(1), node)), frame.free)
-        frame.set_top(frame.get(frame.node(node, PARENT)))
 
     # ---- suspension -----------------------------------------------------------------------------
 
@@ -458,16 +431,3 @@ class Control:
 def waits(instruction: Instruction) -> bool:
     """Whether it is a barrier of the block."""
     return instruction.operation.spec.unit is Unit.BARRIER
-
-
-def meeting_table(frame: Frame) -> None:
-    """A constant of the module: where each branch instruction's meetings are counted, that of none
-    (NONE) first."""
-    branches, unwanted = frame.layout.branches, frame.layout.unwanted
-    size = len(frame.program.instructions)
-    places = [I64(branches[i] + 1 if i in branches else unwanted) for i in range(NONE, size)]
-    type = ir.ArrayType(I64, size + 1)
-    table = ir.GlobalVariable(frame.module, type, "meetings")
-    table.linkage, table.global_constant = "internal", True
-    table.initializer = ir.Constant(type, places)
-    table.type = PTR

@@ -1,15 +1,23 @@
-"""`cp.async` in a warp's code: the bytes go between global and shared memory at once.
+"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory at once.
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
 
 from __future__ import annotations
 
-from warploom.analysis.accesses import BULK_PIECE_BYTES, accesses, is_bulk_copy
+from collections.abc import Callable
+
+from warploom.analysis.accesses import (
+    BULK_FILL_BYTES,
+    BULK_PIECE_BYTES,
+    accesses,
+    is_bulk_copy,
+    space_of,
+)
 from warploom.codegen.access import Shape
 from warploom.codegen.lanes import I32, I64, Value, splat_constant, vector
 from warploom.codegen.memory import MemoryCode
-from warploom.core.types import B8, B32, PRED, U32
+from warploom.core.types import B8, B32, PRED, U32, U64
 from warploom.ptx.ir import Immediate, Instruction, Register, Space
 
 
@@ -50,24 +58,45 @@ class CopyCode:
         wanted = b.zext(operands.read(made.operands[2], U32), vector(I64))
         (origin, _), (target, _) = accesses(made)
         load, store = Shape("load", origin, B32, 4), Shape("store", target, B32, 4)
-        done_bytes = operands.frame.variable(I64)
+
+        def copy(moved: Value, some: Value) -> None:
+            values = self.memory.load_any(index, load, b.add(source, moved), some)
+            self.memory.store_any(index, store, b.add(to, moved), values, some)
+
+        self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
+        if "mbarrier::complete_tx::bytes" in made.operation.modifiers:
+            self.memory.complete(index, made.operands[3], wanted, on)
+
+    def fill(self, index: int, made: Instruction, on: Value) -> None:
+        """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""
+        to, size = made.operands[:2]
+        start, wanted = self.operands.address(to), self.operands.read(size, U64)
+        store, zeros = Shape("store", space_of(made), U64), splat_constant(0, I64)
+
+        def clear(moved: Value, some: Value) -> None:
+            self.memory.store_at(index, store, self.b.add(start, moved), [zeros], some)
+
+        self._pieces(wanted, on, BULK_FILL_BYTES, clear)
+
+    def _pieces(
+        self, wanted: Value, on: Value, step: int, each: Callable[[Value, Value], None]
+    ) -> None:
+        """Emit `each` over the pieces of so many bytes: how far they are behind the first, and the
+        lanes that have one there."""
+        b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
         head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
         b.branch(head)
         b.position_at_end(head)
         offset = b.load(done_bytes, typ=I64)
-        after = b.add(offset, I64(BULK_PIECE_BYTES))
+        after = b.add(offset, I64(step))
         some = b.and_(on, b.icmp_unsigned("<=", self.lanes.splat(after), wanted))
         b.cbranch(self.lanes.any(some), body, done)
         b.position_at_end(body)
-        moved = self.lanes.splat(offset)
-        values = self.memory.load_any(index, load, b.add(source, moved), some)
-        self.memory.store_any(index, store, b.add(to, moved), values, some)
+        each(self.lanes.splat(offset), some)
         b.store(after, done_bytes)
         b.branch(head)
         b.position_at_end(done)
-        if "mbarrier::complete_tx::bytes" in made.operation.modifiers:
-            self.memory.complete(index, made.operands[3], wanted, on)
 
     def _counts(self, made: Instruction, size: int) -> Value | None:
         """How many bytes each lane takes from global memory; None where all take all."""

@@ -34,6 +34,7 @@ _CHECKS = {
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
+    "branch_first": "int64(i64*, i64*, int64)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
 }
@@ -51,6 +52,7 @@ _PLACES = {
     "lane": "rules.atomics",
     "serve": "rules.texture_requests",
     "take": "rules.ways",
+    "branch": "rules.scheduling",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

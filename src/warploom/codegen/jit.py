@@ -20,6 +20,7 @@ from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
 from warploom.codegen.target import optimise, simplify, target_machine
 from warploom.codegen.warp import WarpFunction
+from warploom.core.collector import collector_paused
 from warploom.ptx.printer import print_module
 from warploom.rules.choice import AccessRules
 
@@ -29,6 +30,9 @@ _LOG = logging.getLogger(__name__)
 LONG = 60_000
 """Basic blocks times registers beyond which a kernel is not optimised: that takes time as their
 product or more (docs/benchmarks.md), five minutes at 220,000."""
+
+LONG_TEXT = 20_000_000
+"""Characters of LLVM's own language beyond which it is the same, however few blocks."""
 
 _FACTS = struct.Struct("<?q")
 """What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
@@ -82,15 +86,17 @@ def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: b
     """The object that a kernel becomes, behind what its host must know of it."""
     program = layout.program
     _LOG.debug("compiling %s of %s", program.name, program.module.name)
-    module = ir.Module(program.name)
-    warp = WarpFunction(
-        module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles
-    )
-    warp.emit()
-    scheduled = warp.suspends or shuffles
-    GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
+    with collector_paused():
+        module = ir.Module(program.name)
+        warp = WarpFunction(
+            module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles
+        )
+        warp.emit()
+        scheduled = warp.suspends or shuffles
+        GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
+        text = str(module)
     with _LOCK:
-        made = _object(str(module), is_long=_is_long(program))
+        made = _object(text, is_long=_is_long(program) or len(text) > LONG_TEXT)
     return _FACTS.pack(scheduled, warp.frame.context_bytes) + made
 
 

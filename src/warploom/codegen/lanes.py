@@ -72,12 +72,16 @@ def undefined(type: ir.Type) -> ir.Constant:
 class _Short(ir.Constant):
     """A constant by LLVM's own short spelling of it."""
 
-    def __init__(self, type: ir.Type, spelling: str) -> None:
-        super().__init__(type, ir.Undefined)
+    def __init__(self, type: ir.Type, spelling: str, value: Any = ir.Undefined) -> None:
+        super().__init__(type, value)
         self.spelling = spelling
 
     def _get_reference(self) -> str:
         return self.spelling
+
+
+FIRST = _Short(vector(I32), "zeroinitializer", [I32(0)] * LANES)
+"""The shuffle that takes lane 0 for all."""
 
 
 @lru_cache(maxsize=256)
@@ -114,8 +118,7 @@ class Lanes:
         """The scalar in every lane."""
         whole = vector(scalar.type)
         first = self.b.insert_element(undefined(whole), scalar, I32(0))
-        zeros = ir.Constant(vector(I32), None)
-        return self.b.shuffle_vector(first, undefined(whole), zeros)
+        return self.b.shuffle_vector(first, undefined(whole), FIRST)
 
     def lane(self, value: Value, index: Value | int) -> Value:
         """One lane of a vector."""

@@ -1,9 +1,4 @@
-"""Matrix instructions in a warp's code.
-
-A product never leaves vector registers: for one element of D in all lanes, and one k, what each
-lane needs of A and of B is a selection among lanes that the fragments fix. Its code is a function
-of its own, made once for each opcode; registers go in and out through a buffer.
-"""
+"""Matrix instructions in a warp's code: loads, stores, transposing, and the calls of products."""
 
 from __future__ import annotations
 
@@ -16,26 +11,25 @@ from warploom.codegen.lanes import (
     I32,
     I64,
     LANES,
-    PTR,
-    Lanes,
     Value,
     splat_constant,
     vector,
 )
-from warploom.codegen.lower import Lowering
 from warploom.codegen.memory import MemoryCode, elements
-from warploom.core.types import B32, U32, U64, ScalarType
-from warploom.isa.elements import calculated, encoded, number
-from warploom.isa.fragments import Fragment, Place, Product
+from warploom.codegen.products import (
+    BUFFER_BYTES,
+    constant,
+    product_function,
+    register_type,
+    register_vector,
+    slot,
+)
+from warploom.core.types import B32, U32, ScalarType
+from warploom.isa.fragments import Place
 from warploom.isa.moves import Piece, matrix_move, pieces
-from warploom.isa.ops.matrix import LAYOUTS, product_of
+from warploom.isa.ops.matrix import product_of
 from warploom.isa.sparsity import Sparsity
 from warploom.ptx.ir import Immediate, Instruction, Operand
-
-BUFFER_BYTES = 24 * LANES * 8
-"""Room for the operands of the widest product, `wmma` on f16: eight registers each."""
-
-QUAD_DEPTH = 4
 
 Results = list[tuple[Operand, Value, ScalarType]]
 """What an instruction gives: destination, value, type."""
@@ -70,18 +64,18 @@ class MatrixCode:
         fragments = (product.a, product.b, product.c)
         given = zip(fragments, sources, strict=False)
         words = [
-            self.operands.read(register, _register_type(fragment))
+            self.operands.read(register, register_type(fragment))
             for fragment, operand in given
             for register in elements(operand)
         ]
         if product.sparsity is not None:
             words.append(self._metadata(product.sparsity, *sources[3:]))
         for place, word in enumerate(words):
-            b.store(word, _slot(b, buffer, place), align=64)
+            b.store(word, slot(b, buffer, place), align=64)
         b.call(function, [buffer])
-        type = _register_type(product.d)
+        type = register_type(product.d)
         return [
-            (register, b.load(_slot(b, buffer, n), typ=_vector(type), align=64), type)
+            (register, b.load(slot(b, buffer, n), typ=register_vector(type), align=64), type)
             for n, register in enumerate(elements(d))
         ]
 
@@ -105,13 +99,13 @@ class MatrixCode:
         b, move = self.b, matrix_move(made.operation)
         first, second, *stride = made.operands
         address, held = (first, second) if move.stores else (second, first)
-        type = _register_type(move.fragment)
+        type = register_type(move.fragment)
         start = self.operands.address(address)
         leading = splat_constant(move.leading, I64)
         if stride:
             leading = b.zext(self.operands.read(stride[0], U32), vector(I64))
         registers = elements(held)
-        words: list[Value] = [ir.Constant(_vector(type), None)] * len(registers)
+        words: list[Value] = [ir.Constant(register_vector(type), None)] * len(registers)
         if move.stores:
             words = [self.operands.read(register, type) for register in registers]
         space = space_of(made)
@@ -132,7 +126,7 @@ class MatrixCode:
     def _offsets(self, piece: Piece, stride: Value) -> Value:
         """Bytes from the start of the matrix to each lane's piece."""
         steps = [piece.steps(lane) for lane in range(LANES)]
-        far, near = (_constant([s[n] for s in steps], I64) for n in (0, 1))
+        far, near = (constant([s[n] for s in steps], I64) for n in (0, 1))
         behind = self.b.add(self.b.mul(far, stride), near)
         bits = self.b.mul(behind, splat_constant(piece.element_bits, I64))
         return self.b.lshr(bits, splat_constant(3, I64))
@@ -142,7 +136,7 @@ class MatrixCode:
         if have == type.bits:
             return value
         resize = self.b.trunc if have > type.bits else self.b.zext
-        return resize(value, _vector(type))
+        return resize(value, register_vector(type))
 
     # ---- 8x8 matrices of 16-bit elements --------------------------------------------------------
 
@@ -204,7 +198,7 @@ class MatrixCode:
 
     def _half(self, word: Value, sides: list[int]) -> Value:
         """The low or high half of each lane's word."""
-        moved = self.b.lshr(word, _constant([16 * side for side in sides], I32))
+        moved = self.b.lshr(word, constant([16 * side for side in sides], I32))
         return self.b.and_(moved, splat_constant(0xFFFF, I32))
 
     def _pair(self, halves: list[Value]) -> Value:
@@ -227,139 +221,3 @@ def _holder(row: int, column: int, transposed: bool) -> tuple[int, int]:
     if transposed:
         row, column = column, row
     return 4 * row + column // 2, column % 2
-
-
-def _register_type(fragment: Fragment) -> ScalarType:
-    return U64 if fragment.bits == 64 else U32
-
-
-def _vector(type: ScalarType) -> ir.VectorType:
-    return vector(ir.IntType(type.bits))
-
-
-def _constant(values: list[int], element: ir.IntType) -> ir.Constant:
-    return ir.Constant(vector(element), [element(value) for value in values])
-
-
-def _slot(b: Value, buffer: Value, place: int) -> Value:
-    return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
-
-
-# ---- the function of a product ------------------------------------------------------------------
-
-
-def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
-    """`void(buffer)`: reads the registers of A, B, C and of metadata, and leaves those of D."""
-    # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
-    by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
-    parts = opcode.split(".")
-    name = "product." + ".".join(p for p in parts if by_layout or p not in LAYOUTS)
-    if name not in module.globals:
-        signature = ir.FunctionType(ir.VoidType(), [PTR])
-        function = ir.Function(module, signature, name)
-        function.linkage = "internal"
-        function.attributes.add("noinline")
-        lanes = Lanes(module, ir.IRBuilder(function.append_basic_block("entry")))
-        _ProductBody(lanes, function.args[0], product).emit()
-    return module.globals[name]
-
-
-class _ProductBody:
-    """Emits the sums of one product."""
-
-    def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
-        self.lanes, self.b, self.buffer, self.product = lanes, lanes.b, buffer, product
-        self.lower = Lowering(lanes, LANES)
-        self.type = calculated(product.d.type)
-
-    def emit(self) -> None:
-        p = self.product
-        first = 0
-        held: list[list[Value]] = []
-        for fragment in (p.a, p.b, p.c):
-            held.append(self._numbers(fragment, first))
-            first += fragment.registers
-        a, b, c = held
-        if p.sparsity is not None:
-            self.metadata = self.b.load(_slot(self.b, self.buffer, first), typ=vector(I32), align=64)
-        sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
-        self._leave(sums)
-        self.b.ret_void()
-
-    def _numbers(self, fragment: Fragment, first: int) -> list[Value]:
-        """The elements of a fragment, each in 32 lanes, as numbers."""
-        type, found = _register_type(fragment), list[Value]()
-        for element in range(fragment.count):
-            register, inside = divmod(element, fragment.packed)
-            at = _slot(self.b, self.buffer, first + register)
-            word = self.b.load(at, typ=_vector(type), align=64)
-            shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
-            bits = self.b.lshr(word, shift)
-            found.append(self.lower(number(fragment.type), [bits]))
-        return found
-
-    def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """One element of D: what C has there, then every product in rising k."""
-        p = self.product
-        places = [p.d.place(lane, element) for lane in range(LANES)]
-        start = self._at(p.c, c, places)
-        total = start
-        if self.type.is_integer:
-            total = ir.Constant(vector(I32), None)
-        for k in range(p.depth):
-            left = self._at(p.a, a, [(row, k) for row, _ in places])
-            right = self._met(b, places, k)
-            total = self._step(left, right, total)
-        if not self.type.is_integer:
-            return total
-        # Products alone cannot overflow: there are 64 at most, of 16 bits.
-        if p.saturates:
-            return self.lower.intrinsic("sadd.sat", [start, total])
-        return self.b.add(start, total)
-
-    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
-        """What the k-th element of A's rows meets of B."""
-        p, sparsity = self.product, self.product.sparsity
-        if sparsity is None:
-            return self._at(p.b, b, [(column, k) for _, column in places])
-        choices = [
-            self._at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
-            for choice in range(sparsity.choices)
-        ]
-        chosen = self._choice(sparsity, [row for row, _ in places], k)
-        found = choices[0]
-        for number, value in enumerate(choices[1:], 1):
-            here = self.b.icmp_unsigned("==", chosen, splat_constant(number, I32))
-            found = self.lanes.blend(here, value, found)
-        return found
-
-    def _choice(self, sparsity: Sparsity, rows: list[int], k: int) -> Value:
-        """Where in their chunks the k-th elements of these rows stand, by the metadata."""
-        held = [sparsity.place(row, k) for row in rows]
-        words = self.lanes.pick([self.metadata], [(0, lane) for lane, _ in held])
-        index = self.b.lshr(words, _constant([bit for _, bit in held], I32))
-        return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
-
-    def _at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
-        """The elements at those places, lane by lane."""
-        holders = [fragment.holders[place] for place in places]
-        return self.lanes.pick(values, [(element, lane) for lane, element in holders])
-
-    def _step(self, left: Value, right: Value, total: Value) -> Value:
-        if not self.type.is_integer:
-            return self.lower.intrinsic("fma", [left, right, total])
-        if not self.product.logic:
-            return self.b.add(total, self.b.mul(left, right))
-        meet = self.b.xor if self.product.logic == "xor" else self.b.and_
-        return self.b.add(total, self.lower.intrinsic("ctpop", [meet(left, right)]))
-
-    def _leave(self, sums: list[Value]) -> None:
-        d = self.product.d
-        type = _register_type(d)
-        for register in range(d.registers):
-            word: Value = ir.Constant(_vector(type), None)
-            for inside in range(d.packed):
-                bits = self.lower(encoded(d.type), [sums[register * d.packed + inside]])
-                shift = splat_constant(inside * d.bits, ir.IntType(type.bits))
-                word = self.b.or_(word, self.b.shl(bits, shift))
-            self.b.store(word, _slot(self.b, self.buffer, register), align=64)

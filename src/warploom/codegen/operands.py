@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 
+from warploom.analysis.program import PARAMETERS
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import (
@@ -125,6 +126,11 @@ class Operands:
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.lanes.splat(self._global(place.offset, symbol.offset))
         return splat_constant(place.offset + symbol.offset, I64)
+
+    def parameters(self, type: ScalarType) -> Value:
+        """Where the kernel's parameters stand among generic addresses."""
+        place = self.frame.program.places[PARAMETERS]
+        return self._fit(self.lanes.splat(self._global(place.offset, 0)), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
         frame = self.frame

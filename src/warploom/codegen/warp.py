@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from warploom.analysis.accesses import is_bulk_fill
+from warploom.analysis.completions import completion
 from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
 from warploom.analysis.uses import member_mask
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.checks import TRAP
-from warploom.codegen.control import Control, Copy, meeting_table
+from warploom.codegen.control import Control, Copy
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.frame import ALL_NODES, Frame
@@ -66,8 +68,12 @@ class WarpFunction:
         self.texture = TextureCode(self.memory)
         self.members = MemberCode(self.operands)
         self.warpwide = WarpwideCode(self.operands)
-        meeting_table(self.frame)
-        self.control = Control(self.frame, independent=independent, mixes=mixes)
+        self.control = Control(
+            self.frame,
+            independent=independent,
+            mixes=mixes,
+            chooses=shuffles and not independent,
+        )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands)
 
@@ -226,7 +232,9 @@ class WarpFunction:
         ):
             return
         if name == "st":
-            self.memory.store(index, made, on)
+            store = self.copies.fill if is_bulk_fill(made.operation) else self.memory.store
+            store(index, made, on)
+            self._complete(index, made, on)
             return
         if name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
             self.copies.copy(index, made, on)
@@ -240,6 +248,7 @@ class WarpFunction:
         elif made.operation.spec.unit is Unit.ATOMIC:
             for operand, value, type in self.memory.atomic(index, made, on):
                 write(operand, value, type)
+            self._complete(index, made, on)
         elif made.operation.spec.unit is Unit.MATRIX:
             for operand, value, type in self.matrix.emit(index, made, on):
                 write(operand, value, type)
@@ -265,10 +274,18 @@ class WarpFunction:
             write(made.operands[0], self.warpwide.active_lanes(on), B32)
         elif name == "cvta":
             self._convert_address(made, write)
+        elif name == "isspacep" and made.operation.spec.semantics is None:
+            self._is_parameter(made, write)
         elif name == "mov" and not is_copy(made):
             self._move(made, write)
         else:
             self._compute(made, write)
+
+    def _complete(self, index: int, made: Instruction, on: Value) -> None:
+        """Tell an mbarrier of the bytes of an access, where it names one."""
+        told = completion(made)
+        if told is not None:
+            self.memory.atomic(index, told, on)
 
     def _convert_address(self, made: Instruction, write: _Writer) -> None:
         """Between a space's own addresses and generic ones: add or take the window's start."""
@@ -277,8 +294,17 @@ class WarpFunction:
         space = Space(modifiers.text("space", "").partition("::")[0])
         value = self.operands.read(made.operands[1], type)
         window = self.operands.lower.constant(WINDOWS.get(space, 0), type)
+        if space is Space.PARAM:
+            window = self.operands.parameters(type)
         change = self.b.sub if "to" in modifiers else self.b.add
         write(made.operands[0], change(value, window), type)
+
+    def _is_parameter(self, made: Instruction, write: _Writer) -> None:
+        """`isspacep.param`."""
+        target, source = made.operands
+        behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
+        size = self.operands.lower.constant(self.program.parameter_bytes, U64)
+        write(target, self.b.icmp_unsigned("<", behind, size), PRED)
 
     def _move(self, made: Instruction, write: _Writer) -> None:
         """`mov` between a vector and its parts, or of an address or a special register."""

@@ -27,13 +27,13 @@ class CompileError(WarploomError):
 class PtxError(WarploomError):
     """A PTX text cannot be used; says where in it, and shows the line."""
 
-    def __init__(self, message: str, span: Span, source_line: str = "", name: str = "PTX") -> None:
-        self.span, self.reason, self.name = span, message, name
+    def __init__(self, message: str, span: Span) -> None:
+        self.span, self.reason = span, message
         shown = ""
-        if source_line:
-            text = source_line.expandtabs(1).rstrip()
+        if span.shown:
+            text = span.shown.expandtabs(1).rstrip()
             shown = f"\n    {text}\n    {' ' * (span.column - 1)}{'^' * max(1, span.length)}"
-        super().__init__(f"{name}:{span.line}:{span.column}: {message}{shown}")
+        super().__init__(f"{span}:{span.column}: {message}{shown}")
 
 
 class PtxSyntaxError(PtxError):
@@ -42,6 +42,10 @@ class PtxSyntaxError(PtxError):
 
 class UnsupportedInstruction(PtxError):
     """An opcode or a modifier that is not in the instruction tables."""
+
+
+class LinkError(PtxError):
+    """Modules that do not fit together: a name is defined twice, or by none of them."""
 
 
 class LaunchError(WarploomError):

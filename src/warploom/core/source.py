@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A PTX text: what messages call it, and what it holds."""
+
+    name: str = "PTX"
+    content: str = field(default="", repr=False)
+
+
+NO_TEXT = Text()
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of one PTX text: 1-based line and column of its first character, and its length."""
+    """A stretch of a PTX text: 1-based line and column of its first character, and its length."""
 
     line: int
     column: int
     length: int = 1
+    text: Text = field(default=NO_TEXT, compare=False, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The line that it begins in."""
+        lines = self.text.content.split("\n")
+        return lines[self.line - 1] if 0 < self.line <= len(lines) else ""
+
+    def __str__(self) -> str:
+        return f"{self.text.name}:{self.line}"
 
 
 BUILT_IN_HEADER = "__nv_nvrtc_builtin_header.h"

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from warploom.analysis.program import Program
+from warploom.analysis.program import PARAMETERS, Program
 from warploom.core.errors import LaunchError
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
@@ -34,6 +34,14 @@ class Arguments:
         """Copy a host array to the device now, and back after the launch."""
         buffer = upload(memory, host, what)
         self.borrowed.append((host, buffer))
+        return buffer
+
+    def show(self, memory: DeviceMemory) -> Buffer:
+        """The parameter block in device memory, for kernels that point to their parameters."""
+        block = np.frombuffer(bytes(self.data), np.uint8)
+        buffer = Buffer(memory, block.shape, block.dtype, PARAMETERS, constant=True)
+        buffer.view[...] = block
+        self.borrowed.append((block, buffer))
         return buffer
 
     def copy_back(self) -> None:

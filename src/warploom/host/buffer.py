@@ -17,11 +17,18 @@ Array = npt.NDArray[Any]
 class Buffer:
     """An array in the memory of a device; exactly as long as its shape and type say.
 
-    It lives until `free()` is called or nobody holds it any more.
+    It lives until `free()` is called or nobody holds it any more. Kernels cannot write a constant
+    one.
     """
 
     def __init__(
-        self, memory: DeviceMemory, shape: tuple[int, ...], dtype: np.dtype[Any], name: str
+        self,
+        memory: DeviceMemory,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        name: str,
+        *,
+        constant: bool = False,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -30,7 +37,7 @@ class Buffer:
             self.nbytes *= n
         self.name = name
         self.memory = memory
-        self._address = memory.allocate(self.nbytes, name).address
+        self._address = memory.allocate(self.nbytes, name, constant).address
         self._release = weakref.finalize(self, memory.free, self._address)
         self._release.atexit = False
 

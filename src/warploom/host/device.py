@@ -10,20 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.build import STACK_BYTES
-from warploom.core.errors import CompileError, WarploomError
+from warploom.core.errors import WarploomError
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
 from warploom.host.engines import ENGINES
 from warploom.host.module import Module
+from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
-from warploom.ptx.parser import parse
-from warploom.ptx.verify import verify
+from warploom.ptx.ir import Module as Ptx
+from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions
-
-LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
 
 
 class Device(MakesTextures):
@@ -91,15 +90,8 @@ class Device(MakesTextures):
         `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
         for what cannot be used, WarploomError for a file that cannot be read.
         """
-        file = Path(path)
-        language = LANGUAGES.get(file.suffix.lower())
-        if language is None:
-            raise CompileError(
-                f"{file} cannot be loaded: its suffix is {file.suffix or 'missing'}, and CUDA C++"
-                f" (.cu) and PTX (.ptx) are what can. Of a binary, load the source or the PTX that"
-                f" it was made from (`cuobjdump -ptx` extracts it)."
-            )
-        return self.compile(_read(file), language, options, name=str(file))
+        text, language = source_of(Path(path))
+        return self.compile(text, language, options, name=str(path))
 
     def compile(
         self,
@@ -114,19 +106,33 @@ class Device(MakesTextures):
         Raises what `load` raises.
         """
         name = name or {"cuda": "kernel.cu"}.get(language, "kernel.ptx")
-        ptx_name = name
-        if language == "cuda":
-            from warploom.frontends.cuda_cpp import compile_cuda
+        cc = self.spec.compute_capability
+        return self._loaded(ptx_of(text, language, name, cc, options), name)
 
-            text = compile_cuda(text, name, self.spec.compute_capability, options)
-            ptx_name += ".ptx"
-        elif language != "ptx":
-            known = " and ".join(repr(known) for known in LANGUAGES.values())
-            raise CompileError(f"the language {language!r} is none of {known}")
-        elif options:
-            raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
-        ptx = parse(text, ptx_name)
-        verify(ptx)
+    def link(
+        self,
+        sources: Sequence[str | Path],
+        options: Sequence[str] = (),
+        *,
+        names: Sequence[str] | None = None,
+    ) -> Module:
+        """One program of several sources: files as `load` takes them, and PTX texts (a source with
+        a line break in it is a text). `names` stand for them in messages.
+
+        CUDA C++ is compiled with `-rdc=true`, so that what is `extern` in one source may be defined
+        in another; `options` go to the compiler. Raises what `load` raises, and LinkError where the
+        sources do not fit together.
+        """
+        named = names or [name_of(source, number) for number, source in enumerate(sources, 1)]
+        if not sources or len(named) != len(sources):
+            raise WarploomError(f"there are {len(sources)} sources to link, {len(named)} names")
+        cc = self.spec.compute_capability
+        parts = [
+            part_of(source, name, cc, options) for source, name in zip(sources, named, strict=True)
+        ]
+        return self._loaded(link(parts), " + ".join(named))
+
+    def _loaded(self, ptx: Ptx, name: str) -> Module:
         if self._strict_target:
             check_strictly(ptx, self.spec)
         return Module(self._context, ptx, name)
@@ -167,22 +173,3 @@ class Device(MakesTextures):
 
     def __repr__(self) -> str:
         return f"Device({self.name}, cc={self.spec.cc}, engine={self.engine})"
-
-
-def _read(file: Path) -> str:
-    """The text of a source file; errors say what is wrong with one that is none."""
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        text = data.rstrip(b"\0").decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
-        raise CompileError(
-            f"{file} is not text but {kind}. Load the source or the PTX that it was made from"
-            f" (`nvcc -ptx -lineinfo` makes it, `cuobjdump -ptx` extracts it)."
-        )
-    return text

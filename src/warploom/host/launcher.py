@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
+from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.devices.launches import check_launch, check_registers
 from warploom.host.arguments import Arguments, pack
@@ -148,11 +149,14 @@ class Launcher:
     def _ready(self, launch: Launch, arguments: Arguments) -> Launch:
         """The launch with its arguments; a cooperative one with the memory in which its blocks wait
         for each other: its size, and a count of theirs."""
+        memory = self.kernel.context.memory
         launch = replace(launch, parameters=bytes(arguments.data))
+        if PARAMETERS in self.kernel.program.places:
+            shown = arguments.show(memory).address
+            launch = replace(launch, globals=(*launch.globals, shown))
         if not launch.cooperative:
             return launch
         workspace = np.array([WORKSPACE_BYTES, 0], np.uint32)
-        memory = self.kernel.context.memory
         lent = arguments.lend(workspace, "the workspace of the grid", memory)
         return replace(launch, grid_workspace=lent.address)
 

@@ -49,13 +49,9 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
         brought = needed(instruction.operation)
         if brought > spec.compute_capability:
             major, minor = brought
-            lines = program.module.text.splitlines()
-            at = instruction.span.line
             raise UnsupportedInstruction(
                 f"{spec.title} (compute capability {spec.cc}) has no"
                 f" {instruction.operation.text}: compute capability {major}.{minor} brought it."
                 f" Take a newer device, or write what does without it.",
                 instruction.span,
-                lines[at - 1] if 0 < at <= len(lines) else "",
-                program.module.name,
             )

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from warploom.isa.sparsity import Sparsity
+
 WARP = 32
 TILE_ROWS = 8
 LANES_PER_ROW = 4
@@ -141,7 +143,10 @@ def extents(shape: str) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Product:
-    """D = A * B + C by its fragments; `logic` ("xor", "and") is how bits of b1 meet."""
+    """D = A * B + C by its fragments; `logic` ("xor", "and") is how bits of b1 meet.
+
+    With a `sparsity`, the fragment of A is what is stored of it.
+    """
 
     a: Fragment
     b: Fragment
@@ -149,8 +154,9 @@ class Product:
     d: Fragment
     saturates: bool = False
     logic: str = ""
+    sparsity: Sparsity | None = None
 
     @property
     def depth(self) -> int:
-        """Elements along k."""
+        """Products in the sum of an element of D."""
         return self.a.columns

@@ -59,7 +59,8 @@ class OperandSpec:
 
     `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
     type, or one of `address`, `label`, `targets`, `function`, `any`, `texels`, `handle`,
-    `axes`. `count` is how many of it stand in braces (1: no braces), spelled `a:f32*4`.
+    `axes`, `selector`, `zero`. `count` is how many of it stand in braces (1: no braces), spelled
+    `a:f32*4`.
     """
 
     name: str

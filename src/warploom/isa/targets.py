@@ -8,6 +8,7 @@ addresses.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from warploom.isa.spec import Operation
 
@@ -53,7 +54,17 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
     ),
     (6, 1): ("dp4a", "dp2a"),
     (7, 0): (
-        *("match", "nanosleep", "wmma", "mma", "fence", "bmsk", "szext"),
+        *(
+            "cvta.param",
+            "isspacep.param",
+            "match",
+            "nanosleep",
+            "wmma",
+            "mma",
+            "fence",
+            "bmsk",
+            "szext",
+        ),
         *("ld.relaxed", "ld.acquire", "st.relaxed", "st.release"),
         *("atom.relaxed", "atom.acquire", "atom.release", "atom.acq_rel"),
         *("red.relaxed", "red.release", "atom.f16", "red.f16", "atom.b16"),
@@ -63,6 +74,7 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
         *("redux", "mbarrier", "cp.async", "createpolicy", "discard", "applypriority"),
         *("*.bf16", "*.bf16x2", "*.tf32", "*.L2::cache_hint", "min.f16", "max.f16"),
         *("min.f16x2", "max.f16x2", "min.NaN", "max.NaN", "fma.relu"),
+        "mma.sp",
     ),
     (8, 6): ("min.xorsign", "max.xorsign"),
     (8, 9): ("*.e4m3x2", "*.e5m2x2"),
@@ -71,16 +83,23 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
         *("elect", "stmatrix", "griddepcontrol", "mapa", "getctarank", "multimem", "cp.bulk"),
         *("*.shared::cluster", "barrier.cluster", "atom.b128", "atom.v2", "atom.v4", "atom.v8"),
         *("add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"),
-        *("red.v2", "red.v4", "red.v8", "red.async", "st.async", "st.bulk", "redux.f32"),
+        *("red.v2", "red.v4", "red.v8", "red.async", "st.async", "redux.f32"),
     ),
-    (10, 0): (*("*.f32x2", "ld.v8", "st.v8", "*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),),
+    (10, 0): (
+        *("st.bulk", "*.f32x2", "ld.v8", "st.v8", "*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
+    ),
 }
 """Instructions by the compute capability that brought them: a name, or `*`, and parts of it."""
 
 
 def needed(operation: Operation) -> ComputeCapability:
     """The oldest compute capability that has an instruction."""
-    name, *parts = operation.text.split(".")
+    return _needed(operation.text)
+
+
+@lru_cache
+def _needed(text: str) -> ComputeCapability:
+    name, *parts = text.split(".")
     present = {*parts, *(part.partition("::")[0] for part in parts)}
     if name in ("ld", "st", "atom", "red") and not present & _SPACES:
         return max((2, 0), _brought(name, {*present, "global"}))  # a generic address

@@ -16,6 +16,7 @@ from warploom.rules.convergence import (
     AT_BARRIER,
     AT_SYNC,
     FREE,
+    LIVE,
     MASK,
     NODE_COUNT,
     NONE,
@@ -30,6 +31,7 @@ from warploom.rules.convergence import (
     SPLIT_COUNT,
     node_at,
     split_at,
+    synced_lanes,
 )
 from warploom.rules.scheduling import (
     ARRIVALS,
@@ -80,7 +82,7 @@ def waiting_lanes(
         return
     for split in range(SPLIT_COUNT):
         if int(table[PARKED]) >> split & 1:
-            yield _parked(program, block, warp, table[split_at(split) :])
+            yield _parked(program, block, warp, table, table[split_at(split) :])
     for node in range(NODE_COUNT):
         at = node_at(node)
         if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
@@ -93,7 +95,7 @@ def _inside(program: Program, table: Words, at: int) -> bool:
     return int(table[at + POINT]) < program.exit
 
 
-def _parked(program: Program, block: int, warp: int, split: Words) -> Waiting:
+def _parked(program: Program, block: int, warp: int, table: Words, split: Words) -> Waiting:
     status, lanes, at = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
@@ -103,8 +105,14 @@ def _parked(program: Program, block: int, warp: int, split: Words) -> Waiting:
         return Waiting(block, warp, lanes, where, waits_for, argument, argument_2)
     first = program.blocks[at].start
     if status == AT_SYNC:
-        return Waiting(block, warp, lanes, first, f"the lanes of member mask {argument:#010x}")
+        return Waiting(block, warp, lanes, first, _for_members(table, argument))
     return Waiting(block, warp, lanes, first, "a change of memory that nobody left can make")
+
+
+def _for_members(table: Words, members: int) -> str:
+    """A member mask, and which of its lanes that have not exited have not come."""
+    missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
+    return f"the lanes of member mask {members:#010x}, of which {_named(missing)} have not come"
 
 
 def _at_barrier(barrier: int, threads: int) -> str:
@@ -120,7 +128,7 @@ def deadlock_error(
         WaitingGroup(
             launch.block_index(w.block),
             w.warp,
-            tuple(lane for lane in range(32) if w.lanes >> lane & 1),
+            _members(w.lanes),
             program.line(w.instruction),
             w.waits_for,
         )
@@ -157,15 +165,21 @@ def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
         came = sum(w.lanes.bit_count() if w.lanes else w.threads for w in here)
         awaited = max(w.threads for w in here if w.lanes)
         others = [
-            f"warp {w.warp} {_lanes(tuple(lane for lane in range(32) if w.lanes >> lane & 1))}"
-            for w in own
-            if w.lanes and w.barrier != barrier
+            f"warp {w.warp} {_named(w.lanes)}" for w in own if w.lanes and w.barrier != barrier
         ]
         missing = ", ".join(others[:SHOWN]) or "nobody who could come"
         yield (
             f"    barrier {barrier} of block {launch.block_index(block)}: {came} of"
             f" {awaited or 'all'} threads have come; of the others there is {missing}"
         )
+
+
+def _named(mask: int) -> str:
+    return _lanes(_members(mask))
+
+
+def _members(mask: int) -> tuple[int, ...]:
+    return tuple(lane for lane in range(mask.bit_length()) if mask >> lane & 1)
 
 
 def _lanes(lanes: tuple[int, ...]) -> str:

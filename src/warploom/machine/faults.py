@@ -20,6 +20,7 @@ class FaultKind(IntEnum):
     READ_ONLY = 3
     TRAP = 4
     BAD_INDEX = 5
+    NOT_A_MEMBER = 6
     BAD_BARRIER = 7
     BAD_HANDLE = 11
     OTHER_GEOMETRY = 12
@@ -62,7 +63,7 @@ def fault_error(
             block=block,
             thread=thread,
         )
-    message = _call_message(fault, program, at)
+    message = _call_message(fault, program, at) or _members_message(fault, program, at)
     if message is not None:
         return DeviceTrap(
             message,
@@ -132,6 +133,19 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     return (
         f"indexed branch to a target that its list does not have: index {fault.address}\n"
         f"    {at}\n    What such a branch does is undefined; check the index first."
+    )
+
+
+def _members_message(fault: Fault, program: Program, at: str) -> str | None:
+    """What to say of a lane that is not in the member mask which it names."""
+    if fault.kind is not FaultKind.NOT_A_MEMBER:
+        return None
+    opcode = program.instructions[fault.instruction].operation.opcode
+    return (
+        f"lane {fault.lane} is not in its own member mask {fault.address:#010x}\n    {at}\n"
+        f"    What {opcode} does then is undefined. Every lane that comes here must be in the mask:"
+        f" name the whole warp (0xffffffff), or find the lanes with __ballot_sync() before the"
+        f" branch that parts them."
     )
 
 

@@ -64,7 +64,7 @@ class Image:
         if found is None:
             raise LaunchError(
                 f"{name} has no address: the module declares it, but does not define it. Define it"
-                f" in the same source (one module is one whole program here)."
+                f" in the same source, or link the one that does: gpu.link([...])."
             )
         return found
 

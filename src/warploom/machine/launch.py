@@ -69,8 +69,9 @@ class Launch:
     """What a machine needs to know beside the program and the memory.
 
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
-    the addresses of `Program.globals`, in that order. `dynamic_shared_bytes` come on top of the
-    program's own. `max_instructions` bounds warp instructions; None means no bound.
+    the addresses of `Program.globals`, in that order, and behind them, where the program has a
+    place for `PARAMETERS`, that of the parameters in device memory. `dynamic_shared_bytes` come on
+    top of the program's own. `max_instructions` bounds warp instructions; None means no bound.
     `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
     address of the memory in which the blocks of a cooperative launch wait for each other.
     """

@@ -14,6 +14,10 @@ from warploom.rules.fields import RECORD_WIDTH, RULE_WIDTH
 Counts = npt.NDArray[np.int64]
 
 
+COLUMNS = ("warps", "threads", "threads_on", "divergent", "reconvergences", "exited_members")
+"""The counts that a tally keeps for each instruction."""
+
+
 @dataclass(frozen=True)
 class Tally:
     """Counts by instruction of the program (arrays of shape (instructions,)) and by access row.
@@ -22,6 +26,7 @@ class Tally:
       active and with a true guard, summed.
     - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
       lanes which this branch parted met again.
+    - `exited_members`: times that its member mask named a lane which had exited.
     - `rows_of_rules`, shape (rows, RULE_WIDTH): what memory accesses cost, as rules write it
       (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
       alone, in order of FIELDS.
@@ -36,6 +41,7 @@ class Tally:
     threads_on: Counts
     divergent: Counts
     reconvergences: Counts
+    exited_members: Counts
     rows_of_rules: Counts
     launched_warps: int = field(default=0)
     workers: int = 1
@@ -67,6 +73,7 @@ class Tally:
             threads_on=column(),
             divergent=column(),
             reconvergences=column(),
+            exited_members=column(),
             rows_of_rules=rows_of_rules,
             launched_warps=launched_warps,
         )

@@ -15,7 +15,7 @@ from warploom.analysis.footprints import Given, why_blocks_meet
 from warploom.analysis.program import Program
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.tally import Tally
+from warploom.machine.tally import COLUMNS, Tally
 from warploom.rules.fields import EXAMPLE_COST
 
 
@@ -43,11 +43,14 @@ def shares(blocks: int, workers: int) -> list[range]:
     return [range(first, last) for first, last in pairwise(ends)]
 
 
+_SUMS = (*COLUMNS, "accesses")
+
+
 def merged(tallies: Sequence[Tally]) -> Tally:
     """The tally of a launch from those of its parts, in the order of their blocks."""
     total = tallies[0]
     for tally in tallies[1:]:
-        for name in ("warps", "threads", "threads_on", "divergent", "reconvergences", "accesses"):
+        for name in _SUMS:
             getattr(total, name)[...] += getattr(tally, name)
         # The costliest access is the first of its cost, as if one worker had seen them all.
         worse = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]

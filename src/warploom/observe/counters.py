@@ -137,6 +137,7 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "branches": tally.warps * _mask(tally, _is_branch),
         "divergent_branches": tally.divergent,
         "reconvergences": tally.reconvergences,
+        "exited_members": tally.exited_members,
         "barriers": tally.warps * _mask(tally, _is_barrier),
         "atomic_requests": np.zeros_like(tally.warps),
         "atomic_passes": np.zeros_like(tally.warps),

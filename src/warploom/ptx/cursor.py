@@ -6,7 +6,7 @@ import re
 
 from warploom.core.errors import PtxSyntaxError, UnsupportedInstruction
 from warploom.core.source import Span
-from warploom.ptx.lexer import Tokens, source_line
+from warploom.ptx.lexer import Tokens
 
 NAME = re.compile(r"(?:[A-Za-z]|[_$%](?=[\w$]))[\w$]*")
 """Source: PTX ISA, "Identifiers"."""
@@ -68,7 +68,8 @@ class Cursor:
         last = start if stop is None else stop - 1
         if self.lines[last] != line:
             last = start
-        return Span(line, column, self.columns[last] + len(self.texts[last]) - column)
+        length = self.columns[last] + len(self.texts[last]) - column
+        return Span(line, column, length, self.tokens.source)
 
     def wrong(self, expected: str) -> PtxSyntaxError:
         """The error that the next token is not what was expected."""
@@ -79,12 +80,8 @@ class Cursor:
 
     def error(self, message: str, at: int) -> PtxSyntaxError:
         """A syntax error at token `at`."""
-        span = self.span(at)
-        return PtxSyntaxError(message, span, self._line(span), self.tokens.name)
+        return PtxSyntaxError(message, self.span(at))
 
     def unsupported(self, message: str, span: Span) -> UnsupportedInstruction:
         """The error that Warploom does not know what stands at `span`."""
-        return UnsupportedInstruction(message, span, self._line(span), self.tokens.name)
-
-    def _line(self, span: Span) -> str:
-        return source_line(self.tokens.text, span.line)
+        return UnsupportedInstruction(message, span)

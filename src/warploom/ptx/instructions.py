@@ -30,7 +30,7 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> Inst
     except UnknownOpcode as unknown:
         raise _unknown(cursor, unknown) from None
     cursor.at = at + 1
-    span = Span(cursor.lines[at], cursor.columns[at], len(text))
+    span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
     operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
     if operation.spec.has_implicit:
         operands = _with_implicit(operation, operands, names)
@@ -152,4 +152,4 @@ def _unsupported(cursor: Cursor, at: int, part: int, message: str) -> Unsupporte
     before = min(len(text), sum(len(p) + 1 for p in parts[:part]))
     length = len(parts[part]) if part < len(parts) else 1
     whole = cursor.span(at)
-    return cursor.unsupported(message, Span(whole.line, whole.column + before, length))
+    return cursor.unsupported(message, Span(whole.line, whole.column + before, length, whole.text))

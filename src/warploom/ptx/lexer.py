@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from warploom.core.errors import PtxSyntaxError
-from warploom.core.source import Span
+from warploom.core.source import Span, Text
 
 TOKEN = re.compile(
     r"""
@@ -34,21 +34,15 @@ TOKEN = re.compile(
 class Tokens:
     """The tokens of one text, as three lists in step; the last token is "", the end of the text."""
 
-    text: str
-    name: str
+    source: Text
     texts: list[str]
     lines: list[int]
     columns: list[int]
 
 
-def source_line(text: str, line: int) -> str:
-    """Line number `line`, counted from 1, of a text."""
-    lines = text.split("\n")
-    return lines[line - 1] if 0 < line <= len(lines) else ""
-
-
 def tokenize(text: str, name: str) -> Tokens:
     """All tokens of a text; raises PtxSyntaxError at the first character that PTX does not know."""
+    source = Text(name, text)
     texts: list[str] = []
     lines: list[int] = []
     columns: list[int] = []
@@ -68,12 +62,12 @@ def tokenize(text: str, name: str) -> Tokens:
                 line += newlines
                 before = text.rindex("\n", 0, match.end())
         else:
-            span = Span(line, match.start() - before)
-            raise PtxSyntaxError(_bad_character(text, match), span, source_line(text, line), name)
+            span = Span(line, match.start() - before, text=source)
+            raise PtxSyntaxError(_bad_character(text, match), span)
     columns.append(columns[-1] + len(texts[-1]) if texts else 1)
     lines.append(lines[-1] if texts else 1)
     texts.append("")
-    return Tokens(text, name, texts, lines, columns)
+    return Tokens(source, texts, lines, columns)
 
 
 def _bad_character(text: str, match: re.Match[str]) -> str:

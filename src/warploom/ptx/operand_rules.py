@@ -6,6 +6,7 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 from __future__ import annotations
 
 from warploom.core.types import PACKED, PRED, TYPES, Kind, ScalarType
+from warploom.isa.ops.matrix import product_of
 from warploom.isa.spec import OperandSpec, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
@@ -62,6 +63,10 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_handle(scope, operation, operand)
         elif spec.type == "axes":
             check_axes(scope, operation, spec, operand)
+        elif spec.type == "selector":
+            check_selector(scope, operation, operand)
+        elif spec.type == "zero":
+            check_zero(scope, operation, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
 
@@ -118,6 +123,22 @@ def check_targets(scope: Scope, operand: Operand) -> None:
     listed = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
     if not isinstance(listed, Targets) or listed.calls:
         raise scope.error("an indexed branch needs the name of a .branchtargets", operand.span)
+
+
+def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """A number that can only be 0 so far (PTX ISA, st.bulk)."""
+    if not isinstance(operand, Immediate) or operand.value != 0:
+        raise scope.error(f"`{operation.text}` takes only the number 0 here", operand.span)
+
+
+def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """The sparsity selector is a number, and says which lanes of each four have metadata."""
+    sparsity = product_of(operation).sparsity
+    assert sparsity is not None
+    if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
+        last = sparsity.selectors - 1
+        wanted = f"a number from 0 to {last}" if last else "0"
+        raise scope.error(f"the sparsity selector is {wanted} here", operand.span)
 
 
 def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:

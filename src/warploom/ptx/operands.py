@@ -36,7 +36,7 @@ def operand(cursor: Cursor, names: Names) -> Operand:
     known = names.known.get(text)
     if type(known) is Register:
         cursor.at = at + 1
-        span = Span(cursor.lines[at], cursor.columns[at], len(text))
+        span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
         register = Register(known.name, known.type, span)
         return register if cursor.texts[at + 1] != "|" else _pair(cursor, names, register, at)
     if isinstance(known, tuple):

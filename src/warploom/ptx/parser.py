@@ -64,8 +64,8 @@ class _ModuleParser:
             tuple(self.functions),
             tuple(self.pragmas),
             tuple(sorted(self.locations.files.items())),
-            cursor.tokens.text,
-            cursor.tokens.name,
+            cursor.tokens.source.content,
+            cursor.tokens.source.name,
         )
 
     def _version(self) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Span
 from warploom.ptx.ir import Function, Label, Module, Prototype, Targets, Variable
-from warploom.ptx.lexer import source_line
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,6 @@ class Scope:
     parameters that a function may only read.
     """
 
-    module: Module
     function: Function
     variables: dict[str, Variable]
     functions: dict[str, Function]
@@ -35,7 +33,6 @@ class Scope:
             *(s for s in body if isinstance(s, Variable)),
         )
         return cls(
-            module,
             function,
             {v.name: v for v in (*module.variables, *own)},
             {f.name: f for f in module.functions},
@@ -45,9 +42,5 @@ class Scope:
         )
 
     def error(self, message: str, span: Span) -> PtxSyntaxError:
-        return broken_rule(self.module, message, span)
-
-
-def broken_rule(module: Module, message: str, span: Span) -> PtxSyntaxError:
-    """The error for a rule of the language that a module breaks at `span`."""
-    return PtxSyntaxError(message, span, source_line(module.text, span.line), module.name)
+        """The error for a rule of the language that is broken at `span`."""
+        return PtxSyntaxError(message, span)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.core.errors import PtxSyntaxError
 from warploom.core.types import OPAQUE, PRED
 from warploom.ptx.ir import (
     Function,
@@ -24,7 +25,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
-from warploom.ptx.scope import Scope, broken_rule
+from warploom.ptx.scope import Scope
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
 BODY_SPACES = (Space.SHARED, Space.LOCAL, Space.PARAM)
@@ -34,16 +35,16 @@ INITIALIZED = (Space.GLOBAL, Space.CONST)
 def verify(module: Module) -> None:
     """Raise PtxSyntaxError at the first thing in a module that breaks a rule."""
     for variable in module.variables:
-        check_variable(module, variable, MODULE_SPACES)
+        check_variable(variable, MODULE_SPACES)
     check_names(module)
     for function in module.functions:
-        check_signature(module, function)
+        check_signature(function)
         scope = Scope.of(module, function)
         for statement in function.body or ():
             if isinstance(statement, Instruction):
                 check_instruction(scope, statement)
             elif isinstance(statement, Variable):
-                check_variable(module, statement, BODY_SPACES)
+                check_variable(statement, BODY_SPACES)
             elif isinstance(statement, Targets):
                 check_targets(scope, statement)
 
@@ -51,21 +52,21 @@ def verify(module: Module) -> None:
 # ---- declarations -------------------------------------------------------------------------------
 
 
-def check_variable(module: Module, variable: Variable, spaces: Sequence[Space]) -> None:
+def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
     """A variable is declared where its state space allows, and only memory has initial values."""
     if variable.space not in spaces:
         where = "in a function" if spaces is BODY_SPACES else "at module scope"
         message = f"a .{variable.space.value} variable cannot be declared {where}"
-        raise broken_rule(module, message, variable.span)
+        raise PtxSyntaxError(message, variable.span)
     if variable.type.name in OPAQUE and variable.space is not Space.GLOBAL:
         message = f"a .{variable.type.name} variable is .global, or a parameter of a kernel"
-        raise broken_rule(module, message, variable.span)
+        raise PtxSyntaxError(message, variable.span)
     if variable.initial is not None and variable.space not in INITIALIZED:
         message = f"a .{variable.space.value} variable cannot have an initial value"
-        raise broken_rule(module, message, variable.span)
+        raise PtxSyntaxError(message, variable.span)
     if None in variable.shape and variable.linkage != "extern":
         message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
-        raise broken_rule(module, message, variable.span)
+        raise PtxSyntaxError(message, variable.span)
 
 
 def check_names(module: Module) -> None:
@@ -74,20 +75,20 @@ def check_names(module: Module) -> None:
     for one in (*module.variables, *module.functions):
         body = one.body is not None if isinstance(one, Function) else one.linkage != "extern"
         if body and one.name in defined:
-            raise broken_rule(module, f"`{one.name}` is defined twice", one.span)
+            raise PtxSyntaxError(f"`{one.name}` is defined twice", one.span)
         if body:
             defined.add(one.name)
 
 
-def check_signature(module: Module, function: Function) -> None:
+def check_signature(function: Function) -> None:
     """An entry returns nothing and takes .param; a function passes .param or registers."""
     if function.is_entry and function.returns:
-        raise broken_rule(module, "an .entry returns nothing", function.span)
+        raise PtxSyntaxError("an .entry returns nothing", function.span)
     allowed = (Space.PARAM,) if function.is_entry else (Space.PARAM, Space.REG)
     for parameter in (*function.parameters, *function.returns):
         if parameter.space not in allowed:
             message = f"a parameter cannot be in .{parameter.space.value}"
-            raise broken_rule(module, message, parameter.span)
+            raise PtxSyntaxError(message, parameter.span)
 
 
 def check_targets(scope: Scope, targets: Targets) -> None:

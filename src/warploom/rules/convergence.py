@@ -36,13 +36,14 @@ NONE = -1
     ARGUMENT_2,
     PASS,
     VOTE,
-) = range(13)
+    PARTINGS,
+) = range(14)
 """LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
 on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
 is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
 ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already. VOTE: at a
 barrier that counts (`bar.red`), one more than the lanes that it adds; behind it, than the sum; else
-0."""
+0. PARTINGS: how often the seed has chosen which side of a branch goes first."""
 
 HASHES_AT = 16
 CHANGES_AT = HASHES_AT + 32
@@ -85,6 +86,7 @@ def begin(table: Table, live: int, policy: int) -> int:
     table[SLICES] = 0
     table[PASS] = 0
     table[VOTE] = 0
+    table[PARTINGS] = 0
     if policy != ADVERSARIAL:
         return 0
     for lane in range(32):

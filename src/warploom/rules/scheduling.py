@@ -31,6 +31,7 @@ from warploom.rules.convergence import (
     OTHER_BLOCK,
     OTHER_MASK,
     PARKED,
+    PARTINGS,
     PATIENCE,
     POINT,
     RANDOM,
@@ -150,6 +151,19 @@ def turn_length(plan: Words) -> int:
     if plan[POLICY] == RANDOM:
         return 1 + scrambled(plan[SEED], plan[TURNS]) % SHORT_TURN
     return TURN if plan[POLICY] == CONVERGE else SHORT_TURN
+
+
+@jitable
+def branch_first(plan: Words, table: Table, warp: int) -> int:
+    """Whether the side that takes a branch runs before the one that falls through, 1 or 0, where
+    one runs to its end before the other begins: before 7.0. Nothing promises which."""
+    if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
+        return 0
+    if plan[POLICY] == ADVERSARIAL:
+        return 1
+    table[PARTINGS] += 1
+    own = scrambled(plan[SEED], plan[CURRENT_BLOCK] * 64 + warp)
+    return scrambled(own, table[PARTINGS]) & 1
 
 
 @jitable

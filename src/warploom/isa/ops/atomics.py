@@ -67,6 +67,21 @@ def atomic(
     return register
 
 
+def asynchronous(name: str, *types: str) -> Callable[[Semantics], Semantics]:
+    """Declare an operation as `red.async`: behind it, its bytes have come at an mbarrier."""
+    return op(
+        "red.async.sem.scope.space.mbarrier::complete_tx::bytes.op.type",
+        src="a:address, b:type, barrier:address",
+        unit=Unit.ATOMIC,
+        sem=("relaxed",),
+        scope=("cluster",),
+        space=("shared::cluster",),
+        op=(name,),
+        type=types,
+    )
+
+
+@asynchronous("add", "u32", "s32", "u64")
 @atomic(("add",), ADDED)
 def add(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = [a] + b                               PTX ISA, Parallel Synchronization: atom, red"""
@@ -109,42 +124,49 @@ def larger_half(m: Modifiers, old: Term, b: Term) -> Term:
     return half.larger(m, old, b)
 
 
+@asynchronous("min", "u32", "s32")
 @atomic(("min",), COMPARED)
 def smaller(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = min([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
     return minimum(old, b)
 
 
+@asynchronous("max", "u32", "s32")
 @atomic(("max",), COMPARED)
 def larger(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = max([a], b)                           PTX ISA, Parallel Synchronization: atom, red"""
     return maximum(old, b)
 
 
+@asynchronous("inc", "u32")
 @atomic(("inc",), ("u32",))
 def increment(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = ([a] >= b) ? 0 : [a] + 1              PTX ISA, Parallel Synchronization: atom, red"""
     return select(old >= b, 0, old + 1)
 
 
+@asynchronous("dec", "u32")
 @atomic(("dec",), ("u32",))
 def decrement(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = ([a] == 0 or [a] > b) ? b : [a] - 1   PTX ISA, Parallel Synchronization: atom, red"""
     return select(Term("or", PRED, (eq(old, 0), old > b)), b, old - 1)
 
 
+@asynchronous("and", "b32")
 @atomic(("and",), BITS)
 def bitwise_and(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = [a] & b                               PTX ISA, Parallel Synchronization: atom, red"""
     return old & b
 
 
+@asynchronous("or", "b32")
 @atomic(("or",), BITS)
 def bitwise_or(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = [a] | b                               PTX ISA, Parallel Synchronization: atom, red"""
     return old | b
 
 
+@asynchronous("xor", "b32")
 @atomic(("xor",), BITS)
 def bitwise_xor(_: Modifiers, old: Term, b: Term) -> Term:
     """[a] = [a] ^ b                               PTX ISA, Parallel Synchronization: atom, red"""

@@ -153,6 +153,9 @@ declare(
     unit=Unit.CONVERT,
     doc="""d = a as a generic address; with .to, a generic address as one of the space
     PTX ISA, Data Movement and Conversion: cvta""",
-    space=("const", "global", "local", "shared", "shared::cta", "shared::cluster"),
+    space=(
+        *("const", "global", "local", "param", "param::entry"),
+        *("shared", "shared::cta", "shared::cluster"),
+    ),
     size=("u32", "u64"),
 )

@@ -15,6 +15,7 @@ from warploom.isa.fragments import (
     quad_accumulator,
     quad_operand,
 )
+from warploom.isa.sparsity import Sparsity
 from warploom.isa.spec import Modifiers, Operation, Unit, declare
 
 LAYOUTS = ("row", "col")
@@ -23,6 +24,9 @@ WMMA_HALF_COUNT = 16
 """Elements of a `wmma` fragment of f16 for A or B, whatever the shape: eight registers."""
 
 MMA_DOC = """D = A * B + C   PTX ISA, Multiply-and-Accumulate Instruction: mma"""
+SPARSE_DOC = (
+    """D = A * B + C, A's columns by metadata e of lanes f   PTX ISA: mma.sp, ordered_metadata"""
+)
 WMMA_DOC = """D = A * B + C   PTX ISA, Matrix Multiply-and-Accumulate: wmma.mma"""
 LOAD_DOC = (
     """r = the matrix at [p], its rows or columns `stride` elements apart   PTX ISA: wmma.load"""
@@ -47,6 +51,8 @@ def fragment_of(m: Modifiers, role: str, type: str) -> Fragment:
     if role in "cd":
         return accumulator(type, rows, columns)
     repeated = WMMA_HALF_COUNT if type == "f16" and "wmma" in m else None
+    if role == "a" and "sparse" in m:
+        depth //= 2
     return operand(type, rows if role == "a" else columns, depth, repeated)
 
 
@@ -57,7 +63,8 @@ def product_of(operation: Operation) -> Product:
 
 def product(m: Modifiers) -> Product:
     a, b, c, d = (fragment_of(m, role, m.text(f"{role}type", "f16")) for role in "abcd")
-    return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""))
+    sparsity = Sparsity(a.bits, b.columns) if "sparse" in m else None
+    return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""), sparsity)
 
 
 def whole(name: str, m: Modifiers) -> Modifiers:
@@ -102,10 +109,12 @@ def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...
     """Declare a form of a product; its operands follow from the first of each choice."""
     values = {slot: names[0] for slot, names in choices.items() if names}
     p = product(whole(name, Modifiers(values)))
+    sources = [registers(n, f) for n, f in (("a", p.a), ("b", p.b), ("c", p.c))]
+    sources += ["e:b32", "f:selector"] if p.sparsity else []
     declare(
         syntax,
         dst=registers("d", p.d),
-        src=", ".join(registers(n, f) for n, f in (("a", p.a), ("b", p.b), ("c", p.c))),
+        src=", ".join(sources),
         unit=Unit.MATRIX,
         semantics=None,
         doc=doc,
@@ -122,6 +131,38 @@ mma("m8n8k4 m16n8k4 m16n8k8 m16n8k16", ("f64",), ("f64",))
 mma("m8n8k16 m16n8k16 m16n8k32", ("s8", "u8"), ("s32",))
 mma("m8n8k32 m16n8k32 m16n8k64", ("s4", "u4"), ("s32",))
 mma("m8n8k128 m16n8k128 m16n8k256", ("b1",), ("s32",))
+
+
+def sparse(shapes: str, a: tuple[str, ...], sums: tuple[str, ...]) -> None:
+    """Declare the forms of `mma.sp` of these shapes, operand types and accumulator types."""
+    for shape in shapes.split():
+        for c in sums:
+            choices = {
+                "sparse": ("sp", "sp::ordered_metadata"),
+                "shape": (shape,),
+                "alayout": ("row",),
+                "blayout": ("col",),
+                "dtype": (c,),
+                "atype": a,
+                "btype": a,
+                "ctype": (c,),
+            }
+            saturation = "{.satfinite}" if c == "s32" else ""
+            layouts = f"alayout.blayout{saturation}"
+            _declare(
+                f"mma.sparse.sync.aligned.shape.{layouts}.dtype.atype.btype.ctype",
+                "mma",
+                SPARSE_DOC,
+                choices,
+            )
+
+
+sparse("m16n8k16 m16n8k32", ("f16",), ("f16", "f32"))
+sparse("m16n8k16 m16n8k32", ("bf16",), ("f32",))
+sparse("m16n8k8 m16n8k16", ("tf32",), ("f32",))
+sparse("m16n8k64", ("e4m3", "e5m2"), ("f32",))
+sparse("m16n8k32 m16n8k64", ("s8", "u8"), ("s32",))
+sparse("m16n8k64 m16n8k128", ("s4", "u4"), ("s32",))
 
 # ---- wmma ---------------------------------------------------------------------------------------
 

@@ -77,6 +77,25 @@ store(".relaxed.scope{.space}", **ORDER)
 store(".release.scope{.space}", **ORDER)
 store(".mmio.relaxed.scope{.space}", scope=("sys",))
 
+COMPLETES = "mbarrier::complete_tx::bytes"
+"""The modifier of what tells an mbarrier how many bytes have come."""
+
+declare(
+    f"st.async{{.weak}}.space.{COMPLETES}{{.vec}}.type",
+    src="a:address, b:type, barrier:address",
+    unit=Unit.MEMORY,
+    doc="[a] = b; then so many bytes have come at an mbarrier   PTX ISA, Data Movement: st.async",
+    space=("shared::cluster",),
+    vec=("v2", "v4"),
+    type=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"),
+)
+declare(
+    "st.bulk{.weak}{.space}",
+    src="a:address, size:u64, value:zero",
+    unit=Unit.MEMORY,
+    doc="the size bytes at [a] = 0, in pieces of 8   PTX ISA, Data Movement: st.bulk",
+    space=("shared::cta",),
+)
 declare(
     "ldu{.space}{.vec}.type",
     dst="d:type",
@@ -125,6 +144,13 @@ POLICIES = {
     unit=Unit.MOVE,
     **POLICIES,
 )
+@op(
+    "createpolicy.range{.global}.primary{.secondary}.b64",
+    dst="d:b64",
+    src="a:address, primary_size:u32, total_size:u32",
+    unit=Unit.MOVE,
+    **POLICIES,
+)
 @op("createpolicy.cvt.L2.b64", dst="d:b64", src="property:b64", unit=Unit.MOVE)
 def createpolicy(_: Modifiers, *operands: Term) -> Term:
     """d = a policy, to be used as a hint   PTX ISA, Data Movement and Conversion: createpolicy
@@ -153,6 +179,16 @@ def isspacep(m: Modifiers, a: Term) -> Term:
     if space != "global":
         return inside[space]
     return Term("not", PRED, (Term("or", PRED, tuple(inside.values())),))
+
+
+declare(
+    "isspacep.space",
+    dst="p:pred",
+    src="a:u64",
+    unit=Unit.LOGIC,
+    doc="p = the generic address a is one of the kernel's parameters   PTX ISA, isspacep",
+    space=("param", "param::entry"),
+)
 
 
 # ---- asynchronous copies ------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What the lanes of a warp do together: shuffles, votes, matches, reductions.
 
-Only lanes that execute the instruction take part; the member mask is not looked at. A lane that
-reads from one that takes no part gets its own value (PTX ISA leaves that open).
+Only lanes that execute the instruction take part; member masks are for `members`. A lane that reads
+from one that takes no part gets its own value (PTX ISA leaves that open).
 """
 
 from __future__ import annotations

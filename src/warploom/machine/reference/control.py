@@ -15,6 +15,7 @@ from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, U32
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
+from warploom.machine.reference.members import check_members
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.splits import Side
 from warploom.machine.reference.state import Warp
@@ -26,7 +27,6 @@ from warploom.rules.convergence import (
     BLOCK,
     CONVERGE,
     LIVE,
-    MASK,
     NONE,
     PASS,
 )
@@ -43,6 +43,7 @@ def enter(warp: Warp, block: int) -> int:
     if status != RUNNABLE:
         return status
     warp.next = run.program.blocks[splits.block].start
+    check_members(warp, warp.next, run.program.instructions[warp.next])
     status = _synchronise(warp)
     return barriers.wait_to_vote(warp) if status == RUNNABLE else status
 
@@ -105,9 +106,20 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
         return go(warp, taken.block if taken.mask else through.block)
     warp.run.tally.divergent[index] += 1
     point = program.reconvergence[block.index]
-    first = splits.part(index, point, taken, through, warp.level)
-    splits.table[MASK] = first.mask
+    first, other = _in_order(warp, point, taken, through)
+    splits.part(index, point, first, other, warp.level)
     return _begin_side(warp, first.block)
+
+
+def _in_order(warp: Warp, point: int, taken: Side, through: Side) -> tuple[Side, Side]:
+    """Which side of a branch goes first, and the other: a side that is where they meet has nothing
+    to run, else the policy chooses."""
+    if point in (taken.block, through.block):
+        return (through, taken) if taken.block == point else (taken, through)
+    table = warp.splits.table
+    if scheduling.branch_first(warp.run.plan, table, warp.number):
+        return taken, through
+    return through, taken
 
 
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:

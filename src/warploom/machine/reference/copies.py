@@ -1,4 +1,5 @@
-"""`cp.async`: bytes between global and shared memory, complete as soon as they are asked for.
+"""`cp.async`: bytes between global and shared memory, complete as soon as they are asked for; and
+stores, those of many zeros included.
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
@@ -9,10 +10,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from warploom.analysis.accesses import BULK_PIECE_BYTES, accesses, is_bulk_copy
+from warploom.analysis.accesses import (
+    BULK_FILL_BYTES,
+    BULK_PIECE_BYTES,
+    accesses,
+    is_bulk_copy,
+    is_bulk_fill,
+    space_of,
+)
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference import access
 from warploom.machine.reference.access import Request, gather, reach, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, splat, to_mask
@@ -65,6 +74,22 @@ def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
         assert isinstance(rest[0], Address)
         request = Request(index, Space.SHARED, "store", U64.bytes)
         _complete(warp, request, addresses(warp, rest[0]), wanted.astype(np.uint64), mask)
+
+
+def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
+    if not is_bulk_fill(instruction.operation):
+        access.store(warp, index, instruction, mask, on)
+        return
+    to, size = instruction.operands[:2]
+    assert isinstance(to, Address)
+    wanted, starts = read(warp, size, U64), addresses(warp, to)
+    request = Request(index, space_of(instruction), "store", BULK_FILL_BYTES)
+    zeros = np.zeros((WARP_SIZE, BULK_FILL_BYTES), np.uint8)
+    for offset in range(0, int(wanted.max()), BULK_FILL_BYTES):
+        some = mask & to_mask(wanted >= offset + BULK_FILL_BYTES)
+        if some:
+            scatter(warp, request, [start + offset for start in starts], zeros, some)
 
 
 def _complete(

@@ -18,15 +18,19 @@ from warploom.isa.elements import calculated, encoded, number
 from warploom.isa.fragments import WARP, Fragment, Place, Product
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
+from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
 from warploom.machine.reference.access import Request, elements_of, gather, joined, part, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
-from warploom.ptx.ir import Address, Instruction, Operand
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand
 
 Matrix = npt.NDArray[Any]
+
+ROWS = 16
+"""Rows of a sparse A, in every shape."""
 
 LIMITS = (-(1 << 31), (1 << 31) - 1)
 
@@ -39,10 +43,25 @@ def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
-    a, b, c = (_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=True))
+    a, b, c = (_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
+    right = b[None]
+    if product.sparsity is not None:
+        right = _met(warp, product.sparsity, b, *sources[3:])
     with np.errstate(all="ignore"):
-        total = _sum(product, a, b, c)
+        total = _sum(product, a[:, None], right, c)
     _write_matrix(warp, product.d, d, total, on)
+
+
+def _met(warp: Warp, sparsity: Sparsity, b: Matrix, metadata: Operand, selector: Operand) -> Matrix:
+    """What each row of a sparse A meets: row, column of B, stored element."""
+    assert isinstance(selector, Immediate)
+    words = read(warp, metadata, U32).tolist()
+    given = [words[sparsity.contributor(lane, selector.value)] for lane in range(WARP)]
+    columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
+    for row, k in np.ndindex(columns.shape):
+        lane, bit = sparsity.place(row, k)
+        columns[row, k] = sparsity.column(k, given[lane] >> bit & (sparsity.choices - 1))
+    return b[:, columns].transpose(1, 0, 2)
 
 
 def _matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
@@ -81,12 +100,13 @@ def _numpy(type: str) -> npt.DTypeLike:
 
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+    """The sums over the last axis of A and B, which are by row, column and k."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
     step: Callable[[Matrix, Matrix, Matrix], Matrix] = _double if type.bits == 64 else _single
     for k in range(product.depth):
-        c = step(a[:, k, None], b[None, :, k], c)
+        c = step(a[..., k], b[..., k], c)
     return c
 
 
@@ -114,11 +134,10 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     if product.logic:
         meet = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
-        met = meet(a[:, None, :].view(np.uint32), b[None, :, :].view(np.uint32))
-        total = np.bitwise_count(met).astype(np.int64).sum(axis=2)
+        met = np.bitwise_count(meet(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
     else:
-        total = a.astype(np.int64) @ b.astype(np.int64).T
-    total = total + c
+        met = a.astype(np.int64) * b
+    total = met.sum(axis=2) + c
     return np.clip(total, *LIMITS).astype(np.int32) if product.saturates else total.astype(np.int32)
 
 

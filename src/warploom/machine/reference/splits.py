@@ -64,28 +64,20 @@ class Splits:
         """Where they are."""
         return int(self.table[BLOCK])
 
-    def part(self, branch: int, point: int, taken: Side, through: Side, level: int) -> Side:
-        """Part the running lanes at a branch; gives the side that goes first.
+    def part(self, branch: int, point: int, first: Side, other: Side, level: int) -> None:
+        """Part the running lanes at a branch; those of `first` run on.
 
-        It is the one that falls through, unless that is already where the sides meet. A side that
-        is there has nothing to run: it only waits, at an outer node if that has the same point.
-        `level` says how many calls deep the lanes are.
+        The others may be already where the sides meet. Then they have nothing to run: they only
+        wait, at an outer node if that has the same point. `level` says how many calls deep the
+        lanes are.
         """
-        first, other = (
-            (taken, through)
-            if through.block == point != taken.block
-            else (
-                through,
-                taken,
-            )
-        )
         if other.block != point:
             push(self.table, point, self.active, other.block, other.mask, branch, level)
         else:
             if not self._gathers_at(point, level):
                 push(self.table, point, self.active, 0, 0, branch, level)
             self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
-        return first
+        self.table[MASK] = first.mask
 
     def part_ways(
         self, branch: int, point: int, goals: Words, ways: Words, on: int, through: int, level: int

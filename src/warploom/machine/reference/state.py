@@ -127,6 +127,12 @@ class Warp:
         return int(self.state[ISSUED]) + self.used - 1
 
     @property
+    def existing(self) -> int:
+        """The lanes that have a thread; in a block's last warp they may be few."""
+        left = self.run.launch.threads_per_block - self.number * WARP_SIZE
+        return (1 << min(left, WARP_SIZE)) - 1
+
+    @property
     def level(self) -> int:
         """How many calls deep the running lanes are (`analysis.calls`)."""
         depth = self.run.program.depth

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from warploom.analysis.completions import completion
+from warploom.analysis.program import PARAMETERS
 from warploom.analysis.uses import member_mask
-from warploom.core.types import B32, PRED, TYPES
+from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
 from warploom.machine.launch import WARP_SIZE
@@ -11,6 +13,7 @@ from warploom.machine.reference import access, collective, copies, matrix, servi
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, lanes_of, resized, splat
+from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
@@ -36,6 +39,7 @@ def step(warp: Warp) -> int:
     run.issue(index, active, mask)
     if run.listener is not None:
         run.listener.issued(warp, index, mask)
+    count_exited(warp, index, instruction, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:
         return control(warp, index, instruction, mask)
@@ -60,16 +64,21 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
             _collective(warp, instruction, group, from_mask(group))
     elif name == "cvta":
         _convert_address(warp, instruction, on)
+    elif name == "isspacep" and instruction.operation.spec.semantics is None:
+        _is_parameter(warp, instruction, on)
     elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
         _move_vector(warp, instruction, on)
     else:
         _compute(warp, instruction, on)
+    told = completion(instruction)
+    if told is not None:
+        access.atomic(warp, index, told, mask, on)
 
 
 ACCESSES = {
     "ld": access.load,
     "ldu": access.load,
-    "st": access.store,
+    "st": copies.store,
     "call": service.serve,
     "cp": copies.copy,
     "mma": matrix.multiply,
@@ -131,9 +140,23 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
-    start = WINDOWS.get(space, 0) * (-1 if "to" in modifiers else 1)
+    begins = _parameters(warp) if space is Space.PARAM else WINDOWS.get(space, 0)
+    start = begins * (-1 if "to" in modifiers else 1)
     moved = (a + start for a in read(warp, instruction.operands[1], type).tolist())
     write(warp, instruction.operands[0], collect(moved, type), type, on)
+
+
+def _parameters(warp: Warp) -> int:
+    """Where the kernel's parameters stand among generic addresses."""
+    return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
+
+
+def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """`isspacep.param`."""
+    destination, source = instruction.operands
+    start, size = _parameters(warp), warp.run.program.parameter_bytes
+    inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
+    write(warp, destination, collect(inside, PRED), PRED, on)
 
 
 def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.report.advice.case import Advice, Case
-from warploom.report.advice.control import divergence, missing_guard
+from warploom.report.advice.control import divergence, exited_members, missing_guard
 from warploom.report.advice.launch import low_occupancy, partial_warps, small_blocks, small_grid
 from warploom.report.advice.memory import bank_conflicts, scattered_constants, strided_access
 
@@ -11,7 +11,8 @@ __all__ = ["Advice", "Case", "advise"]
 
 RULES = (
     *(partial_warps, small_blocks, small_grid, low_occupancy),
-    *(divergence, missing_guard, strided_access, bank_conflicts, scattered_constants),
+    *(divergence, exited_members, missing_guard),
+    *(strided_access, bank_conflicts, scattered_constants),
 )
 
 

@@ -31,6 +31,23 @@ def divergence(case: Case) -> Iterator[Advice]:
             )
 
 
+def exited_members(case: Case) -> Iterator[Advice]:
+    """Shuffles whose member mask names lanes that have returned: legal, but these hold no value
+    (CUDA C++ Programming Guide, "Warp Shuffle Functions")."""
+    for index, counts in enumerate(case.counters.by_instruction()):
+        named = counts.exited_members
+        if named and case.program.instructions[index].operation.name == "shfl":
+            yield Advice(
+                "shuffle with lanes that exited",
+                case.program.line(index),
+                f"{named:,} of the {counts.warp_instructions:,} times that a warp came here the"
+                f" mask named lanes that had exited",
+                "A value read from such a lane is undefined. Let all lanes live until behind the"
+                " shuffle (guard the work, not the rest of the kernel, and give those without work"
+                " a neutral value), or take the mask from __ballot_sync(0xffffffff, i < n).",
+            )
+
+
 def missing_guard(case: Case) -> Iterator[Advice]:
     """Global memory indexed by block and thread, with nothing that tests the index."""
     program = case.program

@@ -1,4 +1,4 @@
-"""Gives the registers and symbols of a function other names, as inlining needs."""
+"""Gives the registers and symbols of a function other names, as inlining and linking need."""
 
 from __future__ import annotations
 

@@ -1,0 +1,25 @@
+"""Accesses that tell an mbarrier of their bytes: `st.async` and `red.async`.
+
+Source: PTX ISA, "Data Movement and Conversion: st.async" and "Parallel Synchronization and
+Communication: red.async". Bulk copies, whose sizes a lane chooses, see to it themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.accesses import bytes_of
+from warploom.isa.ops.memory import COMPLETES
+from warploom.isa.spec import decode
+from warploom.ptx.ir import Immediate, Instruction
+
+COMPLETE = decode("mbarrier.complete_tx.shared::cta.b64")
+
+
+def completion(instruction: Instruction) -> Instruction | None:
+    """What comes behind an access, as if it were written there; None where nothing does."""
+    operation = instruction.operation
+    if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
+        return None
+    came = Immediate(bytes_of(instruction), span=instruction.span)
+    return replace(instruction, operation=COMPLETE, operands=(instruction.operands[2], came))

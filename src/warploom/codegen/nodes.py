@@ -1,0 +1,96 @@
+"""The nodes of a warp's table (`rules.convergence`), as compiled code makes and leaves them: each
+says where lanes that parted gather again. When that happens is for `codegen.control`.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I1, I64, PTR, Value
+from warploom.rules.convergence import (
+    ARRIVED,
+    BRANCH,
+    EXPECTED,
+    LEVEL,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    PARENT,
+    POINT,
+)
+
+
+class NodeCode:
+    """Emits what is done to the nodes of one warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.program = frame, frame.program
+        self.lanes, self.b = frame.lanes, frame.lanes.b
+        _meeting_table(frame)
+
+    def push(self, point: int, other: Value, other_mask: Value, instruction: int) -> None:
+        """Make a node for the active lanes, of which `other_mask` wait to begin at a block."""
+        b, frame = self.b, self.frame
+        free = frame.get(frame.free)
+        node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
+        b.store(b.and_(free, b.sub(free, I64(1))), frame.free)
+        words = {
+            POINT: I64(point),
+            EXPECTED: b.zext(self.lanes.bits(frame.mask()), I64),
+            ARRIVED: I64(0),
+            OTHER_BLOCK: other,
+            OTHER_MASK: b.zext(other_mask, I64),
+            BRANCH: I64(instruction),
+            PARENT: frame.get(frame.top),
+        }
+        if self.program.depth is not None:
+            words[LEVEL] = frame.level()
+        for word, value in words.items():
+            b.store(value, frame.node(node, word))
+        b.store(node, frame.top)
+        b.store(I64(point), frame.point)
+
+    def gathers_at(self, point: int) -> Value:
+        """Whether the innermost node gathers lanes there, as deep in calls."""
+        b, frame = self.b, self.frame
+        here = b.icmp_signed("==", frame.get(frame.point), I64(point))
+        if self.program.depth is None or point == self.program.exit:
+            return here
+        known = b.select(here, frame.get(frame.top), I64(0))
+        same = b.icmp_signed("==", frame.get(frame.node(known, LEVEL)), frame.level())
+        return b.and_(here, same)
+
+    def add_lanes(self, place: Value, bits: Value) -> Value:
+        """Add lanes to a mask in memory; gives the sum."""
+        total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
+        self.b.store(total, place)
+        return total
+
+    def count_meeting(self, node: Value) -> None:
+        """One more reconvergence for the branch that made the node."""
+        b = self.b
+        branch = self.frame.get(self.frame.node(node, BRANCH))
+        table = self.frame.module.globals["meetings"]
+        at = [I64(0), b.add(branch, I64(1))]
+        place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
+        self.lanes.add_to(self.lanes.slot(self.frame.counts, place), I64(1))
+
+    def pop(self, node: Value) -> None:
+        """Leave a node for the one around it."""
+        b, frame = self.b, self.frame
+        b.store(b.or_(frame.get(frame.free), b.shl(I64(1), node)), frame.free)
+        frame.set_top(frame.get(frame.node(node, PARENT)))
+
+
+def _meeting_table(frame: Frame) -> None:
+    """A constant of the module: where each branch instruction's meetings are counted, that of none
+    (NONE) first."""
+    branches, unwanted = frame.layout.branches, frame.layout.unwanted
+    size = len(frame.program.instructions)
+    places = [I64(branches[i] + 1 if i in branches else unwanted) for i in range(NONE, size)]
+    type = ir.ArrayType(I64, size + 1)
+    table = ir.GlobalVariable(frame.module, type, "meetings")
+    table.linkage, table.global_constant = "internal", True
+    table.initializer = ir.Constant(type, places)
+    table.type = PTR

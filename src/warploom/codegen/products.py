@@ -1,0 +1,172 @@
+"""The function of a matrix product, in vector code.
+
+A product never leaves vector registers: for one element of D in all lanes, and one k, what each
+lane needs of A and of B is a selection among lanes that the fragments fix; with a sparse A the
+metadata choose between a few of them. Made once for each opcode; registers go in and out through a
+buffer.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.codegen.lanes import (
+    I8,
+    I32,
+    I64,
+    LANES,
+    PTR,
+    Lanes,
+    Value,
+    splat_constant,
+    vector,
+)
+from warploom.codegen.lower import Lowering
+from warploom.core.types import U32, U64, ScalarType
+from warploom.isa.elements import calculated, encoded, number
+from warploom.isa.fragments import Fragment, Place, Product
+from warploom.isa.ops.matrix import LAYOUTS
+from warploom.isa.sparsity import Sparsity
+
+QUAD_DEPTH = 4
+
+BUFFER_BYTES = 24 * LANES * 8
+"""Room for the operands of the widest product, `wmma` on f16: eight registers each."""
+
+
+def register_type(fragment: Fragment) -> ScalarType:
+    """What a register that holds a part of a fragment is read as."""
+    return U64 if fragment.bits == 64 else U32
+
+
+def register_vector(type: ScalarType) -> ir.VectorType:
+    """Such a register in all lanes."""
+    return vector(ir.IntType(type.bits))
+
+
+def constant(values: list[int], element: ir.IntType) -> ir.Constant:
+    """A number for each lane."""
+    return ir.Constant(vector(element), [element(value) for value in values])
+
+
+def slot(b: Value, buffer: Value, place: int) -> Value:
+    """Where a register stands in the buffer of a product."""
+    return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
+
+
+def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
+    """`void(buffer)`: reads the registers of A, B, C and of metadata, and leaves those of D."""
+    # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
+    by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
+    parts = opcode.split(".")
+    kept = (p.partition("::")[0] for p in parts if by_layout or p not in LAYOUTS)
+    name = "product." + ".".join(kept)
+    if name not in module.globals:
+        signature = ir.FunctionType(ir.VoidType(), [PTR])
+        function = ir.Function(module, signature, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        lanes = Lanes(module, ir.IRBuilder(function.append_basic_block("entry")))
+        _ProductBody(lanes, function.args[0], product).emit()
+    return module.globals[name]
+
+
+class _ProductBody:
+    """Emits the sums of one product."""
+
+    def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
+        self.lanes, self.b, self.buffer, self.product = lanes, lanes.b, buffer, product
+        self.lower = Lowering(lanes, LANES)
+        self.type = calculated(product.d.type)
+
+    def emit(self) -> None:
+        p = self.product
+        first = 0
+        held: list[list[Value]] = []
+        for fragment in (p.a, p.b, p.c):
+            held.append(self._numbers(fragment, first))
+            first += fragment.registers
+        a, b, c = held
+        sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
+        self._leave(sums)
+        self.b.ret_void()
+
+    def _numbers(self, fragment: Fragment, first: int) -> list[Value]:
+        """The elements of a fragment, each in 32 lanes, as numbers."""
+        type, found = register_type(fragment), list[Value]()
+        for element in range(fragment.count):
+            register, inside = divmod(element, fragment.packed)
+            at = slot(self.b, self.buffer, first + register)
+            word = self.b.load(at, typ=register_vector(type), align=64)
+            shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
+            bits = self.b.lshr(word, shift)
+            found.append(self.lower(number(fragment.type), [bits]))
+        return found
+
+    def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
+        """One element of D: what C has there, then every product in rising k."""
+        p = self.product
+        places = [p.d.place(lane, element) for lane in range(LANES)]
+        start = self._at(p.c, c, places)
+        total = start
+        if self.type.is_integer:
+            total = ir.Constant(vector(I32), None)
+        for k in range(p.depth):
+            left = self._at(p.a, a, [(row, k) for row, _ in places])
+            right = self._met(b, places, k)
+            total = self._step(left, right, total)
+        if not self.type.is_integer:
+            return total
+        # Products alone cannot overflow: there are 64 at most, of 16 bits.
+        if p.saturates:
+            return self.lower.intrinsic("sadd.sat", [start, total])
+        return self.b.add(start, total)
+
+    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
+        """What the k-th element of A's rows meets of B."""
+        p, sparsity = self.product, self.product.sparsity
+        if sparsity is None:
+            return self._at(p.b, b, [(column, k) for _, column in places])
+        choices = [
+            self._at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            for choice in range(sparsity.choices)
+        ]
+        chosen = self._choice(sparsity, [row for row, _ in places], k)
+        found = choices[0]
+        for choice, value in enumerate(choices[1:], 1):
+            here = self.b.icmp_unsigned("==", chosen, splat_constant(choice, I32))
+            found = self.lanes.blend(here, value, found)
+        return found
+
+    def _choice(self, sparsity: Sparsity, rows: list[int], k: int) -> Value:
+        """Where in their chunks the k-th elements of these rows stand, by the metadata."""
+        p, held = self.product, [sparsity.place(row, k) for row in rows]
+        behind = p.a.registers + p.b.registers + p.c.registers
+        metadata = self.b.load(slot(self.b, self.buffer, behind), typ=vector(I32), align=64)
+        moved = self.lanes.pick([metadata], [(0, lane) for lane, _ in held])
+        index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
+        return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
+
+    def _at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
+        """The elements at those places, lane by lane."""
+        holders = [fragment.holders[place] for place in places]
+        return self.lanes.pick(values, [(element, lane) for lane, element in holders])
+
+    def _step(self, left: Value, right: Value, total: Value) -> Value:
+        if not self.type.is_integer:
+            return self.lower.intrinsic("fma", [left, right, total])
+        if not self.product.logic:
+            return self.b.add(total, self.b.mul(left, right))
+        meet = self.b.xor if self.product.logic == "xor" else self.b.and_
+        return self.b.add(total, self.lower.intrinsic("ctpop", [meet(left, right)]))
+
+    def _leave(self, sums: list[Value]) -> None:
+        d = self.product.d
+        type = register_type(d)
+        for register in range(d.registers):
+            word: Value = ir.Constant(register_vector(type), None)
+            for inside in range(d.packed):
+                bits = self.lower(encoded(d.type), [sums[register * d.packed + inside]])
+                shift = splat_constant(inside * d.bits, ir.IntType(type.bits))
+                word = self.b.or_(word, self.b.shl(bits, shift))
+            self.b.store(word, slot(self.b, self.buffer, register), align=64)

@@ -1,0 +1,86 @@
+"""Reads the sources of a program, CUDA C++ or PTX, and turns each into verified PTX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warploom.core.errors import CompileError, WarploomError
+from warploom.ptx.ir import Module
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
+LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
+
+
+def source_of(file: Path) -> tuple[str, str]:
+    """The text of a file, and its language by suffix. Raises CompileError for what is no source,
+    WarploomError for a file that cannot be read."""
+    language = LANGUAGES.get(file.suffix.lower())
+    if language is None:
+        raise CompileError(
+            f"{file} cannot be loaded: its suffix is {file.suffix or 'missing'}, and CUDA C++"
+            f" (.cu) and PTX (.ptx) are what can. Of a binary, load the source or the PTX that"
+            f" it was made from (`cuobjdump -ptx` extracts it)."
+        )
+    return _read(file), language
+
+
+def ptx_of(
+    text: str,
+    language: str,
+    name: str,
+    compute_capability: tuple[int, int],
+    options: Sequence[str] = (),
+) -> Module:
+    """The PTX of a text in "cuda" or "ptx", verified; `name` stands for it in messages."""
+    if language == "cuda":
+        from warploom.frontends.cuda_cpp import compile_cuda
+
+        text = compile_cuda(text, name, compute_capability, options)
+        name += ".ptx"
+    elif language != "ptx":
+        known = " and ".join(repr(known) for known in LANGUAGES.values())
+        raise CompileError(f"the language {language!r} is none of {known}")
+    elif options:
+        raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
+    made = parse(text, name)
+    verify(made)
+    return made
+
+
+def part_of(
+    source: str | Path, name: str, compute_capability: tuple[int, int], options: Sequence[str]
+) -> Module:
+    """One of several sources that are to be linked; CUDA C++ is compiled for that."""
+    text, language = (str(source), "ptx") if _is_text(source) else source_of(Path(source))
+    given = ("-rdc=true", *options) if language == "cuda" else ()
+    return ptx_of(text, language, name, compute_capability, given)
+
+
+def name_of(source: str | Path, number: int) -> str:
+    """What stands for a source in messages: its path, or for a text its number."""
+    return f"part {number}" if _is_text(source) else str(source)
+
+
+def _is_text(source: str | Path) -> bool:
+    return isinstance(source, str) and "\n" in source
+
+
+def _read(file: Path) -> str:
+    """The text of a source file; errors say what is wrong with one that is none."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        text = data.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        kind = "an ELF binary, such as a cubin" if data.startswith(b"\x7fELF") else "binary data"
+        raise CompileError(
+            f"{file} is not text but {kind}. Load the source or the PTX that it was made from"
+            f" (`nvcc -ptx -lineinfo` makes it, `cuobjdump -ptx` extracts it)."
+        )
+    return text
