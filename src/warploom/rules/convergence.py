@@ -232,25 +232,42 @@ def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> Non
 
 
 @jitable
+def parked(table: Table, status: int) -> int:
+    """The splits, a bit each, that are put aside with a status."""
+    found = 0
+    for split in range(SPLIT_COUNT):
+        if (table[PARKED] >> split) & 1 and table[split_at(split) + S_STATUS] == status:
+            found |= 1 << split
+    return found
+
+
+@jitable
+def waiting(table: Table, status: int, argument: int) -> int:
+    """The splits, a bit each, that wait at a barrier or for a member mask."""
+    found = 0
+    left = parked(table, status)
+    while left != 0:
+        split = first_lane(left)
+        left &= left - 1
+        if table[split_at(split) + S_ARGUMENT] == argument:
+            found |= 1 << split
+    return found
+
+
+@jitable
 def has_ready(table: Table) -> bool:
     """Whether some split only waits for its turn."""
-    for split in range(SPLIT_COUNT):
-        if (table[PARKED] >> split) & 1 and table[split_at(split) + S_STATUS] == READY:
-            return True
-    return False
+    return parked(table, READY) != 0
 
 
 @jitable
 def is_stuck(table: Table, changes: int) -> bool:
     """Whether no split that is ready, if any, gets anywhere unless somebody changes memory."""
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == READY
-            and table[at + S_STUCK] != changes
-        ):
+    left = parked(table, READY)
+    while left != 0:
+        if table[split_at(first_lane(left)) + S_STUCK] != changes:
             return False
+        left &= left - 1
     return True
 
 
@@ -259,9 +276,9 @@ def join_synced(table: Table) -> None:
     """Merge the splits that wait at one instruction for the lanes of one member mask, where all of
     these that live are there; lanes that wait at different instructions only stop waiting."""
     for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (table[PARKED] >> split) & 1 and table[at + S_STATUS] == AT_SYNC:
-            members = table[at + S_ARGUMENT]
+        # Splits that an earlier one has taken along are none any more.
+        if (parked(table, AT_SYNC) >> split) & 1:
+            members = table[split_at(split) + S_ARGUMENT]
             if members & table[LIVE] & ~synced_lanes(table, members) == 0:
                 merge_synced(table, split, members)
 
@@ -270,14 +287,10 @@ def join_synced(table: Table) -> None:
 def synced_lanes(table: Table, members: int) -> int:
     """The lanes that wait for this member mask."""
     lanes = 0
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_SYNC
-            and table[at + S_ARGUMENT] == members
-        ):
-            lanes |= table[at + S_MASK]
+    left = waiting(table, AT_SYNC, members)
+    while left != 0:
+        lanes |= table[split_at(first_lane(left)) + S_MASK]
+        left &= left - 1
     return lanes
 
 
@@ -285,20 +298,18 @@ def synced_lanes(table: Table, members: int) -> int:
 def merge_synced(table: Table, first: int, members: int) -> None:
     """All that wait for a member mask are ready; those at one block with split `first` join it."""
     into = split_at(first)
-    for split in range(SPLIT_COUNT):
+    left = waiting(table, AT_SYNC, members)
+    while left != 0:
+        split = first_lane(left)
+        left &= left - 1
         at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_SYNC
-            and table[at + S_ARGUMENT] == members
-        ):
-            table[at + S_STATUS] = READY
-            table[at + S_ARGUMENT] = 0
-            table[at + S_ARGUMENT_2] = 1
-            if split != first and table[at + S_BLOCK] == table[into + S_BLOCK]:
-                leave_nodes(table, into, at)
-                table[into + S_MASK] |= table[at + S_MASK]
-                table[PARKED] &= ~(1 << split)
+        table[at + S_STATUS] = READY
+        table[at + S_ARGUMENT] = 0
+        table[at + S_ARGUMENT_2] = 1
+        if split != first and table[at + S_BLOCK] == table[into + S_BLOCK]:
+            leave_nodes(table, into, at)
+            table[into + S_MASK] |= table[at + S_MASK]
+            table[PARKED] &= ~(1 << split)
 
 
 @jitable
@@ -404,14 +415,10 @@ def scrambled(seed: int, number: int) -> int:
 def lanes_at_barrier(table: Table, barrier: int) -> int:
     """How many lanes of parked splits wait at a barrier."""
     count = 0
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_BARRIER
-            and table[at + S_ARGUMENT] == barrier
-        ):
-            count += count_lanes(table[at + S_MASK])
+    left = waiting(table, AT_BARRIER, barrier)
+    while left != 0:
+        count += count_lanes(table[split_at(first_lane(left)) + S_MASK])
+        left &= left - 1
     return count
 
 
@@ -419,14 +426,10 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
 def threads_awaited(table: Table, barrier: int) -> int:
     """How many threads a barrier awaits by what its waiting splits say; 0 where they name none."""
     count = 0
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_BARRIER
-            and table[at + S_ARGUMENT] == barrier
-        ):
-            count = max(count, table[at + S_ARGUMENT_2])
+    left = waiting(table, AT_BARRIER, barrier)
+    while left != 0:
+        count = max(count, table[split_at(first_lane(left)) + S_ARGUMENT_2])
+        left &= left - 1
     return count
 
 
@@ -434,15 +437,10 @@ def threads_awaited(table: Table, barrier: int) -> int:
 def votes_at_barrier(table: Table, barrier: int) -> int:
     """The lanes that parked splits add up at a barrier."""
     count = 0
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_BARRIER
-            and table[at + S_ARGUMENT] == barrier
-            and table[at + S_VOTE] != 0
-        ):
-            count += table[at + S_VOTE] - 1
+    left = waiting(table, AT_BARRIER, barrier)
+    while left != 0:
+        count += max(table[split_at(first_lane(left)) + S_VOTE] - 1, 0)
+        left &= left - 1
     return count
 
 
@@ -457,14 +455,11 @@ def give_sum(table: Table, at: int, votes: int) -> None:
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
     """Let the splits that wait at a barrier go on; `votes` is what it has counted."""
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (
-            (table[PARKED] >> split) & 1
-            and table[at + S_STATUS] == AT_BARRIER
-            and table[at + S_ARGUMENT] == barrier
-        ):
-            table[at + S_STATUS] = READY
-            table[at + S_ARGUMENT] = 0
-            table[at + S_ARGUMENT_2] = 0
-            give_sum(table, at, votes)
+    left = waiting(table, AT_BARRIER, barrier)
+    while left != 0:
+        at = split_at(first_lane(left))
+        left &= left - 1
+        table[at + S_STATUS] = READY
+        table[at + S_ARGUMENT] = 0
+        table[at + S_ARGUMENT_2] = 0
+        give_sum(table, at, votes)
