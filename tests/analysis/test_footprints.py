@@ -47,9 +47,10 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
         found = gpu.memory.find(address)
         return found.address if found else None
 
-    shape = [(*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block)]
+    blocks, threads = ((*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block))
     variables = kernel.image.addresses(program.globals)
-    return why_blocks_meet(program, Given(*shape, bytes(data), variables, allocation_of))
+    known = Given(blocks, threads, bytes(data), variables, allocation_of)
+    return why_blocks_meet(program, known)
 
 
 def floats(n: int = N) -> np.ndarray:

@@ -6,6 +6,8 @@ whose condition holds. The side that falls through a branch runs first, where no
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ MODELS = ["gtx-1080", "v100"]
 """One program counter a warp, and one a thread."""
 
 
-def traced(body: str, device: str, block: int = 32, **options: object) -> wl.Trace:
+def traced(body: str, device: str, block: int = 32, **options: Any) -> wl.Trace:
     gpu = wl.Device(device, **options)
     return gpu.compile(HEAD + body + "}", "ptx")["k"][1, block].trace()
 

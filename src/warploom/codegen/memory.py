@@ -54,6 +54,11 @@ class MemoryCode:
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
+    @property
+    def many(self) -> bool:
+        """Whether the kernel has too many accesses to inline any."""
+        return len(self.places.rows) > MOST_INLINED
+
     # ---- loads and stores -----------------------------------------------------------------------
 
     def load(self, index: int, made: Instruction, mask: Value) -> list[Value]:
@@ -155,7 +160,9 @@ class MemoryCode:
     def _by_rows(self, shape: Shape) -> bool:
         """Whether a load is tried by rows (`rules.rows`)."""
         rules = self.frame.layout.rules
-        return reads_by_rows(shape) and not rules.caches and rules.unit == LINE_BYTES
+        if self.apart or self.many or rules.caches or rules.unit != LINE_BYTES:
+            return False
+        return reads_by_rows(shape)
 
     def _load_rows(
         self,
@@ -213,9 +220,13 @@ class MemoryCode:
     ) -> None:
         """The common way or any other, as the addresses turn out."""
         rules = self.frame.layout.rules
-        many = len(self.places.rows) > MOST_INLINED
         # Where lanes have parted, they are not all on, as in the common access they are.
-        if self.apart or many or rules.caches or (shape.space is Space.LOCAL and shape.size < 4):
+        if (
+            self.apart
+            or self.many
+            or rules.caches
+            or (shape.space is Space.LOCAL and shape.size < 4)
+        ):
             any_other()
             return
         test = self.common.matches(index, shape, addresses, mask)
