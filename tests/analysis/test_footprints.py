@@ -30,6 +30,11 @@ def gpu() -> wl.Device:
     return wl.Device("a100")
 
 
+def dims(given: int | tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*(given if isinstance(given, tuple) else (given,)), 1, 1)[:3]
+    return x, y, z
+
+
 def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> str:
     """Why the blocks of a launch meet; addresses of buffers stand for the buffers."""
     kernel = module[name]
@@ -47,7 +52,7 @@ def reason(gpu: wl.Device, module: wl.Module, name: str, grid, block, *args) -> 
         found = gpu.memory.find(address)
         return found.address if found else None
 
-    blocks, threads = ((*n, 1, 1)[:3] if isinstance(n, tuple) else (n, 1, 1) for n in (grid, block))
+    blocks, threads = dims(grid), dims(block)
     variables = kernel.image.addresses(program.globals)
     known = Given(blocks, threads, bytes(data), variables, allocation_of)
     return why_blocks_meet(program, known)
