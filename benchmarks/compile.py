@@ -1,8 +1,8 @@
 """How long a kernel of 10,000 PTX instructions takes to compile, and from the cache.
 
-`python benchmarks/compile.py` prints the table that docs/benchmarks.md holds. Every time is that of
-a process of its own, from reading the text to the end of a launch of one warp; the second one finds
-the first one's machine code in the cache.
+`python benchmarks/compile.py` prints the table that docs/benchmarks.md holds. A time is what a
+process of its own takes of the processor, from reading the text to the end of a launch of one warp;
+the second one finds the first one's machine code in the cache.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OPERATIONS = (
 LAUNCH = """
 import sys, time
 import warploom as wl
-started = time.perf_counter()
+started = time.process_time()
 gpu = wl.Device("a100")
 kernel = gpu.load(sys.argv[1])["k"]
 kernel[1, 32](gpu.zeros(64 * 32, "uint32"))
-print(time.perf_counter() - started)
+print(time.process_time() - started)
 """
 
 
