@@ -92,6 +92,7 @@ def text_of(body: Iterator[str]) -> str:
 \tmov.u32 %t, %tid.x;
 \tld.param.u64 %at, [out];
 \tmad.wide.u32 %at, %t, 4, %at;
+\tand.b32 %t, %t, 3;
 \tmov.u32 %n, 0;
 {lines}
 \tst.global.u32 [%at], %r1;

@@ -31,8 +31,8 @@ LONG = 60_000
 """Basic blocks times registers beyond which a kernel is not optimised: that takes time as their
 product or more (docs/benchmarks.md), five minutes at 220,000."""
 
-LONG_TEXT = 20_000_000
-"""Characters of LLVM's own language beyond which it is the same, however few blocks."""
+LONG_INSTRUCTIONS, LONG_BLOCKS = 4000, 32
+"""Beyond both it is the same, however few registers."""
 
 _FACTS = struct.Struct("<?q")
 """What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
@@ -96,13 +96,16 @@ def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: b
         GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
         text = str(module)
     with _LOCK:
-        made = _object(text, is_long=_is_long(program) or len(text) > LONG_TEXT)
+        made = _object(text, is_long=_is_long(program))
     return _FACTS.pack(scheduled, warp.frame.context_bytes) + made
 
 
 def _is_long(program: Program) -> bool:
     """Whether optimising a kernel would take longer than most runs of it."""
-    return len(program.blocks) * len(program.registers) > LONG
+    instructions, blocks = len(program.instructions), len(program.blocks)
+    if instructions > LONG_INSTRUCTIONS and blocks > LONG_BLOCKS:
+        return True
+    return blocks * len(program.registers) > LONG
 
 
 def _object(text: str, *, is_long: bool) -> bytes:
