@@ -35,7 +35,9 @@ from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
 from warploom.rules.patterns import MASK, OFFSETS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, SLOTS
-from warploom.rules.scheduling import CHANGES
+from warploom.rules.plan_words import (
+    CHANGES,
+)
 
 STACK = "stack"
 """The route of what a call keeps in local memory: it is not counted."""

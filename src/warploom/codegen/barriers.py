@@ -17,7 +17,12 @@ from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction
 from warploom.rules.convergence import ARGUMENT, ARGUMENT_2, PASS, VOTE
-from warploom.rules.scheduling import BARRIER, BARRIER_THREADS, BARRIERS, INSTRUCTION
+from warploom.rules.plan_words import (
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIERS,
+    INSTRUCTION,
+)
 
 BAD_BARRIER = 7
 """What the record of a fault calls it (`machine.faults`)."""

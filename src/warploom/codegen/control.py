@@ -37,7 +37,10 @@ from warploom.rules.convergence import (
     OTHER_MASK,
     TOP,
 )
-from warploom.rules.scheduling import FROM_TABLE, RESUME
+from warploom.rules.plan_words import (
+    FROM_TABLE,
+    RESUME,
+)
 
 
 class Copy(Enum):

@@ -14,7 +14,7 @@ from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
 from warploom.analysis.uses import member_mask
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
 from warploom.rules.patterns import ROW_END
 from warploom.rules.rows import KINDS
@@ -88,15 +88,15 @@ class Slot(IntEnum):
 class Status(IntEnum):
     """Why a warp, or the whole run, came back; the first are those of `rules.scheduling`."""
 
-    RUNNABLE = scheduling.RUNNABLE
-    ENDED = scheduling.ENDED
-    BARRIER = scheduling.BARRIER_WAIT
-    TURN_END = scheduling.TURN_END
-    GATHERS = scheduling.GATHERS
-    SYNC_WAIT = scheduling.SYNC_WAIT
-    SPLIT_BARRIER = scheduling.SPLIT_BARRIER
-    PARTED = scheduling.PARTED
-    ARRIVED_ONLY = scheduling.ARRIVED_ONLY
+    RUNNABLE = plan_words.RUNNABLE
+    ENDED = plan_words.ENDED
+    BARRIER = plan_words.BARRIER_WAIT
+    TURN_END = plan_words.TURN_END
+    GATHERS = plan_words.GATHERS
+    SYNC_WAIT = plan_words.SYNC_WAIT
+    SPLIT_BARRIER = plan_words.SPLIT_BARRIER
+    PARTED = plan_words.PARTED
+    ARRIVED_ONLY = plan_words.ARRIVED_ONLY
     FAULT = auto()
     STOPPED = auto()
     LIMIT = auto()

@@ -44,7 +44,12 @@ from warploom.rules.convergence import (
 from warploom.rules.convergence import (
     MASK as ACTIVE,
 )
-from warploom.rules.scheduling import ISSUED, LOOKED, STATE_WORDS, TIMED
+from warploom.rules.plan_words import (
+    ISSUED,
+    LOOKED,
+    STATE_WORDS,
+    TIMED,
+)
 
 TABLE_BYTES = 8 * TABLE_WORDS
 """A context begins with the warp's table; the registers that it keeps follow."""

@@ -16,7 +16,7 @@ from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.codegen.places import local_stride
 from warploom.codegen.rounds import Turns, emit_rounds
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
@@ -144,19 +144,19 @@ class GridFunction:
         b.position_at_end(turn)
         self._return_if_stopped()
         warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
-        dead = b.icmp_signed("==", warp, I64(scheduling.DEADLOCK))
+        dead = b.icmp_signed("==", warp, I64(plan_words.DEADLOCK))
         self._return_if(dead, I64(int(Status.DEADLOCK)))
         going = self._append("going")
-        b.cbranch(b.icmp_signed("==", warp, I64(scheduling.DONE)), ended, going)
+        b.cbranch(b.icmp_signed("==", warp, I64(plan_words.DONE)), ended, going)
         b.position_at_end(going)
         self._make_current(plan)
 
         def place(number: Value, rows: Value, width: Value) -> Value:
-            index = b.add(b.mul(self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)), number)
+            index = b.add(b.mul(self._word(plan, plan_words.SLOT), self._get(Slot.WARPS)), number)
             return self.lanes.slot(rows, b.mul(index, width))
 
         def state_of(number: Value) -> Value:
-            return place(number, states, I64(scheduling.STATE_WORDS))
+            return place(number, states, I64(plan_words.STATE_WORDS))
 
         def end_turn(number: Value, status: Value) -> None:
             context = place(number, contexts, stride)
@@ -186,15 +186,15 @@ class GridFunction:
     def _make_current(self, plan: Value) -> None:
         """Point the environment at the current block, and clear its memory when it begins."""
         b = self.b
-        fresh = b.icmp_unsigned("!=", self._word(plan, scheduling.FRESH), I64(0))
-        block = self._word(plan, scheduling.CURRENT_BLOCK)
+        fresh = b.icmp_unsigned("!=", self._word(plan, plan_words.FRESH), I64(0))
+        block = self._word(plan, plan_words.CURRENT_BLOCK)
         other = b.icmp_unsigned("!=", block, self._get(Slot.BLOCK))
         with b.if_then(b.or_(fresh, other), likely=False):
             self._name(block)
-            slot, warps = self._word(plan, scheduling.SLOT), self._get(Slot.WARPS)
+            slot, warps = self._word(plan, plan_words.SLOT), self._get(Slot.WARPS)
             first = b.mul(slot, warps)
             sizes = {
-                Slot.STATES_AT: b.mul(first, I64(8 * scheduling.STATE_WORDS)),
+                Slot.STATES_AT: b.mul(first, I64(8 * plan_words.STATE_WORDS)),
                 Slot.CONTEXTS_AT: b.mul(first, self._get(Slot.CONTEXT_BYTES)),
                 Slot.SHARED_AT: b.mul(slot, self._get(Slot.SHARED_STRIDE)),
                 Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
@@ -203,20 +203,20 @@ class GridFunction:
                 base = Slot[place.name.replace("_AT", "_BASE")]
                 b.store(b.add(self._get(base), offset), self._at(place))
             with b.if_then(fresh):
-                b.store(I64(0), self.lanes.slot(plan, scheduling.FRESH))
+                b.store(I64(0), self.lanes.slot(plan, plan_words.FRESH))
                 self._clear_memory()
                 at = self._at(Slot.BLOCKS_DONE)
-                b.store(self._word(plan, scheduling.NEXT_BLOCK), at)
+                b.store(self._word(plan, plan_words.NEXT_BLOCK), at)
 
     def _timed(self, plan: Value, warp: Value, state: Value) -> Value:
         """Run one turn; take what it used from the launch's budget, and add it to the warp's
         clock."""
         b = self.b
-        length = self._word(plan, scheduling.LENGTH)
+        length = self._word(plan, plan_words.LENGTH)
         b.store(length, self._at(Slot.FUEL))
         status = self._run(warp)
         used = b.sub(length, self._get(Slot.FUEL))
-        self.lanes.add_to(self.lanes.slot(state, scheduling.ISSUED), used)
+        self.lanes.add_to(self.lanes.slot(state, plan_words.ISSUED), used)
         left = b.sub(self._get(Slot.BUDGET), used)
         b.store(left, self._at(Slot.BUDGET))
         self._return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I64, Lanes, Value
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 from warploom.rules.convergence import CONVERGE
 
 
@@ -43,7 +43,7 @@ def emit_rounds(turns: Turns, warp: Value, alone: ir.Block, schedule: ir.Block) 
     """
     b = turns.lanes.b
     rounds = _Rounds(turns)
-    in_order = b.icmp_unsigned("==", rounds.plan(scheduling.POLICY), I64(CONVERGE))
+    in_order = b.icmp_unsigned("==", rounds.plan(plan_words.POLICY), I64(CONVERGE))
     first = b.icmp_unsigned("==", warp, I64(0))
     whole = b.not_(rounds.parted(rounds.state(warp)))
     begin = turns.append("rounds")
@@ -57,7 +57,7 @@ class _Rounds:
 
     def __init__(self, turns: Turns) -> None:
         self.turns, self.lanes, self.b = turns, turns.lanes, turns.lanes.b
-        self.slot_first = self.b.mul(self.plan(scheduling.SLOT), turns.warps)
+        self.slot_first = self.b.mul(self.plan(plan_words.SLOT), turns.warps)
         self.waiting, self.barrier, self.living = turns.variables
 
     def emit(self, schedule: ir.Block) -> None:
@@ -65,7 +65,7 @@ class _Rounds:
         begin, done = turns.append("round"), turns.append("round.done")
         b.branch(begin)
         b.position_at_end(begin)
-        for place, value in ((self.waiting, 0), (self.barrier, scheduling.NONE), (self.living, 0)):
+        for place, value in ((self.waiting, 0), (self.barrier, plan_words.NONE), (self.living, 0)):
             b.store(I64(value), place)
         self._each_warp(schedule)
         together = b.icmp_unsigned("==", self._get(self.waiting), self._get(self.living))
@@ -74,10 +74,10 @@ class _Rounds:
         b.cbranch(b.and_(together, some), again, done)
         b.position_at_end(again)
         self._release()
-        self.lanes.add_to(self.lanes.slot(turns.plan, scheduling.ROUND), I64(1))
+        self.lanes.add_to(self.lanes.slot(turns.plan, plan_words.ROUND), I64(1))
         b.branch(begin)
         b.position_at_end(done)
-        self._set_plan(scheduling.POSITION, turns.warps)
+        self._set_plan(plan_words.POSITION, turns.warps)
         b.branch(schedule)
 
     def _each_warp(self, schedule: ir.Block) -> None:
@@ -86,30 +86,30 @@ class _Rounds:
         warp, following, done = self._loop("turns")
         state = self.state(warp)
         lives, ended, other = (turns.append(f"warp.{n}") for n in ("lives", "ended", "other"))
-        was_ended = b.icmp_unsigned("==", self._word(state, scheduling.STATUS), I64(Status.ENDED))
+        was_ended = b.icmp_unsigned("==", self._word(state, plan_words.STATUS), I64(Status.ENDED))
         b.cbranch(was_ended, ended, lives)
         b.position_at_end(lives)
         runs, general = turns.append("warp.runs"), turns.append("warp.general")
         b.cbranch(self.parted(state), general, runs)
         b.position_at_end(general)
-        self._set_plan(scheduling.POSITION, warp)
+        self._set_plan(plan_words.POSITION, warp)
         b.branch(schedule)
         b.position_at_end(runs)
-        self.lanes.add_to(self.lanes.slot(turns.plan, scheduling.TURNS), I64(1))
+        self.lanes.add_to(self.lanes.slot(turns.plan, plan_words.TURNS), I64(1))
         status = turns.timed(warp, state)
         waits = b.icmp_unsigned("==", status, I64(Status.BARRIER))
         whole = b.not_(self.parted(state))
-        all_threads = b.icmp_unsigned("==", self._word(state, scheduling.BARRIER_THREADS), I64(0))
+        all_threads = b.icmp_unsigned("==", self._word(state, plan_words.BARRIER_THREADS), I64(0))
         at_barrier = b.and_(b.and_(waits, whole), all_threads)
         gone = b.icmp_unsigned("==", status, I64(Status.ENDED))
         simple = turns.append("warp.simple")
         b.cbranch(b.or_(at_barrier, gone), simple, other)
         b.position_at_end(other)
-        self._set_plan(scheduling.POSITION, b.add(warp, I64(1)))
+        self._set_plan(plan_words.POSITION, b.add(warp, I64(1)))
         turns.general(warp, status)
         b.branch(schedule)
         b.position_at_end(simple)
-        b.store(status, self.lanes.slot(state, scheduling.STATUS))
+        b.store(status, self.lanes.slot(state, plan_words.STATUS))
         self._note(state, at_barrier)
         b.branch(ended)
         b.position_at_end(ended)
@@ -121,8 +121,8 @@ class _Rounds:
         b = self.b
         with b.if_then(at_barrier):
             self.lanes.add_to(self.living, I64(1))
-            number, known = self._word(state, scheduling.BARRIER), self._get(self.barrier)
-            fresh = b.icmp_signed("==", known, I64(scheduling.NONE))
+            number, known = self._word(state, plan_words.BARRIER), self._get(self.barrier)
+            fresh = b.icmp_signed("==", known, I64(plan_words.NONE))
             b.store(b.select(fresh, number, known), self.barrier)
             same = b.or_(fresh, b.icmp_signed("==", known, number))
             self.lanes.add_to(self.waiting, b.zext(same, I64))
@@ -131,7 +131,7 @@ class _Rounds:
         """Let every warp that waits go on."""
         b = self.b
         warp, following, done = self._loop("release")
-        place = self.lanes.slot(self.state(warp), scheduling.STATUS)
+        place = self.lanes.slot(self.state(warp), plan_words.STATUS)
         ended = b.icmp_unsigned("==", b.load(place, typ=I64), I64(Status.ENDED))
         b.store(b.select(ended, I64(Status.ENDED), I64(Status.RUNNABLE)), place)
         following()
@@ -157,12 +157,12 @@ class _Rounds:
 
     def state(self, warp: Value) -> Value:
         index = self.b.add(self.slot_first, warp)
-        return self.lanes.slot(self.turns.states, self.b.mul(index, I64(scheduling.STATE_WORDS)))
+        return self.lanes.slot(self.turns.states, self.b.mul(index, I64(plan_words.STATE_WORDS)))
 
     def parted(self, state: Value) -> Value:
         """Whether a warp's lanes go on from its table, not all together."""
-        resume = self._word(state, scheduling.RESUME)
-        return self.b.icmp_signed("==", resume, I64(scheduling.FROM_TABLE))
+        resume = self._word(state, plan_words.RESUME)
+        return self.b.icmp_signed("==", resume, I64(plan_words.FROM_TABLE))
 
     def _word(self, state: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(state, word), typ=I64)

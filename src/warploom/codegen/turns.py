@@ -6,9 +6,13 @@ from typing import Any
 
 from numba import carray
 
-from warploom.rules import scheduling
+from warploom.rules import plan_words, scheduling
 from warploom.rules.convergence import TABLE_WORDS
-from warploom.rules.scheduling import SLOTS, STATE_WORDS, WARPS
+from warploom.rules.plan_words import (
+    SLOTS,
+    STATE_WORDS,
+    WARPS,
+)
 
 _SLOTS, _WARPS = SLOTS, WARPS
 
@@ -30,7 +34,7 @@ def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) 
 def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> int:
     """`after_run`; the registers' digest is taken only where it is asked for."""
     digest = 0
-    if status == scheduling.TURN_END:
+    if status == plan_words.TURN_END:
         for word in range(TABLE_WORDS, stride):
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)

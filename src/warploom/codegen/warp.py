@@ -36,7 +36,7 @@ from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Space, Symbol, Vector, spread
 from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, NONE, PASS
-from warploom.rules.scheduling import (
+from warploom.rules.plan_words import (
     INSTRUCTION,
     POLICY,
     RESUME,

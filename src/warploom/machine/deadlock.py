@@ -33,7 +33,7 @@ from warploom.rules.convergence import (
     split_at,
     synced_lanes,
 )
-from warploom.rules.scheduling import (
+from warploom.rules.plan_words import (
     ARRIVALS,
     BARRIER,
     BARRIER_THREADS,

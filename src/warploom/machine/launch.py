@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 
 WARP_SIZE = 32
 
@@ -48,16 +48,16 @@ class Schedule:
 
     def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
         """The plan from which both machines schedule (`rules.scheduling`)."""
-        plan = np.zeros(scheduling.PLAN_WORDS, np.int64)
+        plan = np.zeros(plan_words.PLAN_WORDS, np.int64)
         values = {
-            scheduling.POLICY: POLICIES.index(self.policy),
-            scheduling.SEED: self.seed,
-            scheduling.INDEPENDENT: self.independent,
-            scheduling.WARPS: launch.warps_per_block,
-            scheduling.THREADS: launch.threads_per_block,
-            scheduling.BLOCKS: launch.blocks,
-            scheduling.SLOTS: max(1, min(self.resident_blocks, launch.blocks)),
-            scheduling.EXIT: exit,
+            plan_words.POLICY: POLICIES.index(self.policy),
+            plan_words.SEED: self.seed,
+            plan_words.INDEPENDENT: self.independent,
+            plan_words.WARPS: launch.warps_per_block,
+            plan_words.THREADS: launch.threads_per_block,
+            plan_words.BLOCKS: launch.blocks,
+            plan_words.SLOTS: max(1, min(self.resident_blocks, launch.blocks)),
+            plan_words.EXIT: exit,
         }
         for word, value in values.items():
             plan[word] = value

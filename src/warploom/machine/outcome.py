@@ -14,7 +14,7 @@ from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
 from warploom.machine.work import Work
 from warploom.ptx.ir import Space
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.patterns import SLOTS, settle_pattern
 
@@ -116,5 +116,5 @@ def _deadlock(work: Work) -> Exception:
             work.tables[slot * warps + warp],
         )
     ]
-    started = int(work.plan[scheduling.NEXT_BLOCK])
+    started = int(work.plan[plan_words.NEXT_BLOCK])
     return deadlock_error(program, work.launch, waiting, started)

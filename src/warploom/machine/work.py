@@ -23,7 +23,7 @@ from warploom.machine.launch import (
 )
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.services import Services
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 Words = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class Work:
     ) -> Work:
         """What a launch starts from; `caches` are the counted ones (`rules.caches`)."""
         plan = launch.schedule.plan(launch, kernel.program.exit)
-        plan[scheduling.NEXT_BLOCK], plan[scheduling.BLOCKS] = blocks.start, blocks.stop
+        plan[plan_words.NEXT_BLOCK], plan[plan_words.BLOCKS] = blocks.start, blocks.stop
         arrays = _arrays(kernel, launch, plan)
         table = memory.table()
         shared = {
@@ -92,7 +92,7 @@ class Work:
             environment,
             counts=np.zeros(max(1, kernel.layout.size), np.int64),
             rows=_access_rows(kernel.layout),
-            states=arrays[Slot.STATES_BASE].reshape(-1, scheduling.STATE_WORDS),
+            states=arrays[Slot.STATES_BASE].reshape(-1, plan_words.STATE_WORDS),
             tables=contexts.reshape(-1, kernel.context_bytes // 8),
             plan=plan,
             slots=arrays[Slot.SLOTS_AT],
@@ -110,7 +110,7 @@ class Work:
 def _arrays(kernel: CompiledKernel, launch: Launch, plan: Words) -> Mapping[Slot, npt.NDArray[Any]]:
     """What the environment points to, of this worker's own."""
     program, warps = kernel.program, launch.warps_per_block
-    slots = int(plan[scheduling.SLOTS]) if kernel.suspends else 1
+    slots = int(plan[plan_words.SLOTS]) if kernel.suspends else 1
     specials = launch_values(program, launch)
     return {
         Slot.PARAMETERS_AT: _copied(launch.parameters),
@@ -118,7 +118,7 @@ def _arrays(kernel: CompiledKernel, launch: Launch, plan: Words) -> Mapping[Slot
         Slot.SHARED_BASE: _aligned(slots * _shared_stride(kernel, launch)),
         Slot.LOCAL_BASE: _aligned(slots * local_stride(program.local_bytes) * warps),
         Slot.CONTEXTS_BASE: _aligned(slots * kernel.context_bytes * warps),
-        Slot.STATES_BASE: _aligned(8 * slots * warps * scheduling.STATE_WORDS).view(np.int64),
+        Slot.STATES_BASE: _aligned(8 * slots * warps * plan_words.STATE_WORDS).view(np.int64),
         Slot.PLAN_AT: plan,
         Slot.SLOTS_AT: np.full(slots, -1, np.int64),
         Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),

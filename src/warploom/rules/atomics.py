@@ -12,7 +12,10 @@ import numpy as np
 from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import PASSES
-from warploom.rules.scheduling import POLICY, SEED
+from warploom.rules.plan_words import (
+    POLICY,
+    SEED,
+)
 
 
 @jitable

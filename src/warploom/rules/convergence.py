@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.rules.distinct import count_lanes, first_lane, jitable
+from warploom.rules.distinct import first_lane, jitable
 
 Table = npt.NDArray[np.int64]
 
@@ -409,57 +409,3 @@ def scrambled(seed: int, number: int) -> int:
     for _ in range(2):
         x = ((x ^ (x >> 16)) * 0x45D9F3B) & 0x7FFFFFFF
     return x ^ (x >> 15)
-
-
-@jitable
-def lanes_at_barrier(table: Table, barrier: int) -> int:
-    """How many lanes of parked splits wait at a barrier."""
-    count = 0
-    left = waiting(table, AT_BARRIER, barrier)
-    while left != 0:
-        count += count_lanes(table[split_at(first_lane(left)) + S_MASK])
-        left &= left - 1
-    return count
-
-
-@jitable
-def threads_awaited(table: Table, barrier: int) -> int:
-    """How many threads a barrier awaits by what its waiting splits say; 0 where they name none."""
-    count = 0
-    left = waiting(table, AT_BARRIER, barrier)
-    while left != 0:
-        count = max(count, table[split_at(first_lane(left)) + S_ARGUMENT_2])
-        left &= left - 1
-    return count
-
-
-@jitable
-def votes_at_barrier(table: Table, barrier: int) -> int:
-    """The lanes that parked splits add up at a barrier."""
-    count = 0
-    left = waiting(table, AT_BARRIER, barrier)
-    while left != 0:
-        count += max(table[split_at(first_lane(left)) + S_VOTE] - 1, 0)
-        left &= left - 1
-    return count
-
-
-@jitable
-def give_sum(table: Table, at: int, votes: int) -> None:
-    """Tell a split what a barrier has counted, if it asked."""
-    if table[at + S_VOTE] != 0:
-        table[at + S_VOTE] = 1 + votes
-        table[at + S_ARGUMENT_2] = 1
-
-
-@jitable
-def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Let the splits that wait at a barrier go on; `votes` is what it has counted."""
-    left = waiting(table, AT_BARRIER, barrier)
-    while left != 0:
-        at = split_at(first_lane(left))
-        left &= left - 1
-        table[at + S_STATUS] = READY
-        table[at + S_ARGUMENT] = 0
-        table[at + S_ARGUMENT_2] = 0
-        give_sum(table, at, votes)

@@ -11,9 +11,7 @@ The plan is an array of 64-bit words; so is the state of every warp, and its tab
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from warploom.rules.block_barriers import settle, settle_one
 from warploom.rules.convergence import (
     ADVERSARIAL,
     ARGUMENT,
@@ -24,107 +22,82 @@ from warploom.rules.convergence import (
     BLOCK,
     CONVERGE,
     FREE,
-    LIVE,
     MASK,
     NODE_COUNT,
     NONE,
     OTHER_BLOCK,
     OTHER_MASK,
-    PARKED,
     PARTINGS,
     PATIENCE,
     POINT,
     RANDOM,
     READY,
-    S_VOTE,
-    SPLIT_COUNT,
     TABLE_WORDS,
     TOP,
     Table,
     begin,
     choose,
     find_more,
-    give_sum,
     has_ready,
     is_stuck,
-    lanes_at_barrier,
     node_at,
     park,
     park_apart,
     park_at_turn_end,
     pop,
-    release_barrier,
     scrambled,
-    split_at,
     start_other_sides,
-    threads_awaited,
-    votes_at_barrier,
 )
 from warploom.rules.distinct import count_lanes, jitable
-
-Words = npt.NDArray[np.int64]
-
-(
-    POLICY,
-    SEED,
-    INDEPENDENT,
-    WARPS,
-    THREADS,
-    BLOCKS,
-    SLOTS,
-    EXIT,
-    CHANGES,
-    NEXT_BLOCK,
-    RESIDENT,
-    SLOT,
-    CURRENT_BLOCK,
-    FRESH,
-    POSITION,
-    ROUND,
-    HOPELESS,
-    TURNS,
-    LENGTH,
-    ROUNDS,
-    TOUCHED,
+from warploom.rules.plan_words import (
+    ARRIVALS,
+    ARRIVED_ONLY,
+    AWAITED,
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIER_WAIT,
     BEFORE,
-    PLAN_WORDS,
-) = range(23)
-"""The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
-often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
-have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
-TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
-the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
-BEFORE: CHANGES at the begin of this turn."""
-
-BARRIERS = 16
-"""How many barriers a block has (PTX ISA, bar)."""
-
-STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
-AWAITED = ARRIVALS + BARRIERS
-STATE_WORDS = AWAITED + BARRIERS
-"""A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
-else a number of the compiled code); the barrier at which it waits as a whole and the number of
-threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
-before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
-before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
-without waiting, and how many those said that the barrier AWAITED."""
-
-LOOKED, IDLE = 1, 2
-
-FROM_TABLE = NONE
-
-RUNNABLE, ENDED, BARRIER_WAIT, TURN_END, GATHERS, SYNC_WAIT, SPLIT_BARRIER, PARTED, ARRIVED_ONLY = (
-    range(9)
+    BLOCKED,
+    BLOCKS,
+    CHANGES,
+    CURRENT_BLOCK,
+    DEADLOCK,
+    DONE,
+    ENDED,
+    EXIT,
+    FRESH,
+    FROM_TABLE,
+    HOPELESS,
+    IDLE,
+    INDEPENDENT,
+    INSTRUCTION,
+    ISSUED,
+    LENGTH,
+    LOOKED,
+    NEXT_BLOCK,
+    PARTED,
+    POLICY,
+    POSITION,
+    RESIDENT,
+    RESUME,
+    ROUND,
+    ROUNDS,
+    RUNNABLE,
+    SEED,
+    SLOT,
+    SLOTS,
+    SPLIT_BARRIER,
+    STATE_WORDS,
+    STATUS,
+    SYNC_WAIT,
+    THREADS,
+    TIMED,
+    TOUCHED,
+    TURN_END,
+    TURNS,
+    WARPS,
+    Words,
 )
-"""Why a warp came back. PARTED: lanes go two ways and the policy decides who goes first; GATHERS:
-lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier; ARRIVED_ONLY:
-they have arrived at one that they do not wait at."""
-
-BLOCKED = GATHERS
-"""In a state: none of the warp's splits can run until a barrier lets them."""
-
-DONE, DEADLOCK = -1, -2
-"""Answers of `next_warp` beside a warp's number."""
 
 TURN = 1 << 12
 """Warp instructions in a turn."""
@@ -378,119 +351,6 @@ def scatter(table: Table, block: int, mask: int, node: int) -> None:
         pop(table, node)
         node = table[TOP]
     park_apart(table, block, mask, NONE)
-
-
-@jitable
-def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
-    """Complete the barriers of a block after a round of its warps.
-
-    A barrier completes when as many threads wait at it as it awaits: the number it names, or all
-    threads that have not exited. Before 7.0 a warp counts whole, whichever of its lanes came (PTX
-    ISA, bar). Answers ENDED, RUNNABLE where some are let go, TURN_END where some warp can go on
-    anyway, else BLOCKED.
-    """
-    living, ready, whole = 0, 0, 0
-    barrier = NONE
-    for warp in range(first, first + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] != ENDED:
-            living += 1
-        if state[STATUS] == RUNNABLE:
-            ready += 1
-        of_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
-        if of_all and barrier in (NONE, state[BARRIER]):
-            whole += 1
-            barrier = state[BARRIER]
-    if living == 0:
-        return ENDED
-    if ready == living:
-        return TURN_END
-    if whole == living and all_alone(plan, states, tables, first):
-        release(plan, states, tables, first, barrier)
-        return RUNNABLE
-    released = 0
-    for number in range(16):
-        released += settle_one(plan, states, tables, first, number)
-    if released > 0:
-        return RUNNABLE
-    return TURN_END if ready > 0 else BLOCKED
-
-
-@jitable
-def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Whether every warp that waits as a whole has no other splits that could make it wait."""
-    if not plan[INDEPENDENT]:
-        return True
-    for warp in range(first, first + plan[WARPS]):
-        if states[warp][STATUS] == BARRIER_WAIT and tables[warp][MASK] != tables[warp][LIVE]:
-            return False
-    return True
-
-
-@jitable
-def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> int:
-    """Complete one barrier if it is full. Answers 1 if it was."""
-    arrived, expected, everyone = 0, 0, 0
-    for warp in range(first, first + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] != ENDED:
-            everyone += count_lanes(tables[warp][LIVE]) if plan[INDEPENDENT] else 32
-        arrived += state[ARRIVALS + barrier]
-        expected = max(expected, state[AWAITED + barrier])
-        if state[STATUS] == BARRIER_WAIT:
-            if state[BARRIER] == barrier:
-                arrived += count_lanes(tables[warp][MASK]) if plan[INDEPENDENT] else 32
-                expected = max(expected, state[BARRIER_THREADS])
-        elif state[STATUS] != ENDED:
-            arrived += lanes_at_barrier(tables[warp], barrier)
-            expected = max(expected, threads_awaited(tables[warp], barrier))
-    if arrived == 0 or arrived != (expected if expected > 0 else everyone):
-        return 0
-    release(plan, states, tables, first, barrier)
-    return 1
-
-
-@jitable
-def release(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> None:
-    """Let all that wait at a barrier go on, and tell them what it has counted."""
-    votes = 0
-    for warp in range(first, first + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] == BARRIER_WAIT and state[BARRIER] == barrier:
-            votes += waiting_votes(state, tables[warp])
-        elif state[STATUS] != ENDED:
-            votes += votes_at_barrier(tables[warp], barrier)
-    for warp in range(first, first + plan[WARPS]):
-        state = states[warp]
-        state[ARRIVALS + barrier] = 0
-        state[AWAITED + barrier] = 0
-        if state[STATUS] == BARRIER_WAIT:
-            if state[BARRIER] == barrier:
-                state[STATUS] = RUNNABLE
-                if state[RESUME] == FROM_TABLE:
-                    give_sums(tables[warp], votes)
-        elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], barrier) > 0:
-            release_barrier(tables[warp], barrier, votes)
-            state[STATUS] = RUNNABLE
-
-
-@jitable
-def waiting_votes(state: Words, table: Table) -> int:
-    """The lanes that a warp which waits as a whole adds up."""
-    count = 0
-    if state[RESUME] == FROM_TABLE:
-        for split in range(SPLIT_COUNT):
-            if (table[PARKED] >> split) & 1 and table[split_at(split) + S_VOTE] != 0:
-                count += table[split_at(split) + S_VOTE] - 1
-    return count
-
-
-@jitable
-def give_sums(table: Table, votes: int) -> None:
-    """Tell a warp that waited as a whole what the barrier has counted."""
-    for split in range(SPLIT_COUNT):
-        if (table[PARKED] >> split) & 1:
-            give_sum(table, split_at(split), votes)
 
 
 @jitable

@@ -83,8 +83,9 @@ def float_bits(number: float) -> int:
 
 @jitable
 def float_value(bits: int) -> float:
-    """The number that 32 bits are."""
-    return float(np.uint32(bits).view(np.float32))
+    """The number that 32 bits are, in double precision: what is reckoned with it must be the same
+    in Python, where every number is, and in compiled code, where `float` would keep 32 bits."""
+    return float(np.float64(np.uint32(bits).view(np.float32)))
 
 
 @jitable

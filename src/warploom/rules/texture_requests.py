@@ -90,7 +90,9 @@ from warploom.rules.fields import (
     TRANSACTIONS,
     TRANSACTIONS_32,
 )
-from warploom.rules.scheduling import CHANGES
+from warploom.rules.plan_words import (
+    CHANGES,
+)
 from warploom.rules.surface import (
     access_bytes,
     load_lane,

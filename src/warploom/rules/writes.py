@@ -21,7 +21,10 @@ from warploom.rules.distinct import (
     without_stretch,
 )
 from warploom.rules.fields import WRITES
-from warploom.rules.scheduling import POLICY, SEED
+from warploom.rules.plan_words import (
+    POLICY,
+    SEED,
+)
 
 
 @jitable

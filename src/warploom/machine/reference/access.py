@@ -30,7 +30,9 @@ from warploom.rules.choice import RULES
 from warploom.rules.distinct import Addresses
 from warploom.rules.example import keep_example
 from warploom.rules.fields import TRANSACTIONS
-from warploom.rules.scheduling import CHANGES
+from warploom.rules.plan_words import (
+    CHANGES,
+)
 from warploom.rules.windows import WINDOW_SIZE
 from warploom.rules.writes import lasting
 

@@ -17,7 +17,7 @@ from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction
-from warploom.rules import scheduling
+from warploom.rules import plan_words
 from warploom.rules.convergence import (
     ARGUMENT,
     ARGUMENT_2,
@@ -29,7 +29,9 @@ from warploom.rules.convergence import (
     TOP,
     VOTE,
 )
-from warploom.rules.scheduling import RUNNABLE
+from warploom.rules.plan_words import (
+    RUNNABLE,
+)
 
 WHOLE = 1
 """How a warp goes on whose lanes are all together."""
@@ -66,7 +68,7 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     if "arrive" in instruction.operation.modifiers:
         table[ARGUMENT], table[ARGUMENT_2] = _operands(warp, index, instruction, mask)
         table[BLOCK] = following
-        return scheduling.ARRIVED_ONLY
+        return plan_words.ARRIVED_ONLY
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     return _wait(warp, index, instruction, mask, following, together=together)
 
@@ -78,13 +80,13 @@ def _wait(
     state, table = warp.state, warp.splits.table
     number, threads = _operands(warp, index, instruction, mask)
     table[BLOCK] = block
-    state[scheduling.INSTRUCTION] = index
-    if together or not warp.run.plan[scheduling.INDEPENDENT]:
-        state[scheduling.BARRIER], state[scheduling.BARRIER_THREADS] = number, threads
-        state[scheduling.RESUME] = WHOLE if together else scheduling.FROM_TABLE
-        return scheduling.BARRIER_WAIT
+    state[plan_words.INSTRUCTION] = index
+    if together or not warp.run.plan[plan_words.INDEPENDENT]:
+        state[plan_words.BARRIER], state[plan_words.BARRIER_THREADS] = number, threads
+        state[plan_words.RESUME] = WHOLE if together else plan_words.FROM_TABLE
+        return plan_words.BARRIER_WAIT
     table[ARGUMENT], table[ARGUMENT_2] = number, threads
-    return scheduling.SPLIT_BARRIER
+    return plan_words.SPLIT_BARRIER
 
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
@@ -93,7 +95,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     given = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
     threads = count[0] if count else 0
-    if number >= scheduling.BARRIERS or threads % WARP_SIZE:
+    if number >= plan_words.BARRIERS or threads % WARP_SIZE:
         place = (index, warp.block.number, warp.number, lane)
         fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)
         raise fault_error(fault, warp.run.program, warp.run.launch, None)

@@ -12,32 +12,32 @@ import numpy as np
 from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.reference.state import Block, Run, Warp, new_block, new_warp
 from warploom.machine.reference.warp import run_turn
-from warploom.rules import scheduling
+from warploom.rules import plan_words, scheduling
 from warploom.rules.convergence import TABLE_WORDS
 
 
 def run_blocks(run: Run) -> None:
     """Run every block to its end. Raises DeadlockError where none that is left ever can."""
     plan, warps = run.plan, run.launch.warps_per_block
-    slots = np.full(plan[scheduling.SLOTS], scheduling.DONE, np.int64)
-    states = np.zeros((len(slots) * warps, scheduling.STATE_WORDS), np.int64)
+    slots = np.full(plan[plan_words.SLOTS], plan_words.DONE, np.int64)
+    states = np.zeros((len(slots) * warps, plan_words.STATE_WORDS), np.int64)
     tables = np.zeros((len(slots) * warps, TABLE_WORDS), np.int64)
     resident: dict[int, list[Warp]] = {}
     scheduling.start_blocks(plan, slots)
     while (number := scheduling.next_warp(plan, slots, states, tables)) >= 0:
-        slot = int(plan[scheduling.SLOT])
+        slot = int(plan[plan_words.SLOT])
         first = slot * warps
-        if plan[scheduling.FRESH]:
-            plan[scheduling.FRESH] = 0
-            block = new_block(run, int(plan[scheduling.CURRENT_BLOCK]))
+        if plan[plan_words.FRESH]:
+            plan[plan_words.FRESH] = 0
+            block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]))
             resident[slot] = [
                 new_warp(block, i, states[first + i], tables[first + i]) for i in range(warps)
             ]
         warp = resident[slot][number]
         status = run_turn(warp)
-        warp.state[scheduling.ISSUED] += warp.used
+        warp.state[plan_words.ISSUED] += warp.used
         scheduling.after_run(plan, warp.state, warp.splits.table, status, _digest(warp))
-    if number == scheduling.DEADLOCK:
+    if number == plan_words.DEADLOCK:
         blocks = {slot: warps[0].block for slot, warps in resident.items() if slots[slot] >= 0}
         raise _deadlock(run, blocks, resident)
 
@@ -62,4 +62,4 @@ def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]
 
 
 def _started(run: Run) -> int:
-    return int(run.plan[scheduling.NEXT_BLOCK])
+    return int(run.plan[plan_words.NEXT_BLOCK])

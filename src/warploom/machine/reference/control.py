@@ -20,7 +20,7 @@ from warploom.machine.reference.operands import read
 from warploom.machine.reference.splits import Side
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Symbol
-from warploom.rules import scheduling
+from warploom.rules import plan_words, scheduling
 from warploom.rules.convergence import (
     ADVERSARIAL,
     ARGUMENT,
@@ -30,7 +30,9 @@ from warploom.rules.convergence import (
     NONE,
     PASS,
 )
-from warploom.rules.scheduling import RUNNABLE
+from warploom.rules.plan_words import (
+    RUNNABLE,
+)
 
 
 def enter(warp: Warp, block: int) -> int:
@@ -53,7 +55,7 @@ def _synchronise(warp: Warp) -> int:
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = member_mask(instruction)
-    if mask is None or instruction.guard is not None or not run.plan[scheduling.INDEPENDENT]:
+    if mask is None or instruction.guard is not None or not run.plan[plan_words.INDEPENDENT]:
         return RUNNABLE
     if table[PASS]:
         table[PASS] = 0
@@ -62,16 +64,16 @@ def _synchronise(warp: Warp) -> int:
     if members & int(table[LIVE]) & ~warp.splits.active == 0:
         return RUNNABLE
     table[ARGUMENT] = members
-    warp.state[scheduling.INSTRUCTION] = warp.next
-    return scheduling.SYNC_WAIT
+    warp.state[plan_words.INSTRUCTION] = warp.next
+    return plan_words.SYNC_WAIT
 
 
 def go(warp: Warp, block: int) -> int:
     """Jump to a block. A turn that is used up ends at the way back to an earlier one."""
     back = block <= warp.splits.block and block != warp.splits.exit
-    if back and warp.used > warp.run.plan[scheduling.LENGTH]:
+    if back and warp.used > warp.run.plan[plan_words.LENGTH]:
         warp.splits.table[BLOCK] = block
-        return scheduling.TURN_END
+        return plan_words.TURN_END
     return enter(warp, block)
 
 
@@ -84,14 +86,14 @@ def advance(warp: Warp) -> int:
         return RUNNABLE
     if member_mask(program.instructions[warp.next]) is not None and _drifts(warp):
         warp.splits.table[BLOCK] = block.successors[-1]
-        return scheduling.PARTED
+        return plan_words.PARTED
     return go(warp, block.successors[-1])
 
 
 def _drifts(warp: Warp) -> bool:
     """Whether lanes that an instruction brought together go their own ways again."""
     plan = warp.run.plan
-    adversarial = plan[scheduling.INDEPENDENT] and plan[scheduling.POLICY] == ADVERSARIAL
+    adversarial = plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
@@ -146,9 +148,9 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
 def _begin_side(warp: Warp, block: int) -> int:
     """The lanes that have just parted from others go on, unless the policy gives them turns."""
     plan = warp.run.plan
-    if plan[scheduling.INDEPENDENT] and plan[scheduling.POLICY] != CONVERGE:
+    if plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
-        return scheduling.PARTED
+        return plan_words.PARTED
     return go(warp, block)
 
 

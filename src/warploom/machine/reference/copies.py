@@ -28,7 +28,9 @@ from warploom.machine.reference.lanes import Values, collect, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
-from warploom.rules.scheduling import CHANGES
+from warploom.rules.plan_words import (
+    CHANGES,
+)
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:

@@ -22,7 +22,10 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
-from warploom.rules.scheduling import LOOKED, TIMED
+from warploom.rules.plan_words import (
+    LOOKED,
+    TIMED,
+)
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}

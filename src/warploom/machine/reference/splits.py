@@ -28,7 +28,11 @@ from warploom.rules.convergence import (
     pop,
     push,
 )
-from warploom.rules.scheduling import ENDED, GATHERS, RUNNABLE
+from warploom.rules.plan_words import (
+    ENDED,
+    GATHERS,
+    RUNNABLE,
+)
 from warploom.rules.ways import Words, take_ways
 
 

@@ -21,7 +21,9 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import Table
-from warploom.rules.scheduling import ISSUED
+from warploom.rules.plan_words import (
+    ISSUED,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.int64]

@@ -17,7 +17,9 @@ from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
-from warploom.rules.scheduling import RUNNABLE
+from warploom.rules.plan_words import (
+    RUNNABLE,
+)
 
 
 def run_turn(warp: Warp) -> int:

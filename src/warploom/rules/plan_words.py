@@ -1,0 +1,75 @@
+"""The words of a launch's plan and of a warp's state, and the numbers that stand in them.
+
+Both are arrays of 64-bit words that the two machines share with `rules.scheduling`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.convergence import NONE
+
+Words = npt.NDArray[np.int64]
+
+(
+    POLICY,
+    SEED,
+    INDEPENDENT,
+    WARPS,
+    THREADS,
+    BLOCKS,
+    SLOTS,
+    EXIT,
+    CHANGES,
+    NEXT_BLOCK,
+    RESIDENT,
+    SLOT,
+    CURRENT_BLOCK,
+    FRESH,
+    POSITION,
+    ROUND,
+    HOPELESS,
+    TURNS,
+    LENGTH,
+    ROUNDS,
+    TOUCHED,
+    BEFORE,
+    PLAN_WORDS,
+) = range(23)
+"""The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
+often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
+have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
+TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
+the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
+BEFORE: CHANGES at the begin of this turn."""
+
+BARRIERS = 16
+"""How many barriers a block has (PTX ISA, bar)."""
+
+STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
+AWAITED = ARRIVALS + BARRIERS
+STATE_WORDS = AWAITED + BARRIERS
+"""A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
+else a number of the compiled code); the barrier at which it waits as a whole and the number of
+threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
+before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
+before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
+without waiting, and how many those said that the barrier AWAITED."""
+
+LOOKED, IDLE = 1, 2
+
+FROM_TABLE = NONE
+
+RUNNABLE, ENDED, BARRIER_WAIT, TURN_END, GATHERS, SYNC_WAIT, SPLIT_BARRIER, PARTED, ARRIVED_ONLY = (
+    range(9)
+)
+"""Why a warp came back. PARTED: lanes go two ways and the policy decides who goes first; GATHERS:
+lanes wait for others where they parted; SPLIT_BARRIER: some lanes wait at a barrier; ARRIVED_ONLY:
+they have arrived at one that they do not wait at."""
+
+BLOCKED = GATHERS
+"""In a state: none of the warp's splits can run until a barrier lets them."""
+
+DONE, DEADLOCK = -1, -2
+"""Answers of `next_warp` beside a warp's number."""
