@@ -70,3 +70,35 @@ def test_parameters_cannot_be_written(engine: str) -> None:
     with pytest.raises(wl.MemoryFault, match="read-only memory") as caught:
         kernel[1, 1](np.zeros(6, np.uint32), bytes(16))
     assert "the parameters of the kernel" in str(caught.value)
+
+
+AGAIN = "{ .param .align 4 .b8 t[8]; .param .b32 u; call (u), f, (t); }"
+"""A function that calls itself is not inlined."""
+
+
+@pytest.mark.parametrize("call", ["", AGAIN])
+@pytest.mark.parametrize("taken", ["mov.b64 %d1, s;", "mov.b64 %d1, s+4;"])
+def test_the_parameters_of_a_call_have_no_address(taken: str, call: str) -> None:
+    text = """
+.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .b32 r) f(.param .align 4 .b8 s[8]) {
+    .reg .b32 %r1; .reg .b64 %d1;
+    TAKEN
+    CALL
+    ld.param.u32 %r1, [%d1];
+    st.param.b32 [r], %r1;
+    ret;
+}
+.visible .entry k() {
+    .reg .b32 %r1;
+    { .param .align 4 .b8 s[8]; .param .b32 q;
+    st.param.b32 [s], 5; st.param.b32 [s+4], 6;
+    call (q), f, (s);
+    ld.param.b32 %r1, [q]; }
+    ret;
+}"""
+    module = wl.Device("a100").compile(text.replace("TAKEN", taken).replace("CALL", call), "ptx")
+    with pytest.raises(wl.UnsupportedInstruction, match=r":7:.*has no address here: copy it"):
+        module["k"][1, 32]()

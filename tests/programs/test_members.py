@@ -68,9 +68,15 @@ def test_a_lane_outside_of_its_own_mask_is_a_fault(form: str, mask: str, engine:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("form", [f for f in FORMS if not f.startswith(NEW)])
 def test_lanes_that_name_themselves_are_none(form: str, device: str, engine: str) -> None:
-    """Each half names its own, at once and (the lower one) under a guard."""
-    run(form.format("%m"), device, engine)
-    run("@%p " + form.format("%low"), device, engine)
+    """Each half names its own, at once and (the lower one) under a guard: all its lanes execute."""
+    opcode = form.partition(" ")[0]
+    for body, lanes in ((form.format("%m"), 32), ("@%p " + form.format("%low"), 16)):
+        made = run(body, device, engine)
+        instructions = made.kernel.program.instructions
+        [index] = [n for n, i in enumerate(instructions) if i.operation.text == opcode]
+        counted = made.counters.by_instruction()[index]
+        assert counted.thread_instructions_predicated_on == lanes
+        assert made.counters.exited_members == 0
 
 
 @pytest.mark.parametrize("engine", ENGINES)

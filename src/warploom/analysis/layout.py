@@ -64,9 +64,29 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         index = len(layout.globals)
         layout.places[variable.name] = Place(variable.space, index, variable.size)
         layout.globals.append(variable.name)
+    _check_pointers(module, flat)
     if any(map(points_to_parameters, flat.instructions)):
         layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
     return layout
+
+
+def _check_pointers(module: Module, flat: Flat) -> None:
+    """Refuse pointers to the parameters of calls, which are registers here, or on a stack that no
+    generic address reaches."""
+    for name in {site.function for site in flat.sites}:
+        function = module.function(name) or next(e for e in module.entries if e.name == name)
+        variables = [s for s in function.body or () if isinstance(s, Variable)]
+        passed = {variable.name for variable in variables if variable.space is Space.PARAM}
+        if function not in module.entries:
+            passed |= {formal.name for formal in (*function.parameters, *function.returns)}
+        for instruction in function.instructions:
+            for operand in instruction.operands:
+                if isinstance(operand, Symbol) and operand.name in passed:
+                    message = (
+                        f"`{operand.name}` is a parameter of a call, which has no address here:"
+                        f" copy it into a .local variable, and take the address of that"
+                    )
+                    raise UnsupportedInstruction(message, operand.span)
 
 
 def points_to_parameters(instruction: Instruction) -> bool:

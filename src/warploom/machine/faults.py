@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypedDict
 
 from warploom.analysis.program import Program
-from warploom.core.errors import Allocation, DeviceTrap, InstructionLimit, KernelFault, MemoryFault
+from warploom.core.errors import (
+    Allocation,
+    DeviceTrap,
+    Dim3,
+    InstructionLimit,
+    KernelFault,
+    MemoryFault,
+)
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Space
@@ -50,69 +58,68 @@ def fault_error(
 ) -> KernelFault:
     """The error to raise. `nearest` is the live allocation closest to a global address; for shared
     and local memory it is the block's or thread's own stretch."""
-    block = launch.block_index(fault.block)
-    thread = launch.thread_index(fault.warp * WARP_SIZE + fault.lane)
     line = program.line(fault.instruction)
-    at = f"at {line} in kernel {program.name}, by thread {thread} in block {block}"
-    if fault.kind is FaultKind.TRAP:
-        return DeviceTrap(
-            f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
-            f" leads to this line.",
-            kernel=program.name,
-            line=line,
-            block=block,
-            thread=thread,
-        )
-    message = _call_message(fault, program, at) or _members_message(fault, program, at)
-    if message is not None:
-        return DeviceTrap(
-            message,
-            kernel=program.name,
-            line=line,
-            block=block,
-            thread=thread,
-        )
-    if fault.kind is FaultKind.BAD_BARRIER:
-        return DeviceTrap(
-            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
-            f" the barriers 0 to 15, and the number of threads is a multiple of {WARP_SIZE}.",
-            kernel=program.name,
-            line=line,
-            block=block,
-            thread=thread,
-        )
-    operation = program.instructions[fault.instruction].operation
+    place: _Place = {
+        "kernel": program.name,
+        "line": line,
+        "block": launch.block_index(fault.block),
+        "thread": launch.thread_index(fault.warp * WARP_SIZE + fault.lane),
+    }
+    at = (
+        f"at {line} in kernel {program.name}, by thread {place['thread']} in block {place['block']}"
+    )
+    trap = _trap_message(fault, program, at)
+    if trap is not None:
+        return DeviceTrap(trap, **place)
     if fault.space in (Space.TEXTURE, Space.SURFACE):
+        operation = program.instructions[fault.instruction].operation
         kind, message = texel_fault(fault.kind, operation, fault.address, fault.size, at)
-        return MemoryFault(
-            message,
-            kind=kind,
-            address=fault.address,
-            size=fault.size,
-            nearest=None,
-            kernel=program.name,
-            line=line,
-            block=block,
-            thread=thread,
-        )
-    verb = {"ld": "read", "st": "write", "cp": "copy"}.get(operation.name, "atomic")
+        nearest = None
+    else:
+        kind = fault.kind.name.lower().replace("_", " ")
+        message = _access_message(fault, program, at, nearest)
+    return MemoryFault(
+        message, kind=kind, address=fault.address, size=fault.size, nearest=nearest, **place
+    )
+
+
+class _Place(TypedDict):
+    """Where a fault happened, as every error of a kernel tells it."""
+
+    kernel: str
+    line: str
+    block: Dim3
+    thread: Dim3
+
+
+def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
+    """What to say of an access to memory that must not be."""
+    name = program.instructions[fault.instruction].operation.name
+    verb = {"ld": "read", "st": "write", "cp": "copy"}.get(name, "atomic")
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
         FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
         FaultKind.READ_ONLY: f"Forbidden __{fault.space.value}__ {verb} (read-only memory)",
     }[fault.kind]
-    return MemoryFault(
+    return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
-        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault)}",
-        kind=fault.kind.name.lower().replace("_", " "),
-        address=fault.address,
-        size=fault.size,
-        nearest=nearest,
-        kernel=program.name,
-        line=line,
-        block=block,
-        thread=thread,
+        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault)}"
     )
+
+
+def _trap_message(fault: Fault, program: Program, at: str) -> str | None:
+    """What to say where it is no access that went wrong."""
+    if fault.kind is FaultKind.TRAP:
+        return (
+            f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
+            f" leads to this line."
+        )
+    if fault.kind is FaultKind.BAD_BARRIER:
+        return (
+            f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
+            f" the barriers 0 to 15, and the number of threads is a multiple of {WARP_SIZE}."
+        )
+    return _call_message(fault, program, at) or _members_message(fault, program, at)
 
 
 def _call_message(fault: Fault, program: Program, at: str) -> str | None:
