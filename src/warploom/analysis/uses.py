@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from warploom.isa.spec import Unit
+from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
     Address,
     Element,
@@ -13,8 +14,10 @@ from warploom.ptx.ir import (
     Operand,
     Pair,
     Register,
+    Special,
     Symbol,
     Vector,
+    spread,
 )
 
 
@@ -90,3 +93,10 @@ def member_mask(instruction: Instruction) -> Operand | None:
         if spec.name == "membermask":
             return operand
     return None
+
+
+def reads_clock(instructions: Iterable[Instruction]) -> bool:
+    """Whether one of them looks at a clock."""
+    operands = (operand for made in instructions for operand in spread(made.operands))
+    specials = (operand.name for operand in operands if isinstance(operand, Special))
+    return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

@@ -82,9 +82,9 @@ needs neither. `data` holds what is stored, or receives what is loaded.
 """
 
 
-SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
-"""2^64 over the golden ratio: its multiples differ in their upper bits (Knuth, "Sorting and
-Searching", 6.4)."""
+SPREAD = 0x27D4EB2F165667C5
+"""A factor that spreads masks over the slots: the last prime of xxHash64 (xxhash_spec.md), of those
+usual in hashing the one that parts the masks of reductions best."""
 
 SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 """Modifiers of an atomic that do not change what it computes."""
@@ -249,25 +249,42 @@ class _AccessBody:
         return b.add(I64(LOCAL_BASE), b.add(before, inside))
 
     def _check(self, scratch: Value, bits: Value) -> Value:
+        """The fault of an access, 0 for none; lanes are looked at one by one only where some lane
+        leaves what is known to be its own."""
+        b, size = self.b, I64(self.shape.size)
+        in_global = self.shape.space in (Space.GLOBAL, Space.CONST)
+        low = b.load(self.cache, typ=I64) if in_global else I64(0)
+        high = b.load(self.lanes.slot(self.cache, 1), typ=I64) if in_global else self.limit
+        room = b.sub(b.sub(high, low), size)
+        behind = b.sub(self.addresses, self.lanes.splat(low))
+        outside = b.icmp_unsigned(">", behind, self.lanes.splat(room))
+        crooked = b.and_(self.addresses, splat_constant(self.shape.size - 1, I64))
+        bad = b.or_(outside, b.icmp_unsigned("!=", crooked, splat_constant(0, I64)))
+        some = self.lanes.any(b.and_(bad, self.lanes.mask(self.bits)))
+        known = b.block
+        look, seen = (self.function.append_basic_block(name) for name in ("look", "seen"))
+        b.cbranch(b.or_(some, b.icmp_signed("<", room, I64(0))), look, seen)
+        b.position_at_end(look)
+        fault = self._look(scratch, bits, in_global=in_global)
+        b.branch(seen)
+        b.position_at_end(seen)
+        result = b.phi(I64)
+        result.add_incoming(I64(0), known)
+        result.add_incoming(fault, look)
+        return result
+
+    def _look(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
+        """Check the lanes one by one."""
         size = I64(self.shape.size)
-        if self.shape.space not in (Space.GLOBAL, Space.CONST):
+        if not in_global:
             return call(self.lanes, "check_span", scratch, bits, size, self.limit, self.environment)
         write = I64(int(self.shape.op != "load"))
         tables = [
-            self.b.inttoptr(self.b.load(self.lanes.slot(self.environment, int(s)), typ=I64), PTR)
-            for s in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
+            self.b.inttoptr(self._slot(slot), PTR)
+            for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
         ]
-        return call(
-            self.lanes,
-            "check_global",
-            scratch,
-            bits,
-            size,
-            write,
-            self.environment,
-            *tables,
-            self.cache,
-        )
+        given = (scratch, bits, size, write, self.environment, *tables, self.cache)
+        return call(self.lanes, "check_global", *given)
 
     def _physical(self, addresses: Value, ahead: int = 0) -> Value:
         """Offsets from the base, `ahead` bytes into the access.

@@ -15,7 +15,7 @@ from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Instruction
+from warploom.ptx.ir import Immediate, Instruction
 from warploom.rules.convergence import ARGUMENT, ARGUMENT_2, PASS, VOTE
 from warploom.rules.plan_words import (
     BARRIER,
@@ -59,10 +59,9 @@ class BarrierCode:
         elif copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
         else:
-            frame.set_state(INSTRUCTION, I64(index))
-            frame.set_state(BARRIER, number)
-            frame.set_state(BARRIER_THREADS, threads)
-            self.control.wait_together(block.index)
+            self.control.wait_together(block.index, index, _simple(made))
+            self._leave(index, number, threads)
+            frame.leave(Status.BARRIER)
 
     def begin(self, block: Block) -> None:
         """Wait before a barrier that counts, at the begin of a block, with what the lanes add."""
@@ -95,15 +94,19 @@ class BarrierCode:
 
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
         """Leave, to go on at a block: the whole warp before 7.0, else the lanes that came."""
-        frame = self.frame
-        frame.set_state(INSTRUCTION, I64(index))
         if self.control.independent:
+            self.frame.set_state(INSTRUCTION, I64(index))
             self._store(number, threads)
             self.control.give_way(Status.SPLIT_BARRIER, block)
         else:
-            frame.set_state(BARRIER, number)
-            frame.set_state(BARRIER_THREADS, threads)
+            self._leave(index, number, threads)
             self.control.give_way(Status.BARRIER, block)
+
+    def _leave(self, index: int, number: Value, threads: Value) -> None:
+        """Say at which barrier the warp as a whole waits."""
+        words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
+        for word, value in words.items():
+            self.frame.set_state(word, value)
 
     def _store(self, number: Value, threads: Value) -> None:
         self.b.store(number, self.frame.table(ARGUMENT))
@@ -122,3 +125,12 @@ class BarrierCode:
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
         return number, threads
+
+
+def _simple(made: Instruction) -> int | None:
+    """The number of a barrier of all threads, if it is a constant."""
+    match made.guard, sources(made):
+        case None, (Immediate(number),) if number < BARRIERS:
+            return number
+        case _:
+            return None

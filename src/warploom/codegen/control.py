@@ -24,6 +24,7 @@ from warploom.codegen.frame import Frame
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I32, I64, Value
 from warploom.codegen.nodes import NodeCode
+from warploom.codegen.relay import Relay
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 from warploom.rules.convergence import (
@@ -72,6 +73,7 @@ class Control:
         self.joins = self._joins()
         self.others = self._others()
         self.suspends = mixes or self._may_wait()
+        self.relay = Relay(frame, scheduled=self.suspends)
         self._parted = self._parted_blocks()
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
@@ -165,7 +167,7 @@ class Control:
         if not hasattr(self, "_end"):
             self._end = self._append("ended")
             with self.b.goto_block(self._end):
-                self.frame.leave(Status.ENDED)
+                self.relay.end()
         return self._end
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
@@ -370,13 +372,16 @@ class Control:
         self.b.store(at, self.frame.table(BLOCK))
         self.b.branch(self._leaving[status])
 
-    def wait_together(self, block: int) -> None:
-        """The warp as a whole waits at a barrier at the end of `block`, all living lanes active."""
+    def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
+        """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
+        `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
+        on where the warp leaves."""
         following = self.program.blocks[block].successors[-1]
         self.frame.save(self._live(following))
         self.resumes.append(block)
+        if simple is not None:
+            self.relay.wait(len(self.resumes), instruction, simple)
         self.frame.set_state(RESUME, I64(len(self.resumes)))
-        self.frame.leave(Status.BARRIER)
 
     def emit_leaving(self) -> None:
         """Emit the blocks through which a warp leaves: everything that it may need is saved."""
@@ -393,6 +398,7 @@ class Control:
             following = self.program.blocks[block].successors[-1]
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
+            self.frame.clear(self._live(following))
             self.frame.restore(self._live(following))
             self.b.branch(self._entrance(Copy.CONVERGENT, following))
         ways[FROM_TABLE] = self._from_table()

@@ -32,6 +32,8 @@ class Slot(IntEnum):
     SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for
     a service (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`).
     LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`).
+    TOGETHER: whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and
+    OWN_SITE: how far it came.
     """
 
     STOP = 0
@@ -83,6 +85,11 @@ class Slot(IntEnum):
     HIERARCHY_AT = auto()
     LOCAL_BYTES = auto()
     TEXTURES_AT = auto()
+    TOGETHER = auto()
+    WARP = auto()
+    SITE = auto()
+    START = auto()
+    OWN_SITE = auto()
 
 
 class Status(IntEnum):

@@ -73,7 +73,7 @@ class Frame:
         self.function.linkage = "internal"
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
-        self.environment, self.counts, self.rows, self.warp = self.function.args
+        self.environment, self.counts, self.rows, warp = self.function.args
         self.entry = self.function.append_basic_block("entry")
         self.prologue = Lanes(module, ir.IRBuilder(self.entry))
         self.lanes = Lanes(module, ir.IRBuilder())
@@ -93,6 +93,9 @@ class Frame:
         self.point = self.variable(I64)
         self.free = self.variable(I64)
         self.fuel = self.variable(I64)
+        self._warp, self._status = self.variable(I64), self.variable(I64)
+        self.prologue.b.store(warp, self._warp)
+        self.leaving = self.function.append_basic_block("leaving")
         self.ahead = 0  # instructions from the one being emitted to the end of its block
 
     def _add_register(self, register: Register) -> None:
@@ -107,6 +110,20 @@ class Frame:
         place = self.prologue.alloca(type)
         self.prologue.b.store(zero(type), place)
         return place
+
+    @property
+    def warp(self) -> Value:
+        """The number of the running warp in its block."""
+        return self.get(self._warp)
+
+    def set_warp(self, number: Value) -> None:
+        """Run another warp from here on."""
+        self.lanes.b.store(number, self._warp)
+
+    def clear(self, kept: Iterable[Register] = ()) -> None:
+        """Registers hold zeros, as at the begin of the function; but for those that are kept."""
+        for register in set(self.registers) - set(kept):
+            self.store(register, zero(storage_type(register.type)))
 
     # ---- the environment ------------------------------------------------------------------------
 
@@ -166,9 +183,14 @@ class Frame:
         self.lanes.b.store(value, self.registers[register])
 
     def leave(self, status: int) -> None:
-        """Return from the function, handing back what is left of the fuel."""
+        """Return from the function."""
+        self.lanes.b.store(I64(int(status)), self._status)
+        self.lanes.b.branch(self.leaving)
+
+    def emit_leaving(self) -> None:
+        """Return, handing back what is left of the fuel."""
         self.record(Slot.FUEL, self.lanes.b.load(self.fuel, typ=I64))
-        self.lanes.b.ret(I64(int(status)))
+        self.lanes.b.ret(self.get(self._status))
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
         """Return with the record of a fault of a lane (an i32); see `machine.faults`."""
@@ -192,13 +214,9 @@ class Frame:
         return self.lanes.b.gep(self._context(), [I64(offset)], source_etype=ir.IntType(8))
 
     def _context(self) -> Value:
-        if not hasattr(self, "_context_base"):
-            b = self.prologue.b
-            stride = self.prologue.slot(self.environment, int(Slot.CONTEXT_BYTES))
-            offset = b.mul(self.warp, b.load(stride, typ=I64))
-            base = self.pointer(Slot.CONTEXTS_AT)
-            self._context_base = b.gep(base, [offset], source_etype=ir.IntType(8))
-        return self._context_base
+        offset = self.lanes.b.mul(self.warp, self.slot(Slot.CONTEXT_BYTES))
+        base = self.pointer(Slot.CONTEXTS_AT)
+        return self.lanes.b.gep(base, [offset], source_etype=ir.IntType(8))
 
     def save(self, live: Iterable[Register]) -> None:
         """Put the registers and the head of the table into the context."""
@@ -290,7 +308,7 @@ class Frame:
             masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
             return ir.Constant(vector(I32), [I32(m) for m in masks])
         if base == "%warpid":
-            return self.prologue.splat(self.prologue.b.trunc(self.warp, I32))
+            return self.lanes.splat(self.lanes.b.trunc(self.warp, I32))
         if base == "%gridid":
             return splat_constant(0, I64)
         p = self.prologue
@@ -308,8 +326,8 @@ class Frame:
         return b.sub(b.add(before, used), I64(self.ahead))
 
     def _thread_index(self, dimension: int) -> Value:
-        b = self.prologue.b
-        row = b.mul(self.slot(Slot.WARPS), I64(dimension))
+        b = self.lanes.b
+        row = self.prologue.b.mul(self.slot(Slot.WARPS), I64(dimension))
         index = b.mul(b.add(row, self.warp), I64(LANES))
         at = b.gep(self.pointer(Slot.TIDS_AT), [index], source_etype=I32)
         return b.load(at, typ=vector(I32), align=64)

@@ -15,8 +15,8 @@ from warploom.codegen.environment import Slot, Status
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.codegen.places import local_stride
-from warploom.codegen.rounds import Turns, emit_rounds
 from warploom.rules import plan_words
+from warploom.rules.convergence import NONE
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
@@ -26,8 +26,11 @@ takes its blocks from the plan."""
 class GridFunction:
     """Emits `run` into a module that has `warp`."""
 
-    def __init__(self, module: ir.Module, *, suspends: bool, local_bytes: int) -> None:
+    def __init__(
+        self, module: ir.Module, *, suspends: bool, sites: Value | None, local_bytes: int
+    ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
+        self.sites = sites
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -73,14 +76,12 @@ class GridFunction:
 
     def _in_order(self) -> None:
         b = self.b
+        b.store(I64(1), self._at(Slot.TOGETHER))
         block, following, done = self._loop("block", self.first, self.last)
         self._return_if_stopped()
         self._name(block)
         self._clear_memory()
-        warp, next_warp, warps_done = self._loop("warp", I64(0), self._get(Slot.WARPS))
-        self._run(warp)
-        next_warp()
-        b.position_at_end(warps_done)
+        self._run(I64(0))
         self.lanes.add_to(self._at(Slot.BLOCKS_DONE), I64(1))
         following()
         b.position_at_end(done)
@@ -137,7 +138,7 @@ class GridFunction:
         plan, slots = self._pointer(Slot.PLAN_AT), self._pointer(Slot.SLOTS_AT)
         states, contexts = self._pointer(Slot.STATES_BASE), self._pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self._get(Slot.CONTEXT_BYTES), I64(3))
-        variables = self.lanes.alloca(I64), self.lanes.alloca(I64), self.lanes.alloca(I64)
+        self.pure = self.lanes.alloca(I1)
         call(self.lanes, "begin_launch", plan, slots)
         turn, ended = self._append("turn"), self._append("ended")
         b.branch(turn)
@@ -150,35 +151,61 @@ class GridFunction:
         b.cbranch(b.icmp_signed("==", warp, I64(plan_words.DONE)), ended, going)
         b.position_at_end(going)
         self._make_current(plan)
-
-        def place(number: Value, rows: Value, width: Value) -> Value:
-            index = b.add(b.mul(self._word(plan, plan_words.SLOT), self._get(Slot.WARPS)), number)
-            return self.lanes.slot(rows, b.mul(index, width))
-
-        def state_of(number: Value) -> Value:
-            return place(number, states, I64(plan_words.STATE_WORDS))
-
-        def end_turn(number: Value, status: Value) -> None:
-            context = place(number, contexts, stride)
-            call(self.lanes, "end_turn", plan, state_of(number), context, status, stride)
-
-        alone = self._append("alone")
-        turns = Turns(
-            self.lanes,
-            self._append,
-            plan,
-            states,
-            self._get(Slot.WARPS),
-            variables,
-            lambda number, state: self._timed(plan, number, state),
-            end_turn,
-        )
-        emit_rounds(turns, warp, alone, turn)
-        b.position_at_end(alone)
-        end_turn(warp, self._timed(plan, warp, state_of(warp)))
+        if self.sites is not None:
+            self._relay(plan, slots, stride, warp, turn)
+        self._end_turn(plan, warp, self._timed(plan, warp), stride)
         b.branch(turn)
         b.position_at_end(ended)
         b.ret(I64(int(Status.ENDED)))
+
+    def _relay(self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block) -> None:
+        """Run the round in relay where that can be, then go on at `turn`; else go on here. While
+        blocks end so, one follows the other."""
+        b, states = self.b, self._pointer(Slot.STATES_AT)
+        start = call(self.lanes, "relay_start", plan, states, warp)
+        names = ("relay", "relay.over", "relay.block", "relay.left", "alone")
+        relay, over, next_block, left, alone = (self._append(name) for name in names)
+        before = b.block
+        b.cbranch(b.icmp_signed("==", start, I64(NONE)), alone, relay)
+        b.position_at_end(relay)
+        first = b.phi(I64)
+        first.add_incoming(warp, before)
+        b.store(I64(1), self._at(Slot.TOGETHER))
+        b.store(I64(NONE), self._at(Slot.OWN_SITE))
+        status = self._timed(plan, first)
+        b.store(I64(0), self._at(Slot.TOGETHER))
+        stopped = self._get(Slot.WARP)
+        whole = b.icmp_unsigned("==", stopped, self._get(Slot.WARPS))
+        nobody_waits = b.icmp_signed("==", self._get(Slot.SITE), I64(NONE))
+        ends = b.and_(b.and_(whole, nobody_waits), b.load(self.pure, typ=I1))
+        b.cbranch(ends, next_block, over)
+        b.position_at_end(next_block)
+        follows = call(self.lanes, "next_in_relay", plan, slots, self._pointer(Slot.STATES_AT))
+        with b.if_then(b.icmp_unsigned("==", follows, I64(0)), likely=False):
+            b.branch(turn)
+        self._return_if_stopped()
+        self._make_current(plan)
+        first.add_incoming(I64(0), b.block)
+        b.branch(relay)
+        b.position_at_end(over)
+        b.store(I1(0), self.pure)
+        block = self._pointer(Slot.STATES_AT), self._pointer(Slot.CONTEXTS_AT)
+        call(self.lanes, "end_relay", plan, self.environment, *block, self.sites, stride)
+        b.cbranch(whole, turn, left)
+        b.position_at_end(left)
+        self._end_turn(plan, stopped, status, stride)
+        b.branch(turn)
+        b.position_at_end(alone)
+
+    def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
+        """Tell the schedule why a warp of the current block came back."""
+        context = self.lanes.slot(self._pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
+        call(self.lanes, "end_turn", plan, self._state(warp), context, status, stride)
+
+    def _state(self, warp: Value) -> Value:
+        """The state of a warp of the current block."""
+        index = self.b.mul(warp, I64(plan_words.STATE_WORDS))
+        return self.lanes.slot(self._pointer(Slot.STATES_AT), index)
 
     def _word(self, plan: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(plan, word), typ=I64)
@@ -204,11 +231,12 @@ class GridFunction:
                 b.store(b.add(self._get(base), offset), self._at(place))
             with b.if_then(fresh):
                 b.store(I64(0), self.lanes.slot(plan, plan_words.FRESH))
+                b.store(I1(1), self.pure)
                 self._clear_memory()
                 at = self._at(Slot.BLOCKS_DONE)
                 b.store(self._word(plan, plan_words.NEXT_BLOCK), at)
 
-    def _timed(self, plan: Value, warp: Value, state: Value) -> Value:
+    def _timed(self, plan: Value, warp: Value) -> Value:
         """Run one turn; take what it used from the launch's budget, and add it to the warp's
         clock."""
         b = self.b
@@ -216,7 +244,7 @@ class GridFunction:
         b.store(length, self._at(Slot.FUEL))
         status = self._run(warp)
         used = b.sub(length, self._get(Slot.FUEL))
-        self.lanes.add_to(self.lanes.slot(state, plan_words.ISSUED), used)
+        self.lanes.add_to(self.lanes.slot(self._state(warp), plan_words.ISSUED), used)
         left = b.sub(self._get(Slot.BUDGET), used)
         b.store(left, self._at(Slot.BUDGET))
         self._return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))

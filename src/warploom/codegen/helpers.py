@@ -37,6 +37,9 @@ _CHECKS = {
     "branch_first": "int64(i64*, i64*, int64)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
+    "relay_start": "int64(i64*, i64*, int64)",
+    "end_relay": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
+    "next_in_relay": "int64(i64*, i64*, i64*)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"

@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warploom.analysis.program import Program
+from warploom.analysis.uses import reads_clock
 from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
@@ -93,7 +94,13 @@ def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: b
         )
         warp.emit()
         scheduled = warp.suspends or shuffles
-        GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()
+        relays = (
+            None if shuffles or reads_clock(program.instructions) else warp.control.relay.sites()
+        )
+        grid = GridFunction(
+            module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
+        )
+        grid.emit()
         text = str(module)
     with _LOCK:
         made = _object(text, is_long=_is_long(program))

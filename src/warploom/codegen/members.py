@@ -4,8 +4,6 @@ lanes that have exited is counted (as `machine.reference.members` does).
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from warploom.analysis.uses import member_mask
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value, lane_numbers, vector
@@ -26,10 +24,9 @@ class MemberCode:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
-    @cached_property
     def existing(self) -> Value:
         """The lanes that have a thread, as an i32; in a block's last warp they may be few."""
-        b, frame = self.frame.prologue.b, self.frame
+        b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
@@ -54,7 +51,7 @@ class MemberCode:
         if members is None:
             return
         b, frame = self.b, self.frame
-        gone = b.and_(self.existing, b.not_(b.load(frame.live, typ=I32)))
+        gone = b.and_(self.existing(), b.not_(b.load(frame.live, typ=I32)))
         with b.if_then(b.icmp_unsigned("!=", gone, I32(0)), likely=False):
             named = b.select(on, self.operands.read(members, B32), self.lanes.splat(I32(0)))
             all_named = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{LANES}i32", I32, [named])

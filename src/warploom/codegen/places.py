@@ -23,7 +23,6 @@ class Places:
             (row.instruction, row.space): i for i, row in enumerate(frame.layout.rows)
         }
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
-        self._spaces: dict[Space, tuple[Value, Value]] = {}
 
     def row(self, index: int, space: Space) -> Value:
         """The counts of an access row."""
@@ -41,12 +40,7 @@ class Places:
 
     def space(self, space: Space) -> tuple[Value, Value]:
         """Where a space begins on the host, and its length in bytes; zeros for global memory."""
-        if space not in self._spaces:
-            self._spaces[space] = self._find_space(space)
-        return self._spaces[space]
-
-    def _find_space(self, space: Space) -> tuple[Value, Value]:
-        frame, b = self.frame, self.frame.prologue.b
+        frame, b = self.frame, self.b
         if space is Space.SHARED:
             return frame.pointer(Slot.SHARED_AT), frame.slot(Slot.SHARED_BYTES)
         if space is Space.PARAM:

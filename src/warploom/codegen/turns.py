@@ -6,15 +6,36 @@ from typing import Any
 
 from numba import carray
 
+from warploom.codegen.environment import Slot
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import TABLE_WORDS
+from warploom.rules.convergence import CONVERGE, NONE, TABLE_WORDS, begin
 from warploom.rules.plan_words import (
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIER_WAIT,
+    BLOCKS,
+    CURRENT_BLOCK,
+    ENDED,
+    FRESH,
+    INSTRUCTION,
+    NEXT_BLOCK,
+    POLICY,
+    POSITION,
+    RESIDENT,
+    RESUME,
+    ROUNDS,
+    RUNNABLE,
+    SLOT,
     SLOTS,
     STATE_WORDS,
+    STATUS,
+    THREADS,
     WARPS,
 )
 
-_SLOTS, _WARPS = SLOTS, WARPS
+_WARP, _SITE, _START, _OWN_SITE = (
+    int(s) for s in (Slot.WARP, Slot.SITE, Slot.START, Slot.OWN_SITE)
+)
 
 
 def begin_launch(plan: Any, slots: Any) -> int:
@@ -25,7 +46,7 @@ def begin_launch(plan: Any, slots: Any) -> int:
 
 def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
     """`next_warp` over contexts that are `stride` words apart."""
-    count = plan[_SLOTS] * plan[_WARPS]
+    count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
     return scheduling.next_warp(plan, slots, rows, tables)
@@ -39,3 +60,59 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> i
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)
     return 0
+
+
+def relay_start(plan: Any, states: Any, warp: int) -> int:
+    """Where all warps of the current block that live go on, the first of them `warp`, if its next
+    round can be run in relay (`codegen.relay`); else NONE. `states` are those of the block."""
+    start = states[warp * STATE_WORDS + RESUME]
+    if plan[POLICY] != CONVERGE:
+        return NONE
+    for other in range(plan[WARPS]):
+        at = other * STATE_WORDS
+        if states[at + STATUS] != ENDED:
+            runs = states[at + STATUS] == RUNNABLE and states[at + RESUME] == start
+            if other < warp or not runs:
+                return NONE
+    return start
+
+
+def end_relay(
+    plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
+) -> int:
+    """Tell the schedule where each warp of the block is when a relay ends in between."""
+    stopped, own = environment[_WARP], environment[_OWN_SITE]
+    for warp in range(plan[WARPS]):
+        at = warp * STATE_WORDS
+        if states[at + STATUS] == ENDED or (warp == stopped and own == NONE):
+            continue
+        if warp > stopped:
+            states[at + STATUS] = RUNNABLE
+            states[at + RESUME] = environment[_START]
+            if environment[_START] == 0:
+                live = (1 << min(plan[THREADS] - 32 * warp, 32)) - 1
+                begin(carray(contexts, (plan[WARPS], stride))[warp], live, 0)
+        else:
+            site = environment[_SITE] if warp < stopped else own
+            states[at + STATUS] = BARRIER_WAIT
+            states[at + RESUME] = site
+            states[at + INSTRUCTION] = sites[2 * site]
+            states[at + BARRIER] = sites[2 * site + 1]
+            states[at + BARRIER_THREADS] = 0
+    plan[POSITION] = min(stopped + 1, plan[WARPS])
+    return 0
+
+
+def next_in_relay(plan: Any, slots: Any, states: Any) -> int:
+    """Begin the next block in the place of one that has ended in relay: 1, or 0 where the schedule
+    has to look. `states` are those of the block."""
+    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= plan[BLOCKS]:
+        return 0
+    plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
+    plan[NEXT_BLOCK] += 1
+    plan[FRESH] = 1
+    plan[POSITION] = plan[ROUNDS] = 0
+    for warp in range(plan[WARPS]):
+        states[warp * STATE_WORDS + STATUS] = RUNNABLE
+        states[warp * STATE_WORDS + RESUME] = 0
+    return 1

@@ -26,6 +26,7 @@ from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
+from warploom.codegen.relay import END
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
@@ -40,7 +41,6 @@ from warploom.rules.plan_words import (
     INSTRUCTION,
     POLICY,
     RESUME,
-    STATE_WORDS,
 )
 
 
@@ -85,33 +85,42 @@ class WarpFunction:
         self.control.emit_arrivals()
         resumes = self.control.emit_resumes() if self.suspends else {}
         self.control.emit_leaving()
-        self._entry(resumes)
+        self.control.relay.emit({END: self._begin(), **resumes})
+        self._enter()
+        self._leave()
 
     @property
     def suspends(self) -> bool:
         """Whether a warp may come back before it ends."""
         return self.control.suspends
 
-    def _entry(self, resumes: dict[int, ir.Block]) -> None:
-        """Begin at the first block with the lanes that exist, or where the warp left off."""
-        p = self.frame.prologue
-        b, frame = p.b, self.frame
-        bits = self.members.existing
-        b.store(p.mask(bits), frame.active)
+    def _enter(self) -> None:
+        """The warp begins, or goes on where it left off."""
+        entered = self.frame.function.append_basic_block("entered")
+        self.b.position_at_end(entered)
+        known = self.frame.get(self.frame.state(RESUME)) if self.suspends else I64(END)
+        self.control.relay.enter(known)
+        self.frame.prologue.b.branch(entered)
+
+    def _begin(self) -> ir.Block:
+        """A warp begins, at the first block with the lanes that exist."""
+        b, frame = self.b, self.frame
+        begin = frame.function.append_basic_block("begin")
+        b.position_at_end(begin)
+        frame.clear()
+        bits = self.members.existing()
+        b.store(self.lanes.mask(bits), frame.active)
         b.store(bits, frame.live)
         b.store(I64(NONE), frame.top)
         b.store(I64(NONE), frame.point)
         b.store(I64(ALL_NODES), frame.free)
-        b.store(frame.slot(Slot.FUEL), frame.fuel)
-        start = self.control.blocks[Copy.CONVERGENT, 0]
-        if not resumes:
-            b.branch(start)
-            return
-        at = b.add(b.mul(frame.warp, I64(STATE_WORDS)), I64(RESUME))
-        number = b.load(p.slot(frame.pointer(Slot.STATES_AT), at), typ=I64)
-        switch = b.switch(number, start)
-        for value, block in resumes.items():
-            switch.add_case(I64(value), block)
+        b.branch(self.control.blocks[Copy.CONVERGENT, 0])
+        return begin
+
+    def _leave(self) -> None:
+        self.b.position_at_end(self.frame.leaving)
+        self.control.relay.record()
+        self.frame.emit_leaving()
 
     # ---- blocks ---------------------------------------------------------------------------------
 

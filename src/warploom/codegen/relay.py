@@ -1,0 +1,168 @@
+"""The warps of a block in relay: one call of the warp function runs them all, one after the other.
+
+Where the schedule has nothing to decide — the policy goes in order, and all warps of the block that
+live stand whole at one place — a warp that comes to its end or to a barrier hands over to the next
+one. When all have come to the same barrier, they go on behind it. Anything else ends the relay; the
+schedule is then told how far each warp has come (`codegen.turns.end_relay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llvmlite import ir
+
+from warploom.codegen.environment import Slot, Status
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I64, PTR, Value
+from warploom.rules.convergence import NONE
+from warploom.rules.plan_words import STATUS
+
+ROUNDS = 64
+"""Barriers that a block may pass before the schedule looks whether others should go on."""
+
+END = 0
+"""The site at which a warp ends; where it ends none waits. Others are numbered from 1, as in a
+state's RESUME."""
+
+
+class Relay:
+    """Emits the hand-over from warp to warp in one warp function.
+
+    `start` is the site from which the warps of this round go, `site` the one that they have come
+    to, NONE as long as none waits. `together` says whether this call runs the whole block.
+    """
+
+    def __init__(self, frame: Frame, *, scheduled: bool) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.scheduled = scheduled
+        given = frame.slot(Slot.TOGETHER)
+        self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
+        self._start, self._site, self._rounds, self._at = (frame.variable(I64) for _ in range(4))
+        self._turn, self._arrived = self._append("relay.turn"), self._append("relay.arrived")
+        self._waits: dict[int, tuple[int, int]] = {}
+
+    def _append(self, name: str) -> ir.Block:
+        return self.frame.function.append_basic_block(name)
+
+    def enter(self, site: Value) -> None:
+        """Begin the call: its warp goes on from a site."""
+        self.b.store(site, self._start)
+        self.b.store(I64(NONE), self._site)
+        self.b.branch(self._turn)
+
+    def end(self) -> None:
+        """The running warp has ended."""
+        with self.b.if_else(self.together) as (relay, alone):
+            with relay:
+                self._arrive(END)
+            with alone:
+                self.frame.leave(Status.ENDED)
+        self.b.unreachable()
+
+    def wait(self, site: int, instruction: int, barrier: int) -> None:
+        """In relay, the running warp waits at a barrier of all threads; what it needs later is
+        saved. Code goes on where it does not run in relay."""
+        self._waits[site] = instruction, barrier
+        with self.b.if_then(self.together):
+            self._arrive(site)
+
+    def _arrive(self, site: int) -> None:
+        self.b.store(I64(site), self._at)
+        self.b.branch(self._arrived)
+
+    def emit(self, ways: Mapping[int, ir.Block]) -> None:
+        """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site."""
+        b = self.b
+        b.position_at_end(self._turn)
+        b.store(self.frame.slot(Slot.FUEL), self.frame.fuel)
+        switch = b.switch(self.frame.get(self._start), ways[END])
+        for site, block in ways.items():
+            if site != END:
+                switch.add_case(I64(site), block)
+        b.position_at_end(self._arrived)
+        if self.scheduled:
+            self._pay()
+            self._note()
+        self._hand_over()
+
+    def record(self) -> None:
+        """Tell the caller how far the relay has come; it looks only where there was one."""
+        frame = self.frame
+        frame.record(Slot.WARP, frame.warp)
+        frame.record(Slot.SITE, frame.get(self._site))
+        frame.record(Slot.START, frame.get(self._start))
+
+    def sites(self) -> Value:
+        """A constant of the module: by site, the instruction at which a warp waits, and the number
+        of its barrier."""
+        last = max(self._waits, default=0)
+        words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
+        type = ir.ArrayType(I64, len(words))
+        table = ir.GlobalVariable(self.frame.module, type, "sites")
+        table.linkage, table.global_constant = "internal", True
+        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        table.type = PTR
+        return table
+
+    def _pay(self) -> None:
+        """Take what the turn used from the budget of the launch."""
+        b, frame = self.b, self.frame
+        budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
+        used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel))
+        left = b.sub(frame.get(budget), used)
+        b.store(left, budget)
+        b.store(frame.slot(Slot.FUEL), frame.fuel)
+        with b.if_then(b.icmp_signed("<", left, I64(0)), likely=False):
+            frame.leave(Status.LIMIT)
+
+    def _note(self) -> None:
+        """Note where the warp is; leave where others that wait have come elsewhere."""
+        b, frame = self.b, self.frame
+        at, site = frame.get(self._at), frame.get(self._site)
+        with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
+            with ended:
+                frame.set_state(STATUS, I64(Status.ENDED))
+            with waits:
+                first = b.icmp_signed("==", site, I64(NONE))
+                same = b.or_(first, b.icmp_signed("==", site, at))
+                with b.if_then(b.not_(same), likely=False):
+                    frame.record(Slot.OWN_SITE, at)
+                    frame.leave(Status.BARRIER)
+                b.store(at, self._site)
+
+    def _hand_over(self) -> None:
+        """Go on with the next warp that lives, after the last with the first of the next round."""
+        b, frame = self.b, self.frame
+        following, known, over = (self._append(f"relay.{n}") for n in ("next", "known", "over"))
+        b.branch(following)
+        b.position_at_end(following)
+        warp = b.add(frame.warp, I64(1))
+        frame.set_warp(warp)
+        b.cbranch(b.icmp_unsigned("<", warp, frame.slot(Slot.WARPS)), known, over)
+        b.position_at_end(known)
+        if self.scheduled:
+            ended = b.icmp_unsigned("==", frame.get(frame.state(STATUS)), I64(Status.ENDED))
+            b.cbranch(ended, following, self._turn)
+        else:
+            b.branch(self._turn)
+        b.position_at_end(over)
+        if self.scheduled:
+            self._next_round(following)
+        else:
+            frame.leave(Status.ENDED)
+
+    def _next_round(self, following: ir.Block) -> None:
+        """All warps have ended, or all that live go on behind the barrier."""
+        b, frame = self.b, self.frame
+        site = frame.get(self._site)
+        rounds = b.add(frame.get(self._rounds), I64(1))
+        b.store(rounds, self._rounds)
+        none = b.icmp_signed("==", site, I64(NONE))
+        long = b.icmp_unsigned(">", rounds, I64(ROUNDS))
+        with b.if_then(b.or_(none, long)):
+            frame.leave(Status.ENDED)
+        b.store(site, self._start)
+        b.store(I64(NONE), self._site)
+        frame.set_warp(I64(-1))
+        b.branch(following)
