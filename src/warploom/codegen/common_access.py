@@ -39,15 +39,26 @@ class CommonAccess:
         stride = 0 if same else size
         expected = b.add(self.lanes.splat(first), lane_numbers(I64, stride))
         off = self.lanes.any(b.or_(b.icmp_unsigned("!=", addresses, expected), b.not_(mask)))
-        extent = size if same else LANES * size
-        free = shape.space is not Space.GLOBAL and not (
-            shape.space is Space.SHARED
-            and (size < 4 or self.places.frame.layout.rules.shared_by_rows)
+        return b.and_(b.not_(off), self.fits(index, shape, first))
+
+    def fits(self, index: int, shape: Shape, first: Value) -> Value:
+        """Whether such an access is aligned from its first address on, and inside what is known
+        live."""
+        b = self.b
+        same = shape.space in (Space.LOCAL, Space.CONST)
+        extent = shape.size if same else LANES * shape.size
+        crooked = b.and_(first, I64(self.alignment(shape) - 1))
+        aligned = b.icmp_unsigned("==", crooked, I64(0))
+        return b.and_(aligned, self.inside(index, shape.space, first, extent))
+
+    def alignment(self, shape: Shape) -> int:
+        """To how many bytes the first address must be aligned, for the access to cost the least."""
+        by_word = shape.space is Space.SHARED and (
+            shape.size < 4 or self.places.frame.layout.rules.shared_by_rows
         )
-        alignment = size if free else extent
-        misaligned = b.icmp_unsigned("!=", b.and_(first, I64(alignment - 1)), I64(0))
-        bad = b.or_(off, misaligned)
-        return b.and_(b.not_(bad), self.inside(index, shape.space, first, extent))
+        if shape.space is Space.GLOBAL or by_word:
+            return LANES * shape.size
+        return shape.size
 
     def inside(self, index: int, space: Space, first: Value, extent: int) -> Value:
         """Whether `extent` bytes from `first` lie in the space, or in the allocation last used."""
@@ -77,8 +88,7 @@ class CommonAccess:
         column = b.add(I64(FULL), b.add(off_line, off_sector))
         self.lanes.add_to(self.lanes.slot(row, column), I64(1))
 
-    def _pointer(self, shape: Shape, addresses: Value) -> Value:
-        first = self.lanes.lane(addresses, 0)
+    def _pointer(self, shape: Shape, first: Value) -> Value:
         if shape.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(first, PTR)
         base, _ = self.places.space(shape.space)
@@ -89,9 +99,9 @@ class CommonAccess:
         )
         return self.b.gep(base, [offset], source_etype=I8)
 
-    def load(self, shape: Shape, addresses: Value) -> list[Value]:
-        """The elements that each lane finds, part by part."""
-        b, pointer, count = self.b, self._pointer(shape, addresses), shape.parts
+    def load(self, shape: Shape, first: Value) -> list[Value]:
+        """The elements that each lane finds, part by part, from the first lane's address on."""
+        b, pointer, count = self.b, self._pointer(shape, first), shape.parts
         element = shape.element
         if shape.space is Space.LOCAL:
             return self._load_local_rows(shape, pointer)
@@ -108,9 +118,9 @@ class CommonAccess:
             for k in range(count)
         ]
 
-    def store(self, shape: Shape, addresses: Value, values: list[Value]) -> None:
-        """Store the elements of each lane, given part by part."""
-        pointer = self._pointer(shape, addresses)
+    def store(self, shape: Shape, first: Value, values: list[Value]) -> None:
+        """Store the elements of each lane, given part by part, from the first lane's address on."""
+        pointer = self._pointer(shape, first)
         if shape.space is Space.LOCAL:
             self._store_local_rows(shape, pointer, values)
             return

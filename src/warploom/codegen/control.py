@@ -18,11 +18,11 @@ from enum import Enum
 from llvmlite import ir
 
 from warploom.analysis.cfg import splits
-from warploom.analysis.uses import member_mask, waits_before
+from warploom.analysis.uses import member_mask, reads, waits_before
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.helpers import call
-from warploom.codegen.lanes import I32, I64, Value
+from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.nodes import NodeCode
 from warploom.codegen.relay import Relay
 from warploom.isa.spec import Unit
@@ -79,6 +79,10 @@ class Control:
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self._leaving: dict[Status, ir.Block] = {}
         self.resumes: list[int] = []
+        self._stale = frame.variable(I1)
+        self.steps: dict[int, ir.Block] = {}
+        """By instruction, where the divergent copy is stepped into in the middle of a block."""
+        self._reshaped: dict[int, ir.Block] = {}
 
     def _may_wait(self) -> bool:
         """Whether a warp may come back before it ends: loops, barriers, lanes that await lanes."""
@@ -142,7 +146,8 @@ class Control:
 
     def runs(self, copy: Copy, index: int) -> bool:
         """Whether a block can run in a copy."""
-        return copy is Copy.CONVERGENT or index in self._parted
+        shaped = bool(self.frame.shapes)
+        return copy is Copy.CONVERGENT or index in self._parted or shaped
 
     # ---- ways between blocks --------------------------------------------------------------------
 
@@ -178,7 +183,9 @@ class Control:
             with self.b.goto_block(header):
                 fuel = self.frame.get(self.frame.fuel)
                 with self.b.if_then(self.b.icmp_signed("<", fuel, I64(0)), likely=False):
+                    was, self.frame.convergent = self.frame.convergent, copy is Copy.CONVERGENT
                     self.give_way(Status.TURN_END, index)
+                    self.frame.convergent = was
                 self.b.branch(self._entrance(copy, index))
         return self._headers[copy, index]
 
@@ -205,9 +212,19 @@ class Control:
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
         self._part(copy, block, goes, stays, instruction)
 
+    def begin(self) -> None:
+        """A warp begins in the convergent copy."""
+        self.b.store(I1(0), self._stale)
+
+    def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
+        """A branch at the end of `block` that all lanes take, or none."""
+        target, following = self.program.blocks[block].successors
+        self.b.cbranch(taken, *(self.way(copy, way, block) for way in (target, following)))
+
     def _part(self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int) -> None:
         """Active lanes go both ways: one side first, the other waits in a node."""
         b = self.b
+        self.spread_behind(block)
         target, following = self.program.blocks[block].successors
         point = self.program.reconvergence[block]
         if point not in (target, following):
@@ -254,6 +271,39 @@ class Control:
             self.give_way(Status.PARTED, index)
         else:
             self.go(Copy.DIVERGENT, index, origin)
+
+    def spread_behind(self, block: int) -> None:
+        """Lanes part at the end of a block: keep lane by lane what they will read."""
+        if self.frame.convergent:
+            for way in self.program.blocks[block].successors:
+                self.frame.spread(self._live(way))
+
+    def step_apart(self, index: int, condition: Value) -> None:
+        """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
+        counted."""
+        if index not in self.steps:
+            self.steps[index] = self._append(f"step{index}")
+        block = next(b for b in self.program.blocks if b.start <= index < b.stop)
+        with self.b.if_then(condition, likely=False):
+            made = self.program.instructions[index : block.stop]
+            behind = frozenset[Register]().union(*(self._live(way) for way in block.successors))
+            self.frame.spread(behind.union(*(reads(one) for one in made)))
+            self.b.store(I1(1), self._stale)
+            self.b.branch(self.steps[index])
+
+    def _reshape(self, index: int) -> ir.Block:
+        """Where all living lanes go on together at a block, and registers were kept lane by lane:
+        in the convergent copy if they still have their shapes."""
+        if not self.frame.shapes or index == self.program.exit:
+            return self._entrance(Copy.CONVERGENT, index)
+        if index not in self._reshaped:
+            self._reshaped[index] = self._append(f"reshape{index}")
+            with self.b.goto_block(self._reshaped[index]):
+                holds = self.frame.gather(self._live(index))
+                self.b.store(self.b.not_(holds), self._stale)
+                copies = (self.blocks[copy, index] for copy in Copy)
+                self.b.cbranch(holds, *copies)
+        return self._reshaped[index]
 
     def leave_lanes(self, copy: Copy, block: int, leaving: Value | None) -> None:
         """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones."""
@@ -306,8 +356,11 @@ class Control:
         b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
         b.position_at_end(together)
         whole = b.icmp_unsigned("==", self.lanes.bits(frame.mask()), b.load(frame.live, typ=I32))
-        copies = (self.blocks[c, index] for c in (Copy.CONVERGENT, Copy.DIVERGENT))
-        b.cbranch(whole, *copies)
+        everyone = self._append(f"everyone{index}")
+        b.cbranch(whole, everyone, self.blocks[Copy.DIVERGENT, index])
+        b.position_at_end(everyone)
+        stale = b.load(self._stale, typ=I1)
+        b.cbranch(stale, self._reshape(index), self.blocks[Copy.CONVERGENT, index])
 
     def _gather(self, point: int) -> Value:
         """Join the innermost node at its point: begin its other side if that waits, give way if
@@ -368,6 +421,9 @@ class Control:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
         if status not in self._leaving:
             self._leaving[status] = self._append(f"leave.{status.name.lower()}")
+        if self.frame.convergent:
+            shared = self.frame.shared_over_blocks
+            self.frame.spread(self._live(index) if isinstance(index, int) else shared)
         at = I64(index) if isinstance(index, int) else index
         self.b.store(at, self.frame.table(BLOCK))
         self.b.branch(self._leaving[status])
@@ -399,7 +455,10 @@ class Control:
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
             self.frame.clear(self._live(following))
+            self.frame.convergent = True
             self.frame.restore(self._live(following))
+            self.frame.convergent = False
+            self.b.store(I1(0), self._stale)
             self.b.branch(self._entrance(Copy.CONVERGENT, following))
         ways[FROM_TABLE] = self._from_table()
         return ways
@@ -417,9 +476,12 @@ class Control:
         b.cbranch(b.and_(everyone, alone), *switches.values())
         for copy, block in switches.items():
             b.position_at_end(block)
+            b.store(I1(1), self._stale)
             targets = b.switch(index, self._entrance(copy, self.program.exit))
             for place in sorted(self._resumable()):
-                targets.add_case(I64(place), self._entrance(copy, place))
+                apart = copy is Copy.DIVERGENT
+                to = self._entrance(copy, place) if apart else self._reshape(place)
+                targets.add_case(I64(place), to)
         return way
 
     def _resumable(self) -> set[int]:

@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterable
 from llvmlite import ir
 
 from warploom.analysis.program import Program
+from warploom.analysis.shapes import Shapes
+from warploom.analysis.strides import Shape
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.lanes import (
+    I1,
+    I8,
     I32,
     I64,
     LANES,
@@ -20,8 +24,8 @@ from warploom.codegen.lanes import (
     PTR,
     Lanes,
     Value,
-    splat_constant,
     storage_type,
+    undefined,
     vector,
     zero,
 )
@@ -67,8 +71,12 @@ class Frame:
     reach everywhere.
     """
 
-    def __init__(self, module: ir.Module, program: Program, layout: CountLayout) -> None:
-        self.module, self.program, self.layout = module, program, layout
+    def __init__(
+        self, module: ir.Module, program: Program, layout: CountLayout, shapes: Shapes
+    ) -> None:
+        self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
+        self.convergent = False
+        """Whether code is made for all living lanes together, so that registers have shapes."""
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
         for argument in self.function.args[:3]:
@@ -87,6 +95,10 @@ class Frame:
         self.pieces = frame_pieces(program)
         for register in (*program.registers, *self.pieces.values()):
             self._add_register(register)
+        self._shaped = {
+            register: self.variable(storage_type(register.type, shape.width))
+            for register, shape in shapes.items()
+        }
         self.active = self.variable(MASK)
         self.live = self.variable(I32)
         self.top = self.variable(I64)
@@ -123,7 +135,11 @@ class Frame:
     def clear(self, kept: Iterable[Register] = ()) -> None:
         """Registers hold zeros, as at the begin of the function; but for those that are kept."""
         for register in set(self.registers) - set(kept):
-            self.store(register, zero(storage_type(register.type)))
+            place = self.registers[register]
+            self.lanes.b.store(zero(storage_type(register.type)), place)
+            if register in self.shapes:
+                whole = storage_type(register.type, self.shapes[register].width)
+                self.lanes.b.store(zero(whole), self._shaped[register])
 
     # ---- the environment ------------------------------------------------------------------------
 
@@ -176,11 +192,63 @@ class Frame:
         """Add to one of the counts."""
         self.lanes.add_to(self.lanes.slot(self.counts, index), amount)
 
-    def load(self, register: Register) -> Value:
-        return self.lanes.b.load(self.registers[register], typ=storage_type(register.type))
+    def has_shape(self, register: Register) -> bool:
+        """Whether code that is made now keeps a register by its shape."""
+        return self.convergent and register in self.shapes
+
+    def load(self, register: Register, width: int = LANES) -> Value:
+        """A register in 32 lanes, or in as many as its shape has or a wider one needs."""
+        if not self.has_shape(register):
+            assert width == LANES, register
+            return self.lanes.b.load(self.registers[register], typ=storage_type(register.type))
+        shape = self.shapes[register]
+        kept = self.lanes.b.load(
+            self._shaped[register], typ=storage_type(register.type, shape.width)
+        )
+        return self.lanes.fan(kept, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
-        self.lanes.b.store(value, self.registers[register])
+        """Write a register; one that has a shape in as many lanes as that, or fewer."""
+        if self.has_shape(register):
+            shape = self.shapes[register]
+            whole = self.lanes.fan(value, shape.stride, shape.width)
+            self.lanes.b.store(whole, self._shaped[register])
+        else:
+            assert value.type.count == LANES, register
+            self.lanes.b.store(value, self.registers[register])
+
+    def spread(self, registers: Iterable[Register]) -> None:
+        """Lanes are about to part: keep these registers lane by lane, whatever their shapes."""
+        for register in sorted(self.shapes.keys() & set(registers), key=lambda r: r.name):
+            self.lanes.b.store(self.load(register), self.registers[register])
+
+    def gather(self, registers: Iterable[Register]) -> Value:
+        """The opposite: keep registers by their shapes, and answer whether they have them."""
+        b, lanes = self.lanes.b, self.lanes
+        bits, holds = lanes.bits(self.mask()), ir.Constant(I1, 1)
+        for register in sorted(self.shapes.keys() & set(registers), key=lambda r: r.name):
+            shape = self.shapes[register]
+            found = b.load(self.registers[register], typ=storage_type(register.type))
+            kept = self.by_shape(found, bits, shape)
+            b.store(kept, self._shaped[register])
+            other = b.icmp_unsigned("!=", lanes.fan(kept, shape.stride), found)
+            holds = b.and_(holds, b.not_(lanes.any(b.and_(other, self.mask()))))
+        return holds
+
+    def by_shape(self, found: Value, bits: Value, shape: Shape) -> Value:
+        """32 lanes as those of a shape, by the lowest lane of the warp or of each row in `bits`."""
+        b, lanes, element = self.lanes.b, self.lanes, found.type.element
+        kept: Value = undefined(ir.VectorType(element, shape.width))
+        for row in range(shape.width):
+            part = LANES // shape.width
+            inside = b.lshr(bits, I32(row * part))
+            inside = b.or_(inside, I32((1 << part - 1) - (1 << part if part == LANES else 0)))
+            step = lanes.intrinsic("llvm.cttz.i32", I32, [inside, I1(0)])
+            value = lanes.lane(found, b.add(step, I32(row * part)))
+            if shape.stride:
+                value = b.sub(value, b.mul(_as(b, step, element), element(shape.stride)))
+            kept = b.insert_element(kept, value, I32(row))
+        return kept
 
     def leave(self, status: int) -> None:
         """Return from the function."""
@@ -223,9 +291,12 @@ class Frame:
         self.save_head()
         b = self.lanes.b
         for register in self._kept(live):
-            value = self.load(register)
+            width = self.shapes[register].width if self.has_shape(register) else LANES
+            value = self.load(register, width)
             if register.type == PRED:
-                value = self.lanes.bits(value)
+                value = (
+                    b.zext(value, ir.VectorType(I8, 1)) if width == 1 else self.lanes.bits(value)
+                )
             b.store(value, self.context(self._offsets[register]), align=64)
 
     def save_head(self) -> None:
@@ -246,10 +317,14 @@ class Frame:
         b = self.lanes.b
         for register in self._kept(live):
             at = self.context(self._offsets[register])
-            if register.type == PRED:
-                self.store(register, self.lanes.mask(b.load(at, typ=I32)))
+            width = self.shapes[register].width if self.has_shape(register) else LANES
+            if register.type != PRED:
+                value = b.load(at, typ=storage_type(register.type, width), align=64)
+            elif width == 1:
+                value = b.trunc(b.load(at, typ=ir.VectorType(I8, 1)), ir.VectorType(I1, 1))
             else:
-                self.store(register, b.load(at, typ=storage_type(register.type), align=64))
+                value = self.lanes.mask(b.load(at, typ=I32))
+            self.store(register, value)
 
     def restore_head(self) -> None:
         """The opposite of `save_head`."""
@@ -287,35 +362,39 @@ class Frame:
 
     # ---- special registers ----------------------------------------------------------------------
 
-    def special(self, name: str) -> Value:
-        """The value of a special register, in 32 lanes."""
-        special = SPECIAL_REGISTERS[name]
-        if special.fixed is not None:
-            return splat_constant(special.fixed, ir.IntType(special.type.bits))
-        if special.clock_bit is not None:
-            self.set_state(TIMED, I64(LOOKED))
-            shown = self.lanes.b.lshr(self._clock(), I64(special.clock_bit))
-            return self.lanes.splat(self.lanes.b.trunc(shown, ir.IntType(special.type.bits)))
-        name = special.same_as or name
-        base, _, part = name.partition(".")
+    def special(self, name: str, width: int = LANES) -> Value:
+        """The value of a special register, in 32 lanes or in those of its shape."""
+        known = SPECIAL_REGISTERS[name]
+        base, _, part = (known.same_as or name).partition(".")
         if base == "%tid":
-            return self._thread_index("xyz".index(part))
-        if base in ("%ntid", "%ctaid", "%nctaid"):
-            return self.prologue.splat(self.word(Slot[f"{base[1:]}_{part}".upper()]))
+            return self._thread_index("xyz".index(part), width)
         if base == "%laneid":
-            return ir.Constant(vector(I32), [I32(i) for i in range(LANES)])
+            step = LANES // width
+            return ir.Constant(ir.VectorType(I32, width), [I32(i * step) for i in range(width)])
         if base.startswith("%lanemask_"):
             masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
             return ir.Constant(vector(I32), [I32(m) for m in masks])
+        return self.lanes.splat(self._shared_by_warp(name), width)
+
+    def _shared_by_warp(self, name: str) -> Value:
+        """The value of a special register on which all lanes agree."""
+        b, special = self.lanes.b, SPECIAL_REGISTERS[name]
+        type = ir.IntType(special.type.bits)
+        if special.fixed is not None:
+            return type(special.fixed)
+        if special.clock_bit is not None:
+            self.set_state(TIMED, I64(LOOKED))
+            return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
+        base, _, part = (special.same_as or name).partition(".")
+        if base in ("%ntid", "%ctaid", "%nctaid"):
+            return self.word(Slot[f"{base[1:]}_{part}".upper()])
         if base == "%warpid":
-            return self.lanes.splat(self.lanes.b.trunc(self.warp, I32))
+            return b.trunc(self.warp, I32)
         if base == "%gridid":
-            return splat_constant(0, I64)
-        p = self.prologue
-        at = p.b.gep(
-            self.pointer(Slot.SPECIALS_AT), [I64(LAUNCH_WIDE.index(base))], source_etype=I32
-        )
-        return p.splat(p.b.load(at, typ=I32))
+            return I64(0)
+        p = self.prologue.b
+        place = [I64(LAUNCH_WIDE.index(base))]
+        return p.load(p.gep(self.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
 
     def _clock(self) -> Value:
         """How many instructions the warp has issued before this one. The fuel counts those of this
@@ -325,12 +404,23 @@ class Frame:
         used = b.sub(self.slot(Slot.FUEL), self.get(self.fuel))
         return b.sub(b.add(before, used), I64(self.ahead))
 
-    def _thread_index(self, dimension: int) -> Value:
+    def _thread_index(self, dimension: int, width: int) -> Value:
         b = self.lanes.b
         row = self.prologue.b.mul(self.slot(Slot.WARPS), I64(dimension))
         index = b.mul(b.add(row, self.warp), I64(LANES))
         at = b.gep(self.pointer(Slot.TIDS_AT), [index], source_etype=I32)
-        return b.load(at, typ=vector(I32), align=64)
+        if width == LANES:
+            return b.load(at, typ=vector(I32), align=64)
+        found: Value = undefined(ir.VectorType(I32, width))
+        for lane in range(width):
+            place = self.lanes.slot(at, lane * (LANES // width), I32)
+            found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
+        return found
+
+
+def _as(b: Value, number: Value, type: ir.IntType) -> Value:
+    """A small i32 as another integer."""
+    return b.zext(number, type) if type.width > 32 else b.trunc(number, type)
 
 
 LANE_MASKS: dict[str, Callable[[int], int]] = {

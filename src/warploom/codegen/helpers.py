@@ -39,6 +39,7 @@ _CHECKS = {
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
     "relay_start": "int64(i64*, i64*, int64)",
     "end_relay": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
+    "learn_row": "int64(int64, int64, int64, i64*)",
     "next_in_relay": "int64(i64*, i64*, i64*)",
 }
 
@@ -56,6 +57,7 @@ _PLACES = {
     "serve": "rules.texture_requests",
     "take": "rules.ways",
     "branch": "rules.scheduling",
+    "learn": "codegen.row_kinds",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

@@ -8,17 +8,20 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation
 from warploom.analysis.uses import reads_clock
 from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
+from warploom.codegen.sizes import is_long
 from warploom.codegen.target import optimise, simplify, target_machine
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
@@ -27,13 +30,6 @@ from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger(__name__)
-
-LONG = 60_000
-"""Basic blocks times registers beyond which a kernel is not optimised: that takes time as their
-product or more (docs/benchmarks.md), five minutes at 220,000."""
-
-LONG_INSTRUCTIONS, LONG_BLOCKS = 4000, 32
-"""Beyond both it is the same, however few registers."""
 
 _FACTS = struct.Struct("<?q")
 """What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
@@ -55,16 +51,24 @@ class CompiledKernel:
 
 
 def compile_kernel(
-    program: Program, rules: AccessRules, *, independent: bool, mixes: bool, shuffles: bool
+    program: Program,
+    rules: AccessRules,
+    *,
+    formation: Formation,
+    independent: bool,
+    mixes: bool,
+    shuffles: bool,
 ) -> CompiledKernel:
-    """Compile a kernel for this computer's processor, with the access rules of a device; for
-    `independent` and `mixes` see `codegen.control`. `shuffles`: warps, blocks and the lanes of an
-    atomic go in an order that the launch's policy chooses."""
+    """Compile a kernel for this computer's processor, with the access rules of a device, for
+    launches whose warps are formed so; for `independent` and `mixes` see `codegen.control`.
+    `shuffles`: warps, blocks and the lanes of an atomic go in an order that the launch's policy
+    chooses."""
     layout = CountLayout(program, rules)
-    key = _key(program, rules, independent=independent, mixes=mixes, shuffles=shuffles)
+    options = _Options(formation, independent, mixes, shuffles)
+    key = _key(program, rules, options)
     found = cache.find("kernel", key)
     if found is None:
-        found = _compile(layout, independent=independent, mixes=mixes, shuffles=shuffles)
+        found = _compile(layout, options)
         cache.keep("kernel", key, found)
     scheduled, context_bytes = _FACTS.unpack_from(found)
     with _LOCK:
@@ -75,7 +79,16 @@ def compile_kernel(
     return CompiledKernel(program, layout, run, scheduled, context_bytes, engine)
 
 
-def _key(program: Program, rules: AccessRules, **options: bool) -> str:
+class _Options(NamedTuple):
+    """What is compiled beside the program."""
+
+    formation: Formation
+    independent: bool
+    mixes: bool
+    shuffles: bool
+
+
+def _key(program: Program, rules: AccessRules, options: _Options) -> str:
     """Names everything on which the machine code depends."""
     module = program.module
     text = module.text or print_module(module)
@@ -83,36 +96,25 @@ def _key(program: Program, rules: AccessRules, **options: bool) -> str:
     return cache.key_of((text, program.name, sizes, repr(rules), repr(options)))
 
 
-def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: bool) -> bytes:
+def _compile(layout: CountLayout, options: _Options) -> bytes:
     """The object that a kernel becomes, behind what its host must know of it."""
     program = layout.program
     _LOG.debug("compiling %s of %s", program.name, program.module.name)
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(
-            module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles
-        )
+        warp = WarpFunction(module, program, layout, **options._asdict())
         warp.emit()
-        scheduled = warp.suspends or shuffles
-        relays = (
-            None if shuffles or reads_clock(program.instructions) else warp.control.relay.sites()
-        )
+        scheduled = warp.suspends or options.shuffles
+        alone = options.shuffles or reads_clock(program.instructions)
+        relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
             module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
         )
         grid.emit()
         text = str(module)
     with _LOCK:
-        made = _object(text, is_long=_is_long(program))
+        made = _object(text, is_long=is_long(program))
     return _FACTS.pack(scheduled, warp.frame.context_bytes) + made
-
-
-def _is_long(program: Program) -> bool:
-    """Whether optimising a kernel would take longer than most runs of it."""
-    instructions, blocks = len(program.instructions), len(program.blocks)
-    if instructions > LONG_INSTRUCTIONS and blocks > LONG_BLOCKS:
-        return True
-    return blocks * len(program.registers) > LONG
 
 
 def _object(text: str, *, is_long: bool) -> bytes:

@@ -36,15 +36,15 @@ def element_type(type: ScalarType) -> ir.Type:
     return ir.IntType(type.bits)
 
 
-def lane_type(type: ScalarType) -> ir.VectorType:
-    """The LLVM type in which 32 lanes of a PTX type are computed."""
-    return vector(element_type(type))
+def lane_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
+    """The LLVM type in which 32 lanes, or others, of a PTX type are computed."""
+    return ir.VectorType(element_type(type), width)
 
 
-def storage_type(type: ScalarType) -> ir.VectorType:
+def storage_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
     """The LLVM type in which a register is kept: always integers, so that any reading of its bits
     is free."""
-    return vector(ir.IntType(type.bits))
+    return ir.VectorType(ir.IntType(type.bits), width)
 
 
 def splat_constant(value: int, element: ir.Type) -> ir.Constant:
@@ -80,8 +80,10 @@ class _Short(ir.Constant):
         return self.spelling
 
 
-FIRST = _Short(vector(I32), "zeroinitializer", [I32(0)] * LANES)
-"""The shuffle that takes lane 0 for all."""
+@lru_cache
+def first(width: int) -> ir.Constant:
+    """The shuffle that takes lane 0 for all."""
+    return _Short(ir.VectorType(I32, width), "zeroinitializer", [I32(0)] * width)
 
 
 @lru_cache(maxsize=256)
@@ -114,11 +116,29 @@ class Lanes:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
         return known[name]
 
-    def splat(self, scalar: Value) -> Value:
+    def splat(self, scalar: Value, width: int = LANES) -> Value:
         """The scalar in every lane."""
-        whole = vector(scalar.type)
-        first = self.b.insert_element(undefined(whole), scalar, I32(0))
-        return self.b.shuffle_vector(first, undefined(whole), FIRST)
+        whole = ir.VectorType(scalar.type, width)
+        alone = self.b.insert_element(undefined(whole), scalar, I32(0))
+        if width == 1:
+            return alone
+        return self.b.shuffle_vector(alone, undefined(whole), first(width))
+
+    def fan(self, value: Value, stride: int, width: int = LANES) -> Value:
+        """A value of fewer lanes as one of `width`: those it has are the first of as many equal
+        parts, in which others follow by a stride."""
+        have = value.type.count
+        if have == width:
+            return value
+        part, step = width // have, LANES // width
+        places = [I32(lane // part) for lane in range(width)]
+        order = ir.Constant(ir.VectorType(I32, width), places)
+        spread = self.b.shuffle_vector(value, value, order)
+        if not stride:
+            return spread
+        element = value.type.element
+        steps = [ir.Constant(element, stride * (lane % part) * step) for lane in range(width)]
+        return self.b.add(spread, ir.Constant(spread.type, steps))
 
     def lane(self, value: Value, index: Value | int) -> Value:
         """One lane of a vector."""

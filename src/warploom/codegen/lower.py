@@ -40,7 +40,7 @@ class Lowering:
                 done[term] = arguments[int(str(term.attr))]
             else:
                 args = [self._lower(a, arguments, done) for a in term.args]
-                done[term] = self._node(term, args)
+                done[term] = self.node(term, args)
         return done[term]
 
     def type(self, type: ScalarType) -> ir.VectorType:
@@ -53,7 +53,8 @@ class Lowering:
         whole = repeated(value, element, self.width)
         return self.b.bitcast(whole, self.type(type)) if type.is_float else whole
 
-    def _node(self, term: Term, args: list[Value]) -> Value:
+    def node(self, term: Term, args: list[Value]) -> Value:
+        """One node, where its arguments have these values."""
         op = term.op
         if op == "const":
             return self.constant(int(str(term.attr)), term.type)

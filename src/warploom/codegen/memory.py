@@ -55,6 +55,22 @@ class MemoryCode:
         """Whether code is made for lanes that have parted from others."""
 
     @property
+    def never_inlined(self) -> bool:
+        """Whether every access goes out of line."""
+        return self.many or self.frame.layout.rules.caches
+
+    def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
+        """What a load or a store moves."""
+        data = made.operands[0 if op == "load" else 1]
+        route = self._route(index) or (route_of(made) if op == "load" else "")
+        type = made.operation.modifiers.scalar()
+        return Shape(op, space_of(made), type, len(elements(data)), route)
+
+    def base_of(self, shape: Shape) -> Value | None:
+        """Where the space of an access begins on the host, if addresses are counted from there."""
+        return self.places.space(shape.space)[0] if shape.space is Space.SHARED else None
+
+    @property
     def many(self) -> bool:
         """Whether the kernel has too many accesses to inline any."""
         return len(self.places.rows) > MOST_INLINED
@@ -70,8 +86,7 @@ class MemoryCode:
         space = space_of(made)
         if space is Space.PARAM:
             return self.load_parameter(index, made.operands[1], type, parts, mask)
-        route = self._route(index) or route_of(made)
-        shape = Shape("load", space, type, parts, route)
+        shape = self.shape_of("load", index, made)
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
@@ -102,7 +117,7 @@ class MemoryCode:
         if reached is not None:
             self.pieces.store(reached[0], type, values, mask)
             return
-        shape = Shape("store", space_of(made), type, len(values), self._route(index))
+        shape = self.shape_of("store", index, made)
         self.store_at(index, shape, self.operands.address(made.operands[0]), values, mask)
 
     def store_at(
@@ -145,11 +160,12 @@ class MemoryCode:
                 b.store(value, part)
 
         def load_common() -> None:
-            for part, value in zip(results, self.common.load(shape, addresses), strict=True):
+            found = self.common.load(shape, self.lanes.lane(addresses, 0))
+            for part, value in zip(results, found, strict=True):
                 b.store(value, part)
 
         def load_other() -> None:
-            if not self._by_rows(shape):
+            if not self.by_rows(shape):
                 load_any()
                 return
             self._load_rows(index, shape, addresses, mask, results, load_any)
@@ -157,10 +173,10 @@ class MemoryCode:
         self._access(index, shape, addresses, mask, load_common, load_other)
         return [b.load(part, typ=vector(shape.element)) for part in results]
 
-    def _by_rows(self, shape: Shape) -> bool:
+    def by_rows(self, shape: Shape) -> bool:
         """Whether a load is tried by rows (`rules.rows`)."""
         rules = self.frame.layout.rules
-        if self.apart or self.many or rules.caches or rules.unit != LINE_BYTES:
+        if self.apart or self.never_inlined or rules.unit != LINE_BYTES:
             return False
         return reads_by_rows(shape)
 
@@ -185,10 +201,8 @@ class MemoryCode:
         with b.if_else(known) as (then, otherwise):
             with then:
                 loads.count(row, kind)
-                base = None
-                if shape.space is Space.SHARED:
-                    base, _ = self.places.space(shape.space)
-                for part, value in zip(results, loads.load(rows, base), strict=True):
+                found = loads.load(rows, self.base_of(shape))
+                for part, value in zip(results, found, strict=True):
                     b.store(value, part)
             with otherwise:
                 with b.if_then(matches):
@@ -204,7 +218,7 @@ class MemoryCode:
             self.store_any(index, shape, addresses, values, mask)
 
         def store_common() -> None:
-            self.common.store(shape, addresses, values)
+            self.common.store(shape, self.lanes.lane(addresses, 0), values)
             count_change(self.lanes, self.frame.environment, I64(1))
 
         self._access(index, shape, addresses, mask, store_common, store_any)
@@ -219,14 +233,9 @@ class MemoryCode:
         any_other: Callable[[], None],
     ) -> None:
         """The common way or any other, as the addresses turn out."""
-        rules = self.frame.layout.rules
         # Where lanes have parted, they are not all on, as in the common access they are.
-        if (
-            self.apart
-            or self.many
-            or rules.caches
-            or (shape.space is Space.LOCAL and shape.size < 4)
-        ):
+        narrow = shape.space is Space.LOCAL and shape.size < 4
+        if self.apart or self.never_inlined or narrow:
             any_other()
             return
         test = self.common.matches(index, shape, addresses, mask)
@@ -330,7 +339,13 @@ class MemoryCode:
     # ---- parameters -----------------------------------------------------------------------------
 
     def load_parameter(
-        self, index: int, address: Operand, type: ScalarType, parts: int, mask: Value
+        self,
+        index: int,
+        address: Operand,
+        type: ScalarType,
+        parts: int,
+        mask: Value,
+        width: int = LANES,
     ) -> list[Value]:
         """Kernel parameters: the same for all lanes where the address is a name."""
         assert isinstance(address, Address)
@@ -347,7 +362,7 @@ class MemoryCode:
                 )
                 for k in range(parts)
             ]
-            return [p.splat(p.b.load(a, typ=element, align=1)) for a in at]
+            return [p.splat(p.b.load(a, typ=element, align=1), width) for a in at]
         shape = Shape("load", Space.PARAM, type, parts)
         self._call(index, shape, self.functions.plain(shape), self.operands.address(address), mask)
         return [

@@ -15,7 +15,7 @@ from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vec
 
 
 def open_nan_registers(program: Program) -> frozenset[Register]:
-    """Registers all of whose writers are arithmetic, or moves from such registers."""
+    """Registers all of whose writers are arithmetic, or moves from such registers or of numbers."""
     written = {r: list[Instruction]() for r in program.registers}
     for instruction in program.instructions:
         for register in destinations(instruction):
@@ -31,9 +31,17 @@ def open_nan_registers(program: Program) -> frozenset[Register]:
 def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
     if is_copy(instruction):
         source = instruction.operands[1]
+        if isinstance(source, Immediate):
+            return _is_number(source, register.type.bits)
         return isinstance(source, Register) and source in candidates and _same(source, register)
     terms = instruction.operation.terms
     return len(terms) == 1 and terms[0].op == "canonical" and _same(terms[0], register)
+
+
+def _is_number(literal: Immediate, bits: int) -> bool:
+    """Whether a literal is a float of so many bits, and no NaN: its exponent is not all ones."""
+    exponent = {32: 0x7F800000, 64: 0x7FF << 52}[bits]
+    return literal.float_bits == bits and literal.value & exponent != exponent
 
 
 def _same(a: object, register: Register) -> bool:

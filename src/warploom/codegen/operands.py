@@ -16,6 +16,7 @@ from warploom.codegen.lanes import (
     PTR,
     Value,
     lane_type,
+    repeated,
     splat_constant,
     vector,
 )
@@ -43,27 +44,32 @@ class Operands:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.lower = Lowering(frame.lanes, LANES)
+        self.lowerings = {width: Lowering(frame.lanes, width) for width in (1, 2, LANES)}
+        self.lower = self.lowerings[LANES]
 
-    def read(self, operand: Operand, type: ScalarType, *, blind: bool = False) -> Value:
-        """An operand in 32 lanes of the computing type of `type`.
+    def read(
+        self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
+    ) -> Value:
+        """An operand in 32 lanes of the computing type of `type`; or in the 1 or 2 lanes that its
+        shape has (`analysis.shapes`), or that a wider one needs.
 
         `blind` says that the reader's result does not depend on the bits of a NaN.
         """
         if isinstance(operand, Immediate):
-            return self.lower.constant(immediate_bits(operand, type), type)
+            return self.lowerings[width].constant(immediate_bits(operand, type), type)
         if isinstance(operand, Negated):
-            return self.b.not_(self.frame.load(operand.operand))
+            return self.b.not_(self.frame.load(operand.operand, width))
         if isinstance(operand, Register):
-            return self._register(operand, type, blind)
+            return self._register(operand, type, blind, width)
         if isinstance(operand, Special):
-            return self._fit(self.frame.special(operand.name), special_type(operand), type)
+            value = self.frame.special(operand.name, width)
+            return self._fit(value, special_type(operand), type)
         if isinstance(operand, Symbol):
-            return self._fit(self.address_of(operand), B64, type)
+            return self._fit(self.address_of(operand, width), B64, type)
         raise TypeError(f"no value in {operand}")
 
-    def _register(self, register: Register, type: ScalarType, blind: bool) -> Value:
-        value = self.frame.load(register)
+    def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
+        value = self.frame.load(register, width)
         if register in self.frame.open_nans and not blind:
             value = self.closed(value, register)
         return self._fit(value, register.type, type)
@@ -86,17 +92,18 @@ class Operands:
         """The bits of a register with an open NaN made the canonical one."""
         width = register.type.bits
         as_float = TYPES[f"f{width}"]
-        value = self.b.bitcast(bits, lane_type(as_float))
-        fixed = self.lower(canonical(argument(0, as_float)), [value])
+        value = self.b.bitcast(bits, lane_type(as_float, bits.type.count))
+        fixed = self.lowerings[bits.type.count](canonical(argument(0, as_float)), [value])
         return self.b.bitcast(fixed, bits.type)
 
     def _fit(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
         """Bits of one type read as another: truncated or extended with zeros."""
+        width = value.type.count
         if want == PRED or have.bits == want.bits:
-            return self.b.bitcast(value, lane_type(want))
+            return self.b.bitcast(value, lane_type(want, width))
         resized = self.b.trunc if have.bits > want.bits else self.b.zext
-        narrowed = resized(value, vector(ir.IntType(want.bits)))
-        return self.b.bitcast(narrowed, lane_type(want))
+        narrowed = resized(value, ir.VectorType(ir.IntType(want.bits), width))
+        return self.b.bitcast(narrowed, lane_type(want, width))
 
     def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
         """Write 32 lanes of `type` to a register, in the lanes of `mask` (None: in all).
@@ -107,30 +114,36 @@ class Operands:
         if isinstance(operand, Sink):
             return
         assert isinstance(operand, Register), operand
-        bits = value if type == PRED else self.b.bitcast(value, vector(ir.IntType(type.bits)))
-        width = operand.type.bits
-        if width > type.bits:
-            wider = self.b.sext if type.is_signed else self.b.zext
-            bits = wider(bits, vector(ir.IntType(width)))
-        elif width < type.bits:
-            bits = self.b.trunc(bits, vector(ir.IntType(width)))
+        bits = self.stored(operand, value, type)
         if mask is not None:
             bits = self.lanes.blend(mask, bits, self.frame.load(operand))
         self.frame.store(operand, bits)
 
+    def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
+        """A value of `type`, of any number of lanes, as a register keeps it."""
+        if type == PRED:
+            return value
+        lanes, width = value.type.count, register.type.bits
+        bits = self.b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
+        if width == type.bits:
+            return bits
+        wider = self.b.sext if type.is_signed else self.b.zext
+        resized = wider if width > type.bits else self.b.trunc
+        return resized(bits, ir.VectorType(ir.IntType(width), lanes))
+
     # ---- addresses ------------------------------------------------------------------------------
 
-    def address_of(self, symbol: Symbol) -> Value:
+    def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
         """The address of a variable in its own space, as 64-bit lanes."""
         place = self.frame.program.places[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
-            return self.lanes.splat(self._global(place.offset, symbol.offset))
-        return splat_constant(place.offset + symbol.offset, I64)
+            return self.lanes.splat(self._global(place.offset, symbol.offset), width)
+        return repeated(place.offset + symbol.offset, I64, width)
 
-    def parameters(self, type: ScalarType) -> Value:
+    def parameters(self, type: ScalarType, width: int = LANES) -> Value:
         """Where the kernel's parameters stand among generic addresses."""
         place = self.frame.program.places[PARAMETERS]
-        return self._fit(self.lanes.splat(self._global(place.offset, 0)), B64, type)
+        return self._fit(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
         frame = self.frame
@@ -143,24 +156,24 @@ class Operands:
         window = WINDOWS.get(self.frame.program.places[symbol.name].space, 0)
         return self.b.add(address, splat_constant(window, I64)) if window else address
 
-    def address(self, operand: Operand) -> Value:
+    def address(self, operand: Operand, width: int = LANES) -> Value:
         """What `[base + offset]` means, as 64-bit lanes in the space of the instruction.
 
         The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
         """
         assert isinstance(operand, Address), operand
-        offset = splat_constant(operand.offset, I64)
+        offset = repeated(operand.offset, I64, width)
         if operand.base is None:
             return offset
         if isinstance(operand.base, Symbol):
-            base = self.address_of(operand.base)
+            base = self.address_of(operand.base, width)
         else:
-            base = self.read(operand.base, unsigned(64))
+            base = self.read(operand.base, unsigned(64), width=width)
         if not operand.offset:
             return base
         whole = self.b.add(base, offset)
         if isinstance(operand.base, Register) and operand.base.type.bits == 32:
-            return self.b.and_(whole, splat_constant(0xFFFFFFFF, I64))
+            return self.b.and_(whole, repeated(0xFFFFFFFF, I64, width))
         return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:

@@ -100,11 +100,7 @@ class RowLoads:
     def load(self, rows: Rows, base: Value | None) -> list[Value]:
         """What the lanes find, part by part; `base` is where the space begins on the host, if not
         at 0."""
-        b = self.b
-        pointers = [
-            b.inttoptr(place, PTR) if base is None else b.gep(base, [place], source_etype=I8)
-            for place in (rows.first, rows.second)
-        ]
+        b, pointers = self.b, self.pointers(rows, base)
         if self.shape.parts > 1:
             return [self._agreed(pointers, part) for part in range(self.shape.parts)]
         follow, agree, done = (b.append_basic_block(n) for n in ("follow", "agree", "loaded"))
@@ -121,6 +117,19 @@ class RowLoads:
         value.add_incoming(agreed, agree)
         return [value]
 
+    def pointers(self, rows: Rows, base: Value | None) -> list[Value]:
+        """Where the two rows begin on the host."""
+        b = self.b
+        return [
+            b.inttoptr(place, PTR) if base is None else b.gep(base, [place], source_etype=I8)
+            for place in (rows.first, rows.second)
+        ]
+
+    def one(self, pointer: Value, part: int) -> Value:
+        """One part of the element at a place."""
+        place = self.b.gep(pointer, [I64(part)], source_etype=self.shape.element)
+        return self.b.load(place, typ=self.shape.element, align=1)
+
     def _followed(self, pointers: list[Value]) -> Value:
         """Consecutive elements from each of two places."""
         row = ir.VectorType(self.shape.element, HALF)
@@ -130,10 +139,7 @@ class RowLoads:
 
     def _agreed(self, pointers: list[Value], part: int) -> Value:
         """One part of the element at each of two places, for all lanes of its half."""
-        b, element = self.b, self.shape.element
-        places = (b.gep(p, [I64(part)], source_etype=element) for p in pointers)
-        halves = (self.lanes.splat(b.load(p, typ=element, align=1)) for p in places)
-        return self._halves(*halves)
+        return self._halves(*(self.lanes.splat(self.one(p, part)) for p in pointers))
 
     def _halves(self, first: Value, second: Value) -> Value:
         """The lower half of one vector and the upper half of another."""

@@ -6,12 +6,16 @@ know memory, lanes and control.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import partial
+
 from llvmlite import ir
 
 from warploom.analysis.accesses import is_bulk_fill
 from warploom.analysis.completions import completion
 from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
+from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
 from warploom.analysis.uses import member_mask
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.checks import TRAP
@@ -19,7 +23,7 @@ from warploom.codegen.control import Control, Copy
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.frame import ALL_NODES, Frame
-from warploom.codegen.lanes import I1, I32, I64, Value
+from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
 from warploom.codegen.members import MemberCode
@@ -28,6 +32,9 @@ from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
 from warploom.codegen.relay import END
 from warploom.codegen.service import ServiceCode
+from warploom.codegen.shaped import ShapedCode
+from warploom.codegen.shaped_access import ShapedAccess
+from warploom.codegen.sizes import is_long
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
 from warploom.codegen.ways import WaysCode
@@ -53,12 +60,15 @@ class WarpFunction:
         program: Program,
         layout: CountLayout,
         *,
+        formation: Formation,
         independent: bool,
         mixes: bool,
         shuffles: bool,
     ) -> None:
         self.program, self.layout = program, layout
-        self.frame = Frame(module, program, layout)
+        plain = mixes or is_long(program)
+        shapes: Shapes = {} if plain else shapes_of(program, formation)
+        self.frame = Frame(module, program, layout, shapes)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.memory = MemoryCode(self.operands, shuffles=shuffles)
@@ -76,12 +86,17 @@ class WarpFunction:
         )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands)
+        reading = Reading(program, formation, shapes)
+        self._entries: Mapping[int, ir.Block] = {}
+        self.shaped = ShapedCode(self.operands, reading)
+        self.shaped_access = ShapedAccess(self.memory, reading)
 
     def emit(self) -> None:
         """The whole function."""
         for copy in Copy:
             for block in self.program.blocks:
                 self._block(copy, block)
+        self.frame.convergent = False
         self.control.emit_arrivals()
         resumes = self.control.emit_resumes() if self.suspends else {}
         self.control.emit_leaving()
@@ -108,6 +123,7 @@ class WarpFunction:
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         frame.clear()
+        self.control.begin()
         bits = self.members.existing()
         b.store(self.lanes.mask(bits), frame.active)
         b.store(bits, frame.live)
@@ -126,7 +142,9 @@ class WarpFunction:
 
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks[copy, block.index])
+        self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
+        self.frame.convergent = copy is Copy.CONVERGENT
         if not self.control.runs(copy, block.index):
             self.b.unreachable()
             return
@@ -135,7 +153,17 @@ class WarpFunction:
             self._synchronise(block)
         self.barriers.begin(block)
         self._count_block(block)
-        for index in range(block.start, block.stop):
+        self.shaped_access.begin(block)
+        self._body(copy, block, block.start)
+        self._entries = self.shaped_access.careful(block)
+        if self._entries:
+            first = min(self._entries)
+            self.b.position_at_end(self.frame.function.append_basic_block("careful"))
+            self._body(copy, block, first)
+
+    def _body(self, copy: Copy, block: Block, first: int) -> None:
+        """The instructions of a block from one on, and what follows."""
+        for index in range(first, block.stop):
             made = self.program.instructions[index]
             self.frame.ahead = block.stop - index
             if not self._control(copy, block, index, made):
@@ -186,14 +214,36 @@ class WarpFunction:
 
     def _guard(self, index: int, made: Instruction) -> Value | None:
         """The guard's value, counted; None where there is none."""
+        held = self._held(made)
+        if held is not None:
+            count = self.lanes.popcount(self.lanes.bits(self.b.and_(held, self.frame.mask())))
+            if self._agrees(made):
+                count = self._counted_together(made)
+            self.frame.count(self.layout.guarded[index], count)
+        return held
+
+    def _agrees(self, made: Instruction) -> bool:
+        """Whether all lanes are known to agree on an instruction's guard."""
+        return made.guard is not None and self.frame.has_shape(made.guard.register)
+
+    def _counted_together(self, made: Instruction) -> Value:
+        """How many lanes execute an instruction on whose guard all agree."""
+        living = self.lanes.popcount(self.lanes.bits(self.frame.mask()))
+        return self.b.select(self.lanes.lane(self._agreed(made), 0), living, I64(0))
+
+    def _held(self, made: Instruction) -> Value | None:
+        """The guard's value; None where there is none."""
         if made.guard is None:
             return None
         held = self.frame.load(made.guard.register)
-        if made.guard.negated:
-            held = self.b.not_(held)
-        on = self.lanes.bits(self.b.and_(held, self.frame.mask()))
-        self.frame.count(self.layout.guarded[index], self.lanes.popcount(on))
-        return held
+        return self.b.not_(held) if made.guard.negated else held
+
+    def _agreed(self, made: Instruction) -> Value | None:
+        """The guard's value in 1 lane, where all lanes agree on it; None where there is none."""
+        if made.guard is None:
+            return None
+        held = self.frame.load(made.guard.register, 1)
+        return self.b.not_(held) if made.guard.negated else held
 
     def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:
         """Emit what ends a block; False where the instruction does not."""
@@ -205,6 +255,9 @@ class WarpFunction:
         guard = self._guard(index, made)
         if name == "bra" and guard is None:
             self.control.go(copy, block.successors[0], block.index)
+        elif name == "bra" and self._agrees(made):
+            held = self.lanes.lane(self._agreed(made), 0)
+            self.control.branch_together(copy, block.index, held)
         elif name == "bra":
             taken = self.b.and_(guard, self.frame.mask())
             self.control.branch(copy, block.index, taken, index)
@@ -230,6 +283,10 @@ class WarpFunction:
 
     def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
         guard = self._guard(index, made)
+        if index in self._entries:
+            self.b.branch(self._entries[index])
+            self.b.position_at_end(self._entries[index])
+            guard = self._held(made)
         mask = self.frame.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
         self.members.count_exited(index, made, on)
@@ -241,7 +298,7 @@ class WarpFunction:
         ):
             return
         if name == "st":
-            store = self.copies.fill if is_bulk_fill(made.operation) else self.memory.store
+            store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
             store(index, made, on)
             self._complete(index, made, on)
             return
@@ -249,9 +306,13 @@ class WarpFunction:
             self.copies.copy(index, made, on)
             return
         write = _Writer(self, copy, guard)
+        if self._by_shape(index, made, on):
+            return
         if name in ("ld", "ldu"):
             type = made.operation.modifiers.scalar()
-            values = self.memory.load(index, made, on)
+            values = self.shaped_access.load(index, made, on)
+            if values is None:
+                values = self.memory.load(index, made, on)
             for operand, value in zip(elements(made.operands[0]), values, strict=True):
                 write(operand, value, type)
         elif made.operation.spec.unit is Unit.ATOMIC:
@@ -282,7 +343,8 @@ class WarpFunction:
         elif name == "activemask":
             write(made.operands[0], self.warpwide.active_lanes(on), B32)
         elif name == "cvta":
-            self._convert_address(made, write)
+            type, value = self._converted_address(made, LANES)
+            write(made.operands[0], value, type)
         elif name == "isspacep" and made.operation.spec.semantics is None:
             self._is_parameter(made, write)
         elif name == "mov" and not is_copy(made):
@@ -290,23 +352,64 @@ class WarpFunction:
         else:
             self._compute(made, write)
 
+    def _by_shape(self, index: int, made: Instruction, on: Value) -> bool:
+        """Emit an instruction whose results all have shapes; False where it is none."""
+        if self.shaped.results(made) is None:
+            return False
+        guard, name = self._agreed(made), made.operation.name
+        found: list[tuple[Operand, Value, ScalarType]] = []
+        if name in ("ld", "ldu"):
+            values = self.shaped_access.load_agreed(index, made, on)
+            type = made.operation.modifiers.scalar()
+            found = [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+        elif name == "cvta":
+            type, value = self._converted_address(made, self.shaped.width(made))
+            found = [(made.operands[0], value, type)]
+        elif name == "mov" and not is_copy(made):
+            type = unsigned(made.operation.modifiers.scalar().bits)
+            value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
+            found = [(made.operands[0], value, type)]
+        else:
+            found = self._computed_by_shape(index, made)
+        for target, value, type in found:
+            self.shaped.write(target, value, type, guard)
+        return True
+
+    def _computed_by_shape(
+        self, index: int, made: Instruction
+    ) -> list[tuple[Operand, Value, ScalarType]]:
+        """What the terms of an instruction give; all are computed before the first is written."""
+        sources, types = self._sources(made)
+        found: list[tuple[Operand, Value, ScalarType]] = []
+        for target, term, root, blind in self._roots(made):
+            given = [
+                partial(self.operands.read, source, type, blind=number in blind)
+                for number, (source, type) in enumerate(zip(sources, types, strict=False))
+                if type is not None
+            ]
+            value, wraps = self.shaped.compute(made, root, given)
+            if wraps is not None:
+                self.control.step_apart(index, wraps)
+            found.append((target, value, term.type))
+        return found
+
     def _complete(self, index: int, made: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""
         told = completion(made)
         if told is not None:
             self.memory.atomic(index, told, on)
 
-    def _convert_address(self, made: Instruction, write: _Writer) -> None:
+    def _converted_address(self, made: Instruction, width: int) -> tuple[ScalarType, Value]:
         """Between a space's own addresses and generic ones: add or take the window's start."""
         modifiers = made.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
-        value = self.operands.read(made.operands[1], type)
-        window = self.operands.lower.constant(WINDOWS.get(space, 0), type)
+        value = self.operands.read(made.operands[1], type, width=width)
+        window = self.operands.lowerings[width].constant(WINDOWS.get(space, 0), type)
         if space is Space.PARAM:
-            window = self.operands.parameters(type)
+            window = self.operands.parameters(type, width)
         change = self.b.sub if "to" in modifiers else self.b.add
-        write(made.operands[0], change(value, window), type)
+        return type, change(value, window)
 
     def _is_parameter(self, made: Instruction, write: _Writer) -> None:
         """`isspacep.param`."""
@@ -348,18 +451,9 @@ class WarpFunction:
 
     def _compute(self, made: Instruction, write: _Writer) -> None:
         """An instruction whose meaning is terms; all are computed before the first is written."""
-        operation = made.operation
-        first = len(operation.spec.destinations)
-        sources = tuple(spread(made.operands[first:]))
-        terms = operation.terms_for(len(sources))
-        targets = tuple(spread(made.operands[:first]))
-        types = operation.source_types
+        sources, types = self._sources(made)
         results: list[tuple[Operand, Value, ScalarType]] = []
-        for target, term in zip(targets, terms, strict=False):
-            root = self._root(target, term, made)
-            blind = ignores_nan_bits(term)
-            if root is not term or is_copy(made):
-                blind = blind | self._copied(target, made)
+        for target, term, root, blind in self._roots(made):
             values = [
                 self.operands.read(source, type, blind=number in blind)
                 for number, (source, type) in enumerate(zip(sources, types, strict=False))
@@ -368,6 +462,24 @@ class WarpFunction:
             results.append((target, self.operands.lower(root, values), term.type))
         for target, value, type in results:
             write(target, value, type)
+
+    def _sources(
+        self, made: Instruction
+    ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
+        """The operands that an instruction reads, one by one, and as which types."""
+        first = len(made.operation.spec.destinations)
+        return tuple(spread(made.operands[first:])), made.operation.source_types
+
+    def _roots(self, made: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
+        """By target, its term, what is computed of it, and the sources whose NaNs cannot show."""
+        first = len(made.operation.spec.destinations)
+        terms = made.operation.terms_for(len(self._sources(made)[0]))
+        for target, term in zip(spread(made.operands[:first]), terms, strict=False):
+            root = self._root(target, term, made)
+            blind = ignores_nan_bits(term)
+            if root is not term or is_copy(made):
+                blind = blind | self._copied(target, made)
+            yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
         """The term without its last `canonical`, where the register may hold any NaN."""

@@ -107,6 +107,7 @@ class WaysCode:
         goal.add_incoming(found, together)
         b.branch(going)
         b.position_at_end(parted)
+        self.control.spread_behind(block.index)
         frame.restore_head()
         frame.count(frame.layout.branches[index], I64(1))
         if self.control.mixes:

@@ -23,11 +23,12 @@ ENGINES = ("compiled", "reference")
 
 
 class Execute(Protocol):
-    """Run a launch to its end; only the compiled engine tells its progress."""
+    """Run a launch to its end, and give what makes its tally; only the compiled engine tells its
+    progress."""
 
     def __call__(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
-    ) -> Tally: ...
+    ) -> Callable[[], Tally]: ...
 
 
 def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Execute:
@@ -35,9 +36,19 @@ def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Exe
     from warploom.machine.reference.machine import ReferenceEngine
 
     engine = ReferenceEngine(spec, options)
-    return lambda program, launch, memory, progress: engine.launch(
-        program, launch, memory, listener
-    )
+    return _made(lambda program, launch, memory: engine.launch(program, launch, memory, listener))
+
+
+def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
+    """An engine that makes the tally while it runs."""
+
+    def execute(
+        program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        tally = run(program, launch, memory)
+        return lambda: tally
+
+    return execute
 
 
 def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: int) -> Execute:
@@ -45,10 +56,9 @@ def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: in
     if name == "compiled":
         from warploom.machine.compiled import CompiledEngine
 
-        return CompiledEngine(spec, options, workers).launch
+        return CompiledEngine(spec, options, workers).run
     if name == "reference":
         from warploom.machine.reference.machine import ReferenceEngine
 
-        engine = ReferenceEngine(spec, options)
-        return lambda program, launch, memory, progress: engine.launch(program, launch, memory)
+        return _made(ReferenceEngine(spec, options).launch)
     raise WarploomError(f"there is no engine {name!r}; there are {' and '.join(ENGINES)}")

@@ -180,12 +180,12 @@ class Launcher:
         try:
             with context.turn:
                 started = time.perf_counter()
-                tally = execute(kernel.program, launch, context.memory, progress)
+                counted = execute(kernel.program, launch, context.memory, progress)
                 seconds = time.perf_counter() - started
             arguments.copy_back()
         finally:
             arguments.release()
-        return Execution(tally, seconds)
+        return Execution(counted, seconds)
 
     def _start(self, work: Callable[[], Execution]) -> Future[Execution]:
         if self.stream is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +19,17 @@ from warploom.report.export import as_json
 from warploom.report.sections import Facts, Report, make_report
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Execution:
     """What came of running a launch."""
 
-    tally: Tally
+    counted: Callable[[], Tally]
     seconds: float
+
+    @cached_property
+    def tally(self) -> Tally:
+        """What was counted, put together when it is first asked for."""
+        return self.counted()
 
 
 class Run:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation, formation_of
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
-from warploom.machine.launch import Launch, Schedule
+from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.outcome import error_of, tally_of
+from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
 from warploom.machine.tally import Tally
 from warploom.machine.work import Work
 from warploom.machine.workers import merged, shares, why_alone
@@ -43,15 +45,18 @@ class CompiledEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._workers = workers
-        self._kernels: dict[tuple[int, bool, bool], CompiledKernel] = {}
+        self._kernels: dict[tuple[int, Formation, bool, bool], CompiledKernel] = {}
 
-    def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
-        """The machine code of a program, compiled when it is first asked for."""
-        key = (id(program), schedule.independent, schedule.shuffles)
+    def kernel(self, program: Program, launch: Launch) -> CompiledKernel:
+        """The machine code of a program for launches like this one, compiled when it is first
+        asked for."""
+        schedule, formation = launch.schedule, formation_of(launch.block)
+        key = (id(program), formation, schedule.independent, schedule.shuffles)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
                 program,
                 self._rules,
+                formation=formation,
                 independent=schedule.independent,
                 mixes=schedule.mixes,
                 shuffles=schedule.shuffles,
@@ -66,7 +71,17 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Tally:
         """Run a launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
-        kernel = self.kernel(program, launch.schedule)
+        return self.run(program, launch, memory, progress)()
+
+    def run(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        progress: Progress | None = None,
+    ) -> Callable[[], Tally]:
+        """The same; the tally is made when it is asked for, once."""
+        kernel = self.kernel(program, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         alone = ""
         if self._workers > 1:
@@ -76,7 +91,15 @@ class CompiledEngine:
         for work, status in zip(works, _run(works, progress), strict=True):
             if status is not Status.ENDED:
                 raise error_of(work, status)
-        return replace(merged([tally_of(work) for work in works]), alone_because=alone)
+        counted = [Counted.of(work) for work in works]
+
+        @lru_cache(maxsize=1)
+        def tally() -> Tally:
+            return replace(merged([tally_of(one) for one in counted]), alone_because=alone)
+
+        if launch.max_instructions is not None:
+            check_limit(tally(), works[0])
+        return tally
 
 
 def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, Slot, Status
+from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, CountLayout, Slot, Status
 from warploom.codegen.places import SPACE_CODES
 from warploom.core.errors import Allocation
 from warploom.machine.common import STARTS, common_cost, kind_cost
@@ -12,23 +14,49 @@ from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
-from warploom.machine.work import Work
+from warploom.machine.work import Words, Work
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.fields import RECORD_WIDTH
-from warploom.rules.patterns import SLOTS, settle_pattern
+from warploom.rules.patterns import (
+    PATTERN_WIDTH,
+    PATTERNS_AT,
+    REPEATS,
+    SLOTS,
+    settle_pattern,
+)
+from warploom.rules.rows import KINDS
 
 NO_ADDRESSES = np.zeros(32, np.uint64)
 
 
-def tally_of(work: Work) -> Tally:
-    """The counts, instruction by instruction.
+@dataclass(frozen=True)
+class Counted:
+    """What is left of a work for its tally: what the code counted. Only one tally can be made."""
 
-    Raises InstructionLimit where the last instructions passed it.
-    """
-    program, layout = work.kernel.program, work.kernel.layout
-    launched = work.launch.blocks * work.launch.warps_per_block
-    tally = Tally.empty(program, launched)
+    layout: CountLayout
+    launched_warps: int
+    counts: Words
+    rows: Words
+
+    @classmethod
+    def of(cls, work: Work) -> Counted:
+        launched = work.launch.blocks * work.launch.warps_per_block
+        return cls(work.kernel.layout, launched, work.counts, work.rows)
+
+
+def check_limit(tally: Tally, work: Work) -> None:
+    """Raise InstructionLimit where the last instructions of a launch passed its limit."""
+    limit = work.launch.max_instructions
+    if limit is not None and tally.warps.sum() > limit:
+        raise error_of(work, Status.LIMIT)
+
+
+def tally_of(work: Counted) -> Tally:
+    """The counts, instruction by instruction."""
+    layout = work.layout
+    program = layout.program
+    tally = Tally.empty(program, work.launched_warps)
     for block in program.blocks:
         inside = slice(block.start, block.stop)
         tally.warps[inside], tally.threads[inside] = work.counts[
@@ -46,18 +74,16 @@ def tally_of(work: Work) -> Tally:
         tally.exited_members[instruction] = work.counts[at]
     for number, row in enumerate(layout.rows):
         for slot in range(SLOTS):
-            settle_pattern(NO_ADDRESSES, 0, slot, work.rows[number])
+            if work.rows[number, PATTERNS_AT + slot * PATTERN_WIDTH + REPEATS]:
+                settle_pattern(NO_ADDRESSES, 0, slot, work.rows[number])
         tally.records[number] = work.rows[number, :RECORD_WIDTH]
         for start, times in zip(STARTS, work.rows[number, FULL:KINDS_SEEN].tolist(), strict=True):
             if times:
                 cost = common_cost(program, row, layout.rules, start)
                 tally.accesses[number] += times * cost
-        for kind, times in enumerate(work.rows[number, KINDS_AT:].tolist()):
+        for kind, times in enumerate(work.rows[number, KINDS_AT : KINDS_AT + KINDS].tolist()):
             if times:
                 tally.accesses[number] += times * kind_cost(program, row, layout.rules, kind)
-    limit = work.launch.max_instructions
-    if limit is not None and tally.warps.sum() > limit:
-        raise error_of(work, Status.LIMIT)
     return tally
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot
+from warploom.codegen.environment import MEMO_STEP, NO_STEP, ROW_WIDTH, CountLayout, Slot
 from warploom.codegen.jit import CompiledKernel
 from warploom.codegen.places import local_stride
 from warploom.isa.special import LAUNCH_WIDE
@@ -155,6 +155,7 @@ def _access_rows(layout: CountLayout) -> Words:
     for number, row in enumerate(layout.rows):
         cost = common_cost(layout.program, row, layout.rules)
         rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
+        rows[number, MEMO_STEP] = NO_STEP
     return rows
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.rules.distinct import Addresses
+from warploom.rules.distinct import Addresses, jitable
 
 EQUAL, SECTOR, LINE, APART, BANK = range(5)
 CONSECUTIVE = 5
@@ -36,3 +36,20 @@ def representative(kind: int, size: int) -> Addresses:
     }[relation]
     inside = np.arange(HALF, dtype=np.uint64) * np.uint64(size * consecutive)
     return np.concatenate([inside, inside + np.uint64(second)])
+
+
+@jitable
+def kind_of(first: int, second: int, consecutive: int) -> int:
+    """The kind of a load whose rows begin at these addresses."""
+    between = first ^ second
+    if between == 0:
+        relation = EQUAL
+    elif between < SECTOR_BYTES:
+        relation = SECTOR
+    elif between < LINE_BYTES:
+        relation = LINE
+    elif (second - first) % LINE_BYTES == 0:
+        relation = BANK
+    else:
+        relation = APART
+    return relation + CONSECUTIVE * consecutive

@@ -99,7 +99,7 @@ from warploom.rules.plan_words import (
     Words,
 )
 
-TURN = 1 << 12
+TURN = 1 << 13
 """Warp instructions in a turn."""
 
 SHORT_TURN = 64

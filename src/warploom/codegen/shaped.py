@@ -1,0 +1,108 @@
+"""Instructions on values with shapes: computed once for all lanes, or once for each row.
+
+What an instruction gives has its shape only if no row wraps around where it is made wider. That is
+looked at; where one does, the lanes go on in the divergent copy, at the same instruction.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from warploom.analysis.shapes import Reading
+from warploom.analysis.strides import VECTOR, Shape, TermShapes
+from warploom.codegen.lanes import Value
+from warploom.codegen.operands import Operands
+from warploom.core.types import ScalarType
+from warploom.isa.terms import Term
+from warploom.ptx.ir import Instruction, Operand, Register
+
+
+class ShapedCode:
+    """Emits the instructions of the convergent copy whose results have shapes."""
+
+    def __init__(self, operands: Operands, reading: Reading) -> None:
+        self.operands, self.reading = operands, reading
+        self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
+
+    def results(self, made: Instruction) -> dict[Register, Shape] | None:
+        """The shapes that the results of an instruction have, if it gives nothing else."""
+        if not self.frame.convergent or not self.frame.shapes:
+            return None
+        found = dict(self.reading.results(made))
+        shaped = all(s.is_known and self._has_room(r, s) for r, s in found.items())
+        return found if found and shaped else None
+
+    def width(self, made: Instruction) -> int:
+        """In how many lanes the results of an instruction with shapes are computed."""
+        return max(shape.width for _, shape in self.reading.results(made))
+
+    def _has_room(self, register: Register, shape: Shape) -> bool:
+        """Whether a register can take a value of that shape as it is."""
+        return register in self.frame.shapes or shape.stride == 0
+
+    def compute(
+        self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
+    ) -> tuple[Value, Value | None]:
+        """The value of a term by its shape, and whether some row wraps around where it must not.
+        `values[i](width=n)` reads operand i
+        in n lanes."""
+        shapes = self.reading.terms(made)
+        evaluation = _Evaluation(self.operands, shapes, shapes.shape(term).width, values)
+        return evaluation.of(term), evaluation.wraps
+
+    def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
+        """Write a value of 1 or 2 lanes. `guard`, of 1 lane, says whether."""
+        if not isinstance(target, Register):
+            return
+        bits = self.operands.stored(target, value, type)
+        shape = self.frame.shapes.get(target, VECTOR)
+        bits = self.lanes.fan(bits, shape.stride, shape.width)
+        if guard is not None:
+            held = self.lanes.lane(guard, 0)
+            bits = self.b.select(held, bits, self.frame.load(target, shape.width))
+        self.frame.store(target, bits)
+
+
+class _Evaluation:
+    """One term's nodes and their values; a node that is used twice is computed once."""
+
+    def __init__(
+        self,
+        operands: Operands,
+        shapes: TermShapes,
+        width: int,
+        values: Sequence[Callable[..., Value]],
+    ) -> None:
+        self.lower, self.b = operands.lowerings[width], operands.b
+        self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
+        self.wraps: Value | None = None
+        self._done: dict[Term, Value] = {}
+
+    def of(self, term: Term) -> Value:
+        if term not in self._done:
+            self._done[term] = self._node(term)
+        return self._done[term]
+
+    def _node(self, term: Term) -> Value:
+        if term.op == "arg":
+            return self.values[int(str(term.attr))](width=self.width)
+        if term.op == "select" and (side := self.shapes.chosen(term)) is not None:
+            return self.of(side)
+        arguments = [self.of(a) for a in term.args]
+        if term.op == "extend":
+            self._look(arguments[0], self.shapes.shape(term.args[0]), term.args[0].type)
+        return self.lower.node(term, arguments)
+
+    def _look(self, firsts: Value, shape: Shape, type: ScalarType) -> None:
+        """Whether a row leaves the range of its type."""
+        if not shape.stride:
+            return
+        b, reach = self.b, Shape(self.width, shape.stride).reach
+        lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width))
+        compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
+        beyond = compare("<" if reach > 0 else ">", lasts, firsts)
+        some = functools.reduce(b.or_, (self.lanes.lane(beyond, n) for n in range(self.width)))
+        self.wraps = some if self.wraps is None else b.or_(self.wraps, some)

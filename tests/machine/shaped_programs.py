@@ -1,0 +1,166 @@
+"""Random kernels of index arithmetic: values on which lanes agree, or that have strides, some of
+which wrap around; branches and loops, agreed on and not; loads and stores at such addresses."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+WORDS = 6
+OUT_BYTES = 128
+"""Each thread's own stretch of the buffer."""
+
+STARTS = (
+    "mov.u32 {d}, %tid.x;",
+    "mov.u32 {d}, %tid.y;",
+    "mov.u32 {d}, %laneid;",
+    "mov.u32 {d}, %ctaid.x;",
+    "mov.u32 {d}, %ntid.x;",
+    "mov.u32 {d}, 2147483640;",
+    "mov.u32 {d}, 4294967290;",
+    "mov.u32 {d}, %i;",
+    "ld.global.u32 {d}, [%mine];",
+    "ld.global.u32 {d}, [%base];",
+    "ld.const.u32 {d}, [table+4];",
+)
+
+STEPS = (
+    "add.u32 {d}, {a}, {b};",
+    "sub.s32 {d}, {a}, {b};",
+    "mul.lo.u32 {d}, {a}, {n};",
+    "mul.lo.u32 {d}, {a}, {b};",
+    "mad.lo.s32 {d}, {a}, {n}, {b};",
+    "shl.b32 {d}, {a}, {k};",
+    "shr.u32 {d}, {a}, {k};",
+    "neg.s32 {d}, {a};",
+    "and.b32 {d}, {a}, {b};",
+    "min.s32 {d}, {a}, {b};",
+    "mov.u32 {d}, {a};",
+    "cvt.s64.s32 {w}, {a};",
+    "cvt.u64.u32 {w}, {a};",
+    "mul.wide.s32 {w}, {a}, {n};",
+    "mul.wide.u32 {w}, {a}, {n};",
+    "add.s64 {w}, {w}, {v};",
+    "shl.b64 {w}, {v}, {k};",
+    "cvt.u32.u64 {d}, {v};",
+    "cvt.s64.s16 {w}, %short;",
+    "cvt.u16.u32 %short, {a};",
+    "setp.lt.s32 {p}, {a}, {b};",
+    "setp.eq.u32 {p}, {a}, {n};",
+    "selp.u32 {d}, {a}, {b}, {p};",
+    "@{p} mov.u32 {d}, {a};",
+    "@!{p} add.u32 {d}, {d}, {n};",
+    "ld.global.u32 {d}, [%row+{o}];",
+    "ld.global.u32 {d}, [%base+{o}];",
+    "@{p} ld.global.u32 {d}, [%row+{o}];",
+    "ld.shared.u32 {d}, [%spot+{o}];",
+    "ld.shared.v2.u32 {{{d}, {c}}}, [block+8];",
+    "st.shared.u32 [%spot+{o}], {a};",
+    "st.global.u32 [%own+{o}], {a};",
+    "atom.shared.add.u32 {d}, [block+4], 1;",
+    "bar.sync 0;",
+)
+
+_R, _D, _P = (
+    st.sampled_from([f"%{name}{n}" for n in range(count)])
+    for name, count in (("r", WORDS), ("d", 3), ("p", 3))
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn, depth: int, barriers: bool) -> str:
+    """Some instructions, and branches and loops around more of them."""
+    lines: list[str] = []
+    for _ in range(draw(st.integers(1, 6))):
+        kind = draw(st.integers(0, 7)) if depth else 7
+        if kind == 0:
+            lines += _branch(draw(_P), draw(steps(depth - 1, False)))
+        elif kind == 1:
+            lines += _loop(draw, draw(steps(depth - 1, False)), depth)
+        else:
+            line = draw(st.sampled_from(STEPS if barriers else STEPS[:-1]))
+            lines.append(_filled(draw, line))
+    return "\n".join(lines)
+
+
+def _filled(draw: st.DrawFn, line: str) -> str:
+    wide = draw(_D), draw(_D)
+    return line.format(
+        d=draw(_R), a=draw(_R), b=draw(_R), c=draw(_R), w=wide[0], v=wide[1], p=draw(_P),
+        n=draw(st.sampled_from([0, 1, 3, 4, -4, 8, 0x10000000])),
+        k=draw(st.sampled_from([0, 1, 2, 5, 28])),
+        o=draw(st.sampled_from([0, 4, 8, 64])),
+    )  # fmt: skip
+
+
+def _branch(guard: str, inside: str) -> list[str]:
+    return ["{", f"@{guard} bra over;", inside, "over:", "}"]
+
+
+def _loop(draw: st.DrawFn, inside: str, depth: int) -> list[str]:
+    """Three laps; or as many as the lowest bits of a register say, which lanes may differ in."""
+    counter, limit = f"%lap{depth}", f"%laps{depth}"
+    laps = "mov.u32 {0}, 3;" if draw(st.booleans()) else "and.b32 {0}, {1}, 3;"
+    return [
+        laps.format(limit, draw(_R)),
+        f"mov.u32 {counter}, 0;",
+        "{",
+        "again:",
+        inside,
+        f"add.u32 {counter}, {counter}, 1;",
+        f"setp.lt.u32 %lapped, {counter}, {limit};",
+        "@%lapped bra again;",
+        "}",
+    ]
+
+
+@st.composite
+def shaped_kernels(draw: st.DrawFn) -> str:
+    """A kernel `k(buffer)`: the buffer has a page of 4096 bytes that is read and never written,
+    then OUT_BYTES for each thread."""
+    begin = "\n".join(draw(st.sampled_from(STARTS)).format(d=f"%r{n}") for n in range(WORDS))
+    body = draw(steps(2, True))
+    end = "\n".join(f"st.global.u32 [%mine+{64 + 4 * n}], %r{n};" for n in range(WORDS))
+    wide = "\n".join(f"st.global.u64 [%mine+{88 + 8 * n}], %d{n};" for n in range(3))
+    return f"""
+.version 8.0
+.target sm_70
+.address_size 64
+.const .align 4 .u32 table[4] = {{7, 11, 13, 17}};
+.visible .entry k(.param .u64 buffer)
+{{
+.reg .u32 %r<{WORDS}>;
+.reg .u64 %d<3>;
+.reg .u16 %short;
+.reg .pred %p<3>, %lapped;
+.reg .u32 %lap<3>, %laps<3>, %i, %n, %j, %t, %spot;
+.reg .u64 %base, %mine, %row, %own;
+.shared .align 8 .b8 block[1024];
+ld.param.u64 %base, [buffer];
+mov.u32 %j, %ctaid.x;
+mov.u32 %n, %ntid.x;
+mov.u32 %t, %ntid.y;
+mul.lo.u32 %n, %n, %t;
+mov.u32 %t, %tid.y;
+mov.u32 %i, %ntid.x;
+mul.lo.u32 %t, %t, %i;
+mov.u32 %i, %tid.x;
+add.u32 %t, %t, %i;
+mad.lo.u32 %i, %j, %n, %t;
+mul.wide.u32 %mine, %i, {OUT_BYTES};
+add.u64 %mine, %mine, %base;
+add.u64 %mine, %mine, 4096;
+mov.u64 %own, %mine;
+mov.u32 %spot, %tid.x;
+shl.b32 %spot, %spot, 2;
+mov.u32 %j, block;
+add.u32 %spot, %spot, %j;
+mov.u32 %j, %tid.x;
+mul.wide.u32 %row, %j, 4;
+add.u64 %row, %row, %base;
+{begin}
+{body}
+{end}
+{wide}
+ret;
+}}
+"""

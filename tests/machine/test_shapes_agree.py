@@ -1,0 +1,120 @@
+"""Index arithmetic on both machines; and that shapes say of registers what is true of them."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shaped_programs import OUT_BYTES, shaped_kernels
+from test_machines_agree import counts
+
+from warploom.analysis.build import build
+from warploom.analysis.program import Program
+from warploom.analysis.shapes import formation_of, shapes_of
+from warploom.core.errors import WarploomError
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch, Schedule
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.machine.reference.state import Access, Warp
+from warploom.machine.tally import Tally
+from warploom.ptx.ir import Register
+from warploom.ptx.parser import parse
+
+BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (32, 2)]
+"""In lines, in rows, and neither; with and without a last warp that is not full."""
+
+
+def prepared(
+    text: str, block: tuple[int, int], schedule: Schedule
+) -> tuple[Program, Launch, DeviceMemory, int]:
+    """A program, its launch of two blocks, the memory, and where its buffer is."""
+    module = parse(text)
+    program = build(module, "k")
+    memory = DeviceMemory(1 << 28)
+    size = 4096 + 2 * block[0] * block[1] * OUT_BYTES
+    buffer = memory.allocate(size, "buffer").address
+    words = np.random.default_rng(0).integers(0, 1 << 32, size // 4, np.uint32)
+    memory.write(buffer, words.tobytes())
+    launch = Launch(
+        (2, 1, 1),
+        (*block, 1),
+        struct.pack("<Q", buffer),
+        Image(module, memory).addresses(program.globals),
+        max_instructions=50_000,
+        schedule=schedule,
+    )
+    return program, launch, memory, buffer
+
+
+def left_behind(text: str, block: tuple[int, int], schedule: Schedule, engine: object) -> object:
+    """The error of a run, or the memory and the counts that it leaves."""
+    program, launch, memory, buffer = prepared(text, block, schedule)
+    try:
+        tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
+    except WarploomError as error:
+        return type(error)
+    return memory.read(buffer, 4096 + 2 * block[0] * block[1] * OUT_BYTES), counts(tally)
+
+
+class Watch:
+    """Looks at the registers that a block will read, where all living lanes come to it."""
+
+    def __init__(self, program: Program, block: tuple[int, int]) -> None:
+        self.program = program
+        self.shapes = shapes_of(program, formation_of((*block, 1)))
+        self.starts = {b.start: b.index for b in program.blocks}
+
+    def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        block = self.starts.get(instruction)
+        if block is not None and warp.splits.active == warp.splits.live:
+            lanes = [lane for lane in range(32) if warp.splits.live >> lane & 1]
+            for register in self.program.live_in[block] & self.shapes.keys():
+                self.look(register, warp.registers[register.name], lanes)
+
+    def look(self, register: Register, values: np.ndarray, lanes: list[int]) -> None:
+        shape, bits = self.shapes[register], register.type.bits
+        part = 32 // shape.width
+        firsts = {
+            (int(values[lane]) - shape.stride * (lane % part)) % (1 << bits): lane // part
+            for lane in lanes
+        }
+        rows = {lane // part for lane in lanes}
+        assert len({(r, f) for f, r in firsts.items()}) <= len(rows), (register, shape, values)
+
+    def reached(self, warp: Warp, access: Access) -> None:
+        pass
+
+
+def schedules() -> st.SearchStrategy[Schedule]:
+    return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(2))
+
+
+def test_machines_agree_on_shapes(random_examples: int) -> None:
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_shapes_are_true(random_examples: int) -> None:
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def hold(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        program, launch, memory, _ = prepared(text, block, schedule)
+        try:
+            ReferenceEngine().launch(program, launch, memory, Watch(program, block))
+        except WarploomError:
+            return
+
+    hold()
