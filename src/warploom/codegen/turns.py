@@ -6,15 +6,16 @@ from typing import Any
 
 from numba import carray
 
+from warploom.codegen.lanes import LANES
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import TABLE_WORDS
+from warploom.rules.convergence import table_words
 from warploom.rules.plan_words import (
     SLOTS,
     STATE_WORDS,
     WARPS,
 )
 
-_SLOTS, _WARPS = SLOTS, WARPS
+_SLOTS, _WARPS, _TABLE_WORDS = SLOTS, WARPS, table_words(LANES)
 
 
 def begin_launch(plan: Any, slots: Any) -> int:
@@ -35,7 +36,7 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> i
     """`after_run`; the registers' digest is taken only where it is asked for."""
     digest = 0
     if status == plan_words.TURN_END:
-        for word in range(TABLE_WORDS, stride):
+        for word in range(_TABLE_WORDS, stride):
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)
     return 0

@@ -126,6 +126,7 @@ class Launcher:
             options.get("max_instructions"),
             context.schedule,
             context.output,
+            warp_size=context.spec.warp_size,
         )
         check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
         _check_directives(kernel.function, self.block)
