@@ -183,7 +183,7 @@ def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
     """The lanes of an atomic in the order in which they have their turn, space by space."""
     turns: list[Reach] = []
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, [one for one in found if one.space is space]):
+        for request in _requests(warp, found, space):
             order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
             lanes = [(order + turn * (order >> 5)) % LANES for turn in range(LANES)]
             turns += [request.lanes[lane] for lane in lanes if lane in request.lanes]
@@ -194,7 +194,7 @@ def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
     """The stores that last, of those to one address of a space that lanes share."""
     kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
     for space in (Space.GLOBAL, Space.SHARED):
-        for request in _requests(warp, [one for one in found if one.space is space]):
+        for request in _requests(warp, found, space):
             lasts = lasting(request.where, request.mask, warp.run.plan, warp.block.number)
             kept += [one for lane, one in request.lanes.items() if lasts >> lane & 1]
     return kept
@@ -214,15 +214,16 @@ class Half:
     mask: int
 
 
-def _requests(warp: Warp, found: Sequence[Reach]) -> Iterator[Half]:
+def _requests(warp: Warp, found: Sequence[Reach], space: Space) -> Iterator[Half]:
     """The requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes one,
     the lower first."""
+    inside = [one for one in found if one.space is space]
     for first in range(0, warp.size, LANES):
-        lanes = {one.lane - first: one for one in found if one.lane // LANES * LANES == first}
+        lanes = {one.lane - first: one for one in inside if one.lane // LANES * LANES == first}
         if lanes:
             where = np.zeros(LANES, np.uint64)
             for lane, one in lanes.items():
-                local = one.space is Space.LOCAL
+                local = space is Space.LOCAL
                 where[lane] = _physical(one, warp.size) if local else one.address
             yield Half(first, lanes, where, sum(1 << lane for lane in lanes))
 
@@ -327,7 +328,7 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
     writes = rules.writes(space.value) if request.op == "store" else None
-    for half in _requests(warp, found):
+    for half in _requests(warp, found, space):
         where, mask = half.where, half.mask
         before = int(row[TRANSACTIONS])
         RULES[cost](where, mask, request.size, row)
