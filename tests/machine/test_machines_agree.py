@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
+from random_texels import HEIGHT, WIDTH, textures
 
 from warploom.analysis.build import build
 from warploom.core.errors import DeadlockError, WarploomError
@@ -45,6 +46,7 @@ def outcome(
     start = rng.integers(0, 1 << 64, size // 8, np.uint64)
     start = np.where(rng.random(len(start)) < 0.4, rng.choice(EDGES, len(start)), start)
     memory.write(buffer.address, start.tobytes())
+    surface = textures(memory, rng)
     launch = Launch(
         (blocks, 1, 1),
         (threads, 1, 1),
@@ -60,7 +62,8 @@ def outcome(
     except WarploomError as error:
         return type(error)
     cells = memory.read(image.addresses(("cells",))[0], 64)
-    return memory.read(buffer.address, size), cells, counts(tally)
+    texels = memory.read(surface, 4 * WIDTH * HEIGHT)
+    return memory.read(buffer.address, size), cells, texels, counts(tally)
 
 
 def counts(tally: Tally) -> dict[str, object]:
