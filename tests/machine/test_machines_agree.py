@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
 from random_texels import HEIGHT, WIDTH, textures
@@ -31,7 +31,12 @@ EDGES = np.array(
 
 
 def outcome(
-    text: str, launch_shape: tuple[int, int], seed: int, schedule: Schedule, engine: object
+    text: str,
+    launch_shape: tuple[int, int],
+    seed: int,
+    schedule: Schedule,
+    engine: object,
+    warp_size: int = 32,
 ) -> object:
     """What a run leaves: the error, or memory and counts."""
     module = parse(text)
@@ -54,11 +59,12 @@ def outcome(
         image.addresses(program.globals),
         max_instructions=LIMIT,
         schedule=schedule,
+        warp_size=warp_size,
     )
     try:
         tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
     except DeadlockError as error:
-        return error.groups
+        return [*error.groups]
     except WarploomError as error:
         return type(error)
     cells = memory.read(image.addresses(("cells",))[0], 64)
@@ -97,5 +103,30 @@ def test_machines_agree(random_examples: int) -> None:
     def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
         expected = outcome(text, shape, seed, schedule, ReferenceEngine())
         assert outcome(text, shape, seed, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_wavefronts_do_what_warps_do(random_examples: int) -> None:
+    """Kernels whose threads do nothing for each other leave the same memory, however many lanes go
+    together; what they cost differs."""
+
+    @settings(
+        max_examples=random_examples // 2,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(
+        text=kernels(alone=True),
+        shape=st.sampled_from([(1, 64), (2, 100)]),
+        seed=st.integers(0, 1 << 32),
+        schedule=schedules(),
+    )
+    def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
+        narrow = outcome(text, shape, seed, schedule, ReferenceEngine())
+        wide = outcome(text, shape, seed, schedule, ReferenceEngine(), 64)
+        # Which of several errors comes first is a matter of order.
+        assume(isinstance(narrow, tuple) and isinstance(wide, tuple))
+        assert wide[0] == narrow[0]
 
     agree()

@@ -7,6 +7,7 @@ unless strictness is asked for, for no compiler is left that makes PTX for the o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from warploom.analysis.program import Program
@@ -47,9 +48,7 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
 
 def check_instructions(program: Program, spec: DeviceSpec) -> None:
     """Raise UnsupportedInstruction for the first instruction that the device does not have."""
-    for index, instruction in enumerate(program.instructions):
-        if index in program.hidden:
-            continue
+    for instruction in _written(program):
         if spec.warp_size != WARP_SIZE:
             _check_warps(instruction, spec)
         brought = needed(instruction.operation)
@@ -61,6 +60,17 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
                 f" Take a newer device, or write what does without it.",
                 instruction.span,
             )
+
+
+def _written(program: Program) -> Iterator[Instruction]:
+    """The instructions that a program is made of, as they stand in the source: a call or `alloca`,
+    not what does it."""
+    bodies: dict[str, tuple[Instruction, ...]] = {}
+    for site in dict.fromkeys(program.sites):
+        if site.function not in bodies:
+            function = program.module.function(site.function)
+            bodies[site.function] = function.instructions if function else ()
+        yield from bodies[site.function][site.index : site.index + 1]
 
 
 OF_WARPS = (Unit.WARP, Unit.MATRIX)
