@@ -25,6 +25,7 @@ COMPUTING = [
     for spec in forms
     if spec.semantics is not None and spec.unit is not Unit.ATOMIC
     if all(operand.type != "address" for operand in spec.operands)
+    if all(slot.choices != ("b128",) for slot in spec.slots)
 ]
 EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
@@ -37,7 +38,7 @@ def outcome(
     schedule: Schedule,
     engine: object,
     warp_size: int = 32,
-) -> object:
+) -> Any:
     """What a run leaves: the error, or memory and counts."""
     module = parse(text)
     verify(module)

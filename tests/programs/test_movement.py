@@ -47,6 +47,44 @@ def test_eight_words_and_128_bits_move_through_every_space(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_128_bits_are_packed_copied_and_taken_apart(engine: str) -> None:
+    """The first part is the lowest (PTX ISA, mov). Odd lanes keep what they had."""
+    body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
+    and.b32 %r0, %t, 1; setp.eq.u32 %p0, %r0, 0;
+    ld.global.b128 %q0, [%a]; mov.b128 {%d1, %d2}, %q0;
+    mov.b128 %q1, {%d1, %d1}; @%p0 mov.b128 %q1, {%d2, %d1}; mov.b128 %q2, %q1;
+    st.global.b128 [%b], %q2;"""
+    first = np.arange(64, dtype=np.uint64) << np.uint64(33)
+    second = np.zeros_like(first)
+    run(body, first, second, engine=engine)
+    low, high = first[0::2], first[1::2]
+    even = np.arange(32) % 2 == 0
+    assert np.array_equal(second[0::2], np.where(even, high, low))
+    assert np.array_equal(second[1::2], low)
+
+
+INT128 = """
+extern "C" __global__ void k(unsigned __int128* p, unsigned __int128* q) {
+    unsigned __int128 before = atomicExch(p, *q);
+    q[1] = before;
+    q[2] = atomicCAS(p, *q, before * 3);
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_atomics_of_128_bits_as_nvrtc_compiles_them(engine: str) -> None:
+    old, new = (7 << 100) + 5, (1 << 127) + 3
+    words = [n.to_bytes(16, "little") for n in (old, new)]
+    p = np.frombuffer(words[0], np.uint64).copy()
+    q = np.frombuffer(words[1] + bytes(32), np.uint64).copy()
+    module = wl.Device("h100", engine=engine).compile(INT128, options=["--device-int128"])
+    module["k"][1, 1](p, q)
+    assert p.tobytes() == (old * 3 % (1 << 128)).to_bytes(16, "little")
+    assert q.tobytes() == words[1] + words[0] + words[1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_asynchronous_copies_fill_with_zeros(engine: str) -> None:
     """Lanes take 16, 0 or lane bytes; the source ends where no lane may read on."""
     body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
