@@ -63,6 +63,24 @@ def test_128_bits_are_packed_copied_and_taken_apart(engine: str) -> None:
     assert np.array_equal(second[1::2], low)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_decimal_literals_are_numbers_of_the_type_that_moves(engine: str) -> None:
+    """1.5 is 0x3FC00000 as .f32, whatever it is in double precision (PTX ISA, "Floating-Point
+    Constants")."""
+    body = """setp.eq.u32 %p0, %t, 0; @!%p0 bra DONE;
+    st.global.f32 [%b], 1.5; st.global.v2.f32 [%b+8], {2.5, -0.75};
+    atom.global.add.f32 %r0, [%b], 0.25; red.global.add.f32 [%b+8], 1e1;
+    atom.global.v2.f32.add {%r0, %r1}, [%b+16], {0.5, 3.0};
+    st.shared.f64 [s], 0.1; ld.shared.f64 %d0, [s]; st.global.f64 [%b+24], %d0;
+    st.local.f32 [own], 7.0; ld.local.b32 %r2, [own]; st.global.b32 [%b+32], %r2;
+    DONE:"""
+    out = np.zeros(10, np.float32)
+    run(body, np.zeros(1), out, engine=engine)
+    assert out[:6].tolist() == [1.75, 0, 12.5, -0.75, 0.5, 3.0]
+    assert out[6:8].view(np.float64)[0] == 0.1
+    assert out[8] == 7.0
+
+
 INT128 = """
 extern "C" __global__ void k(unsigned __int128* p, unsigned __int128* q) {
     unsigned __int128 before = atomicExch(p, *q);
