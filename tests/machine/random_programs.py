@@ -28,6 +28,7 @@ COMPUTING = [
     if all(slot.choices != ("b128",) for slot in spec.slots)
 ]
 EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+DECIMALS = ("0.1", "-2.5", "1e30", "0.0")
 FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")
 
 
@@ -150,7 +151,8 @@ def _operand(w: Writer, operation: Operation, spec: OperandSpec) -> str:
     if type in PACKED or spec.name in operation.decorations:
         return register
     if type.is_float:
-        return w.draw(st.sampled_from(FLOAT_EDGES)) if type.bits == 32 else register
+        known = {32: (*FLOAT_EDGES, *DECIMALS), 64: DECIMALS}
+        return w.draw(st.sampled_from(known.get(type.bits, (register,))))
     return str(w.draw(st.sampled_from([e for e in EDGES if e < 1 << type.bits])))
 
 
@@ -189,9 +191,12 @@ def _memory(w: Writer, _: int) -> None:
     if kind == 2 and space in ("global", "shared", "") and symbol != "own":
         _atomic(w, dotted)
         return
-    registers = [w.register(bits) for _ in range(count)]
-    data = registers[0] if count == 1 else "{" + ", ".join(registers) + "}"
-    if kind == 0 or space == "const":
+    loads = kind == 0 or space == "const"
+    moved = [w.register(bits) for _ in range(count)]
+    if shape.endswith(("f32", "f64")) and not loads and w.draw(st.booleans()):
+        moved = [w.draw(st.sampled_from(DECIMALS)) for _ in range(count)]
+    data = moved[0] if count == 1 else "{" + ", ".join(moved) + "}"
+    if loads:
         w.emit(f"{w.guard()}ld{dotted}{shape} {data}, [%at]")
     else:
         w.emit(f"{w.guard()}st{dotted}{shape} [%at], {data}")
@@ -201,6 +206,9 @@ SHAPES = (
     (".b32", 32, 1),
     (".u16", 16, 1),
     (".s32", 32, 1),
+    (".f32", 32, 1),
+    (".f64", 64, 1),
+    (".v2.f32", 32, 2),
     (".b64", 64, 1),
     (".v2.b32", 32, 2),
     (".v4.b32", 32, 4),
@@ -215,6 +223,8 @@ def _atomic(w: Writer, space: str) -> None:
     value, swap, result = w.register(32), w.register(32), w.register(32)
     w.emit("and.b64 %at, %at, -4")
     kind = w.draw(st.sampled_from((*ATOMICS, "exch.b32", "cas.b32", "add.f32")))
+    if kind.endswith("f32"):
+        value = w.draw(st.sampled_from((value, *DECIMALS)))
     if kind == "cas.b32":
         w.emit(f"{w.guard()}atom{space}.cas.b32 {result}, [%at], {value}, {swap}")
     elif kind != "exch.b32" and w.draw(st.booleans()):
