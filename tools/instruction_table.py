@@ -59,6 +59,8 @@ MISSING_FORMS = {
     "mma with .kind or .block_scale; ldmatrix and stmatrix of m16n16, m8n16 and m16n8": "not"
     " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
+    "barrier.cluster; cp.async.bulk and st.async to the shared memory of another block": "clusters"
+    " are not built",
     "cp.async.bulk.tensor, cp.reduce.async.bulk and bulk prefetches": "tensor copies are not built",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
@@ -133,11 +135,12 @@ def values(slot: Slot) -> str:
 def executed_by(spec: OpSpec) -> str | None:
     """The test that executes a form: the one of all that compute, or one that has its opcode."""
     reaches = spec.unit is Unit.ATOMIC or any(o.type == "address" for o in spec.operands)
-    if spec.semantics is not None and not reaches:
+    wide = any(slot.choices == ("b128",) for slot in spec.slots)
+    if spec.semantics is not None and not reaches and not wide:
         return AGREEMENT
     if spec.unit is Unit.MATRIX and "ctype" in spec.syntax:
         return SPARSE_PRODUCTS if "sparse" in spec.syntax else PRODUCTS
-    opcode = "".join([re.escape(spec.name), *fixed(spec)])
+    opcode = "".join([re.escape(spec.name), *fixed(spec), *([r"\.b128"] if wide else [])])
     pattern = re.compile(rf"(?<![\w.%]){opcode}(?![\w])")
     return next((name for name, text in tests() if pattern.search(text)), None)
 

@@ -86,6 +86,21 @@ def test_run_prints_buffers_and_report_and_saves(warploom, ptx: Path, tmp_path: 
     assert np.load(target).tolist() == list(range(0, 300, 3))
 
 
+@pytest.mark.parametrize("verb", ["run", "profile"])
+def test_wavefronts_of_64_lanes(warploom, ptx: Path, verb: str) -> None:
+    """Of 100 threads in a block of 128, the first wavefront has all and the second 36: its guard
+    diverges, and 100 words are read by two requests and two more."""
+    words = ("--block", 128, "--arg", 100, "--arg", "x:i32[100]=arange", "--json")
+    ended = warploom(verb, ptx, "--warp-size", 64, *words)
+    assert ended.code == 0
+    counters = json.loads(ended.out)["counters"]
+    assert counters["divergent_branches"] == 1
+    assert counters["global_load_requests"] == 4
+    ended = warploom(verb, ptx, "--warp-size", 64, "--engine", "compiled", *words)
+    assert ended.code != 0
+    assert "the compiled engine runs warps of 32 lanes" in ended.err
+
+
 def test_run_prints_json(warploom, ptx: Path) -> None:
     ended = warploom("run", ptx, "--arg", 32, "--arg", "i32[32]=ones", "--json")
     told = json.loads(ended.out)

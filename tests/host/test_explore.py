@@ -137,3 +137,13 @@ def test_the_verb_is_content_with_a_kernel_that_is(monkeypatch, capsys) -> None:
     words = "--kernel integer_sum --arg total:i32[1]=zeros --runs 4"
     assert run_main(monkeypatch, *words.split()) == 0
     assert capsys.readouterr().out == "4 orders, one result.\n"
+
+
+def test_the_verb_runs_wavefronts(monkeypatch, capsys) -> None:
+    """64 lanes that go together read what each of them has written: what was a race of two warps
+    is an order before 7.0."""
+    words = "--kernel reversed --block 64 --arg i32[64]=arange --arg out:i32[64]=zeros --runs 4"
+    device = ("--device", "gtx-1080")
+    assert run_main(monkeypatch, *words.split(), *device) == 1
+    assert run_main(monkeypatch, *words.split(), *device, "--warp-size", "64") == 0
+    assert "4 orders, one result." in capsys.readouterr().out

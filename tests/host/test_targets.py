@@ -76,6 +76,25 @@ def test_what_a_device_lacks_is_named_with_what_brought_it(
     assert caught.value.span.line > 1
 
 
+@pytest.mark.parametrize("instruction", ["alloca.u32 %r, 16", "stacksave.u32 %r"])
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_memory_of_the_stack_came_with_5_2(instruction: str, engine: str) -> None:
+    """PTX ISA, alloca: "requires sm_52 or higher"; what does it here every device could."""
+    source = f""".version 7.3
+.target sm_52
+.address_size 32
+.visible .entry k() {{
+.reg .b32 %r;
+{instruction};
+ret;
+}}
+"""
+    wl.Device(cc="5.2", engine=engine).compile(source, "ptx")["k"][1, 32]()
+    with pytest.raises(wl.UnsupportedInstruction, match=r"compute capability 5\.2 brought it") as e:
+        wl.Device(cc="5.0", engine=engine).compile(source, "ptx")["k"][1, 32]()
+    assert e.value.span.line == 6
+
+
 def test_strictness_refuses_as_a_driver_does() -> None:
     with pytest.raises(wl.CompileError, match=r"compute capability 1\.0.*would refuse"):
         wl.Device("8800-gtx", strict_target=True).compile(COPY)

@@ -62,6 +62,37 @@ def test_metadata_stand_where_the_figures_have_them(
 
 
 @pytest.mark.parametrize(
+    "form",
+    [
+        "m16n8k16.row.col.f32.tf32.tf32.f32",
+        "m16n8k32.row.col.f32.f16.f16.f32",
+        "m16n8k32.row.col.f32.bf16.bf16.f32",
+        "m16n8k64.row.col.s32.s8.u8.s32",
+        "m16n8k64.row.col.f32.e4m3.e5m2.f32",
+        "m16n8k128.row.col.s32.s4.u4.s32",
+    ],
+)
+def test_cutlass_brings_each_lane_its_metadata(form: str) -> None:
+    """How CUTLASS lays the metadata of a row and half of the columns (a short for elements of 16
+    bits and more, else a word): rows of 8 apart become neighbours, squares of two by two are
+    turned over, two columns lie side by side; `ldmatrix` gives lane l the l-th word of it all."""
+    sparsity = product_of(decode(f"mma.sp.sync.aligned.{form}")).sparsity
+    assert sparsity is not None
+    bits, neighbours = (16, 4) if sparsity.bits >= 16 else (32, 2)
+    chunks = bits // 4
+    for row in range(16):
+        for column in range(2):
+            y, x = row % 8 * neighbours + row // 8, column
+            if y % 2 != x % 2:
+                y, x = y ^ 1, x ^ 1
+            lane, first = divmod(bits * (2 * y + x), 32)
+            for chunk in range(chunks):
+                stored = (chunks * column + chunk) * sparsity.stored
+                upper = sparsity.choices == 2  # of two indices of tf32 the upper bit tells
+                assert sparsity.place(row, stored) == (lane, first + 4 * chunk + upper)
+
+
+@pytest.mark.parametrize(
     ("form", "contributors"),
     [
         ("m16n8k16.row.col.f32.f16.f16.f32", [[0], [1], [2], [3]]),

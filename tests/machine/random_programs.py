@@ -6,16 +6,15 @@ back, so that whatever a machine got wrong shows in memory or in the counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import hypothesis.strategies as st
+from random_calls import PROTOTYPE, call, functions
+from random_texels import texels
+from random_writer import COUNTS, PREFIXES, Writer, declared
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.core.types import PACKED
 from warploom.isa.spec import FORMS, OperandSpec, Operation, OpSpec, Unit, decode
 
-PREFIXES = {1: "%p", 16: "%h", 32: "%r", 64: "%d"}
-COUNTS = {1: 4, 16: 3, 32: 6, 64: 4}
 THREAD_BYTES = 256
 """Bytes of the buffer that belong to one thread: its registers go out there."""
 
@@ -26,56 +25,28 @@ COMPUTING = [
     for spec in forms
     if spec.semantics is not None and spec.unit is not Unit.ATOMIC
     if all(operand.type != "address" for operand in spec.operands)
+    if all(slot.choices != ("b128",) for slot in spec.slots)
 ]
 EDGES = (0, 1, 2, 31, 32, 63, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+DECIMALS = ("0.1", "-2.5", "1e30", "0.0")
 FLOAT_EDGES = ("0f00000000", "0f80000000", "0f7F800000", "0f7FC00001", "0f00000001", "0f3F800000")
 
 
-@dataclass
-class Writer:
-    """The text of a kernel under way: its lines, and how many labels it has."""
-
-    draw: st.DrawFn
-    lines: list[str] = field(default_factory=list[str])
-    labels: int = 0
-
-    def label(self) -> str:
-        self.labels += 1
-        return f"L{self.labels}"
-
-    def emit(self, text: str) -> None:
-        self.lines.append(f"\t{text};")
-
-    def mark(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-
-    def register(self, bits: int) -> str:
-        return f"{PREFIXES[bits]}{self.draw(st.integers(0, COUNTS[bits] - 1))}"
-
-    def guard(self) -> str:
-        """No guard mostly, else a predicate or its negation."""
-        kind = self.draw(st.integers(0, 5))
-        return "" if kind > 1 else f"@{'!' * kind}{self.register(1)} "
-
-
-def kernels(*, statements: int = 12) -> st.SearchStrategy[str]:
-    """Whole PTX modules with a kernel `k(buffer)`."""
+def kernels(*, statements: int = 12, alone: bool = False) -> st.SearchStrategy[str]:
+    """Whole PTX modules with a kernel `k(buffer)`. With `alone`, no thread depends on others."""
 
     @st.composite
     def build(draw: st.DrawFn) -> str:
-        writer = Writer(draw)
+        made, names = functions(draw, _body, alone=alone)
+        writer = Writer(draw, functions=names, alone=alone)
         _body(writer, draw(st.integers(1, statements)), depth=2)
-        return module("\n".join(writer.lines))
+        return module("\n".join(writer.lines), made)
 
     return build()
 
 
-def module(body: str) -> str:
+def module(body: str, functions: str = "") -> str:
     """A module around the statements of a kernel; the registers come from and go to memory."""
-    declared = "\n".join(
-        f"\t.reg .{'pred' if bits == 1 else f'b{bits}'} {prefix}<{COUNTS[bits]}>;"
-        for bits, prefix in PREFIXES.items()
-    )
     places = [
         (bits, f"{prefix}{i}", 8 * (4 * n + i) if bits > 1 else 8 * 16 + i)
         for n, (bits, prefix) in enumerate(PREFIXES.items())
@@ -99,14 +70,12 @@ def module(body: str) -> str:
 .address_size 64
 .global .align 4 .b32 cells[16];
 .const .align 4 .b32 table[8] = {{1, 2, 3, 5, 8, 13, 21, 34}};
+.shared .align 16 .b8 block[{SHARED_BYTES}];
+{functions}
 .visible .entry k(.param .u64 buffer)
 {{
-{declared}
-\t.reg .b16 %t;
-\t.reg .b32 %i, %j, %n, %lap;
-\t.reg .b64 %base, %mine, %at;
-\t.local .align 16 .b8 own[64];
-\t.shared .align 16 .b8 block[{SHARED_BYTES}];
+{declared()}
+\t{PROTOTYPE}
 \tld.param.u64 %base, [buffer];
 \tmov.u32 %i, %ctaid.x;
 \tmov.u32 %j, %ntid.x;
@@ -125,9 +94,13 @@ DONE:
 
 
 def _body(w: Writer, statements: int, depth: int) -> None:
-    kinds = [_compute] * 5 + [_memory] * 3 + [_warpwide, _vector_move]
+    kinds = [_compute] * 5 + [_memory] * 3 + [_vector_move, call, call]
+    if not w.alone:
+        kinds += [_warpwide, texels]
     if depth:
-        kinds += [_if, _if, _loop, _loop, _switch_out, _barrier]
+        kinds += [_if, _if, _loop, _loop, _switch, _leave]
+    if depth and not w.alone:
+        kinds.append(_barrier)
     for _ in range(statements):
         w.draw(st.sampled_from(kinds))(w, depth)
 
@@ -178,7 +151,8 @@ def _operand(w: Writer, operation: Operation, spec: OperandSpec) -> str:
     if type in PACKED or spec.name in operation.decorations:
         return register
     if type.is_float:
-        return w.draw(st.sampled_from(FLOAT_EDGES)) if type.bits == 32 else register
+        known = {32: (*FLOAT_EDGES, *DECIMALS), 64: DECIMALS}
+        return w.draw(st.sampled_from(known.get(type.bits, (register,))))
     return str(w.draw(st.sampled_from([e for e in EDGES if e < 1 << type.bits])))
 
 
@@ -190,7 +164,8 @@ def _vector_move(w: Writer, _: int) -> None:
 
 def _memory(w: Writer, _: int) -> None:
     """A load, a store or an atomic at an address that lanes may share."""
-    space = w.draw(st.sampled_from(("global", "shared", "local", "const", "", "", "")))
+    spaces = ("local", "const") if w.alone else SPACES
+    space = w.draw(st.sampled_from(spaces))
     shape, bits, count = w.draw(st.sampled_from(SHAPES))
     size = bits // 8 * count
     symbol, room = {
@@ -202,7 +177,9 @@ def _memory(w: Writer, _: int) -> None:
     if space == "":
         symbol, room, cast = w.draw(st.sampled_from(GENERIC))
     scale = w.draw(st.sampled_from((1, 1, 2, 3, 5)))
-    w.emit(f"mul.lo.u32 %j, {w.draw(st.sampled_from(('%laneid', '%n', w.register(32))))}, {scale}")
+    index = "%n" if w.alone else w.draw(st.sampled_from(("%laneid", "%n")))
+    index = w.draw(st.sampled_from((index, index, w.register(32))))
+    w.emit(f"mul.lo.u32 %j, {index}, {scale}")
     w.emit(f"and.b32 %j, %j, {room // size - 1}")
     w.emit(f"mul.wide.u32 %at, %j, {size}")
     w.emit(f"mov.u64 %base, {symbol}")
@@ -214,9 +191,12 @@ def _memory(w: Writer, _: int) -> None:
     if kind == 2 and space in ("global", "shared", "") and symbol != "own":
         _atomic(w, dotted)
         return
-    registers = [w.register(bits) for _ in range(count)]
-    data = registers[0] if count == 1 else "{" + ", ".join(registers) + "}"
-    if kind == 0 or space == "const":
+    loads = kind == 0 or space == "const"
+    moved = [w.register(bits) for _ in range(count)]
+    if shape.endswith(("f32", "f64")) and not loads and w.draw(st.booleans()):
+        moved = [w.draw(st.sampled_from(DECIMALS)) for _ in range(count)]
+    data = moved[0] if count == 1 else "{" + ", ".join(moved) + "}"
+    if loads:
         w.emit(f"{w.guard()}ld{dotted}{shape} {data}, [%at]")
     else:
         w.emit(f"{w.guard()}st{dotted}{shape} [%at], {data}")
@@ -226,11 +206,15 @@ SHAPES = (
     (".b32", 32, 1),
     (".u16", 16, 1),
     (".s32", 32, 1),
+    (".f32", 32, 1),
+    (".f64", 64, 1),
+    (".v2.f32", 32, 2),
     (".b64", 64, 1),
     (".v2.b32", 32, 2),
     (".v4.b32", 32, 4),
     (".v2.b64", 64, 2),
 )
+SPACES = ("global", "shared", "local", "const", "", "", "")
 GENERIC = (("cells", 64, ""), ("block", SHARED_BYTES, "shared"), ("own", 64, "local"))
 ATOMICS = ("add.u32", "min.s32", "max.u32", "inc.u32", "dec.u32", "and.b32", "or.b32", "xor.b32")
 
@@ -239,6 +223,8 @@ def _atomic(w: Writer, space: str) -> None:
     value, swap, result = w.register(32), w.register(32), w.register(32)
     w.emit("and.b64 %at, %at, -4")
     kind = w.draw(st.sampled_from((*ATOMICS, "exch.b32", "cas.b32", "add.f32")))
+    if kind.endswith("f32"):
+        value = w.draw(st.sampled_from((value, *DECIMALS)))
     if kind == "cas.b32":
         w.emit(f"{w.guard()}atom{space}.cas.b32 {result}, [%at], {value}, {swap}")
     elif kind != "exch.b32" and w.draw(st.booleans()):
@@ -320,7 +306,26 @@ def _loop(w: Writer, depth: int) -> None:
     w.emit("shr.u32 %lap, %lap, 1")
 
 
-def _switch_out(w: Writer, _: int) -> None:
+def _switch(w: Writer, depth: int) -> None:
+    """An indexed branch. Some sides fall into the next one, and some indices are beyond the last:
+    rarely, for that ends the kernel."""
+    ways = w.draw(st.integers(1, 4))
+    labels, end, targets = [w.label() for _ in range(ways)], w.label(), w.label()
+    listed = [w.draw(st.sampled_from(labels)) for _ in range(w.draw(st.integers(ways, 6)))]
+    w.emit(f"{targets}: .branchtargets {', '.join(listed)}")
+    w.emit(f"and.b32 %j, {w.register(32)}, 7")
+    if w.draw(st.integers(0, 9)):
+        w.emit(f"min.u32 %j, %j, {len(listed) - 1}")
+    w.emit(f"{w.guard()}brx.idx %j, {targets}")
+    for label in labels:
+        w.mark(label)
+        _body(w, w.draw(st.integers(1, 2)), depth - 1)
+        if w.draw(st.booleans()):
+            w.emit(f"bra {end}")
+    w.mark(end)
+
+
+def _leave(w: Writer, _: int) -> None:
     """Some lanes leave early: to the end, or for good."""
     way = w.draw(st.sampled_from(("bra DONE", "ret", "exit")))
     w.emit(f"@{w.register(1)} {way}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
+from random_texels import HEIGHT, WIDTH, textures
 
 from warploom.analysis.build import build
 from warploom.core.errors import DeadlockError, WarploomError
@@ -30,8 +32,13 @@ EDGES = np.array(
 
 
 def outcome(
-    text: str, launch_shape: tuple[int, int], seed: int, schedule: Schedule, engine: object
-) -> object:
+    text: str,
+    launch_shape: tuple[int, int],
+    seed: int,
+    schedule: Schedule,
+    engine: object,
+    warp_size: int = 32,
+) -> Any:
     """What a run leaves: the error, or memory and counts."""
     module = parse(text)
     verify(module)
@@ -45,6 +52,7 @@ def outcome(
     start = rng.integers(0, 1 << 64, size // 8, np.uint64)
     start = np.where(rng.random(len(start)) < 0.4, rng.choice(EDGES, len(start)), start)
     memory.write(buffer.address, start.tobytes())
+    surface = textures(memory, rng)
     launch = Launch(
         (blocks, 1, 1),
         (threads, 1, 1),
@@ -52,15 +60,17 @@ def outcome(
         image.addresses(program.globals),
         max_instructions=LIMIT,
         schedule=schedule,
+        warp_size=warp_size,
     )
     try:
         tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
     except DeadlockError as error:
-        return error.groups
+        return [*error.groups]
     except WarploomError as error:
         return type(error)
     cells = memory.read(image.addresses(("cells",))[0], 64)
-    return memory.read(buffer.address, size), cells, counts(tally)
+    texels = memory.read(surface, 4 * WIDTH * HEIGHT)
+    return memory.read(buffer.address, size), cells, texels, counts(tally)
 
 
 def counts(tally: Tally) -> dict[str, object]:
@@ -94,5 +104,30 @@ def test_machines_agree(random_examples: int) -> None:
     def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
         expected = outcome(text, shape, seed, schedule, ReferenceEngine())
         assert outcome(text, shape, seed, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_wavefronts_do_what_warps_do(random_examples: int) -> None:
+    """Kernels whose threads do nothing for each other leave the same memory, however many lanes go
+    together; what they cost differs."""
+
+    @settings(
+        max_examples=random_examples // 2,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(
+        text=kernels(alone=True),
+        shape=st.sampled_from([(1, 64), (2, 100)]),
+        seed=st.integers(0, 1 << 32),
+        schedule=schedules(),
+    )
+    def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
+        narrow = outcome(text, shape, seed, schedule, ReferenceEngine())
+        wide = outcome(text, shape, seed, schedule, ReferenceEngine(), 64)
+        # Which of several errors comes first is a matter of order.
+        assume(isinstance(narrow, tuple) and isinstance(wide, tuple))
+        assert wide[0] == narrow[0]
 
     agree()

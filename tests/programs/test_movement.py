@@ -47,6 +47,62 @@ def test_eight_words_and_128_bits_move_through_every_space(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_128_bits_are_packed_copied_and_taken_apart(engine: str) -> None:
+    """The first part is the lowest (PTX ISA, mov). Odd lanes keep what they had."""
+    body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;
+    and.b32 %r0, %t, 1; setp.eq.u32 %p0, %r0, 0;
+    ld.global.b128 %q0, [%a]; mov.b128 {%d1, %d2}, %q0;
+    mov.b128 %q1, {%d1, %d1}; @%p0 mov.b128 %q1, {%d2, %d1}; mov.b128 %q2, %q1;
+    st.global.b128 [%b], %q2;"""
+    first = np.arange(64, dtype=np.uint64) << np.uint64(33)
+    second = np.zeros_like(first)
+    run(body, first, second, engine=engine)
+    low, high = first[0::2], first[1::2]
+    even = np.arange(32) % 2 == 0
+    assert np.array_equal(second[0::2], np.where(even, high, low))
+    assert np.array_equal(second[1::2], low)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_decimal_literals_are_numbers_of_the_type_that_moves(engine: str) -> None:
+    """1.5 is 0x3FC00000 as .f32, whatever it is in double precision (PTX ISA, "Floating-Point
+    Constants")."""
+    body = """setp.eq.u32 %p0, %t, 0; @!%p0 bra DONE;
+    st.global.f32 [%b], 1.5; st.global.v2.f32 [%b+8], {2.5, -0.75};
+    atom.global.add.f32 %r0, [%b], 0.25; red.global.add.f32 [%b+8], 1e1;
+    atom.global.v2.f32.add {%r0, %r1}, [%b+16], {0.5, 3.0};
+    st.shared.f64 [s], 0.1; ld.shared.f64 %d0, [s]; st.global.f64 [%b+24], %d0;
+    st.local.f32 [own], 7.0; ld.local.b32 %r2, [own]; st.global.b32 [%b+32], %r2;
+    DONE:"""
+    out = np.zeros(10, np.float32)
+    run(body, np.zeros(1), out, engine=engine)
+    assert out[:6].tolist() == [1.75, 0, 12.5, -0.75, 0.5, 3.0]
+    assert out[6:8].view(np.float64)[0] == 0.1
+    assert out[8] == 7.0
+
+
+INT128 = """
+extern "C" __global__ void k(unsigned __int128* p, unsigned __int128* q) {
+    unsigned __int128 before = atomicExch(p, *q);
+    q[1] = before;
+    q[2] = atomicCAS(p, *q, before * 3);
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_atomics_of_128_bits_as_nvrtc_compiles_them(engine: str) -> None:
+    old, new = (7 << 100) + 5, (1 << 127) + 3
+    words = [n.to_bytes(16, "little") for n in (old, new)]
+    p = np.frombuffer(words[0], np.uint64).copy()
+    q = np.frombuffer(words[1] + bytes(32), np.uint64).copy()
+    module = wl.Device("h100", engine=engine).compile(INT128, options=["--device-int128"])
+    module["k"][1, 1](p, q)
+    assert p.tobytes() == (old * 3 % (1 << 128)).to_bytes(16, "little")
+    assert q.tobytes() == words[1] + words[0] + words[1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_asynchronous_copies_fill_with_zeros(engine: str) -> None:
     """Lanes take 16, 0 or lane bytes; the source ends where no lane may read on."""
     body = """mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0; add.u64 %b, %b, %d0;

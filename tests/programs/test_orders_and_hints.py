@@ -23,6 +23,14 @@ HINTS = (
     *("prefetch.global.L2 [%in]", "prefetchu.L1 [%in]", "discard.global.L2 [%spare], 128"),
     *("applypriority.global.L2::evict_normal [%spare], 128", "pmevent 7", "pmevent.mask 3"),
     *("createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %policy, [%in], 64, 128",),
+    *(
+        "membar.proxy.alias",
+        "membar.proxy.async",
+        "fence.acquire.sync_restrict::shared::cluster.cluster",
+    ),
+    "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
+    "fence.release.sync_restrict::shared::cta.cluster",
     *("fence.proxy.alias", "fence.proxy.async", "fence.proxy.tensormap::generic.release.gpu"),
     "fence.proxy.tensormap::generic.acquire.cta [%spare], 128",
 )

@@ -66,7 +66,9 @@ def _successors(
     name = last.operation.name
     if name == "brx":
         found = dict.fromkeys(to for to in ways(last, targets) if to != NOWHERE)
-        return (*found,) if last.guard is None else (*found, following)
+        if last.guard is not None or not found:  # of a call that could reach no function
+            return (*found, following)
+        return (*found,)
     if name == "bra":
         label = last.operands[0]
         assert isinstance(label, Symbol)

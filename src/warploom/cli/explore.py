@@ -21,6 +21,7 @@ from warploom.cli.launching import (
     MaxInstructions,
     Request,
     Shared,
+    WarpSize,
     prepared,
 )
 from warploom.host.device import Device
@@ -40,6 +41,7 @@ def explore(
     shared: Shared = 0,
     arg: Arg = None,
     device: DeviceName = None,
+    warp_size: WarpSize = 32,
     option: CompilerOption = None,
     max_instructions: MaxInstructions = None,
     cooperative: Cooperative = False,
@@ -59,7 +61,7 @@ def explore(
     'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
     request = Request(file, kernel, grid, block, shared, arg or (), option or ())
-    ready = prepared(Device(device), request)
+    ready = prepared(Device(device, warp_size=warp_size), request)
     found = explore_orders(
         ready.launcher,
         *ready.values,

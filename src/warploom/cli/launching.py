@@ -38,7 +38,13 @@ Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HE
 DeviceName = Annotated[
     str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
 ]
-Engine = Annotated[str, typer.Option(help=f"The engine: {' or '.join(ENGINES)}.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(help=f"The engine: {' or '.join(ENGINES)}; the first that can, if left out."),
+]
+WarpSize = Annotated[
+    int, typer.Option(metavar="32|64", help="Lanes of a warp; 64 for AMD's wavefronts.")
+]
 CompilerOption = Annotated[
     list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
 ]

@@ -29,6 +29,7 @@ from warploom.cli.launching import (
     Seed,
     Shared,
     StrictTarget,
+    WarpSize,
     Workers,
     launch,
 )
@@ -47,7 +48,8 @@ def profile(
     shared: Shared = 0,
     arg: Arg = None,
     device: DeviceName = None,
-    engine: Engine = "compiled",
+    engine: Engine = None,
+    warp_size: WarpSize = 32,
     option: CompilerOption = None,
     max_instructions: MaxInstructions = None,
     cooperative: Cooperative = False,
@@ -73,6 +75,7 @@ def profile(
     gpu = Device(
         device,
         engine=engine,
+        warp_size=warp_size,
         strict_target=strict_target,
         caches=caches,
         l1_global=l1,

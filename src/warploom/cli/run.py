@@ -30,6 +30,7 @@ from warploom.cli.launching import (
     Seed,
     Shared,
     StrictTarget,
+    WarpSize,
     Workers,
     launch,
 )
@@ -51,7 +52,8 @@ def run(
     shared: Shared = 0,
     arg: Arg = None,
     device: DeviceName = None,
-    engine: Engine = "compiled",
+    engine: Engine = None,
+    warp_size: WarpSize = 32,
     option: CompilerOption = None,
     save: Save = None,
     max_instructions: MaxInstructions = None,
@@ -73,6 +75,7 @@ def run(
     gpu = Device(
         device,
         engine=engine,
+        warp_size=warp_size,
         strict_target=strict_target,
         caches=caches,
         l1_global=l1,

@@ -37,13 +37,13 @@ from warploom.ptx.ir import Register
 from warploom.rules.convergence import (
     FREE,
     LIVE,
-    NODE_COUNT,
     NODE_WORDS,
     NODES_AT,
     NONE,
     POINT,
-    TABLE_WORDS,
     TOP,
+    node_count,
+    table_words,
 )
 from warploom.rules.convergence import (
     MASK as ACTIVE,
@@ -55,10 +55,10 @@ from warploom.rules.plan_words import (
     TIMED,
 )
 
-TABLE_BYTES = 8 * TABLE_WORDS
+TABLE_BYTES = 8 * table_words(LANES)
 """A context begins with the warp's table; the registers that it keeps follow."""
 
-ALL_NODES = (1 << NODE_COUNT) - 1
+ALL_NODES = (1 << node_count(LANES)) - 1
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64])
 """`status = warp(environment, counts, rows, warp in block)`."""

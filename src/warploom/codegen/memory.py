@@ -28,7 +28,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import SPACE_CODES, Places
 from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
-from warploom.core.types import U64, ScalarType, unsigned
+from warploom.core.types import U64, ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.rows import LINE_BYTES
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
@@ -111,8 +111,7 @@ class MemoryCode:
         """A store of the given elements."""
         type = made.operation.modifiers.scalar()
         sources = elements(made.operands[1])
-        storage = unsigned(type.bits)
-        values = [self.operands.read(s, storage) for s in sources]
+        values = [self.operands.bits(s, type) for s in sources]
         reached = frame_access(self.frame.program, made)
         if reached is not None:
             self.pieces.store(reached[0], type, values, mask)
@@ -285,9 +284,7 @@ class MemoryCode:
         sources = sources[: operation.value_count]
         parts = len(elements(sources[0])) if sources else 1
         given = [
-            self.operands.read(element, unsigned(type.bits))
-            for source in sources
-            for element in elements(source)
+            self.operands.bits(element, type) for source in sources for element in elements(source)
         ]
         for number, value in enumerate(given):
             self.b.store(value, self.places.at(number * type.bytes * LANES), align=16)

@@ -68,6 +68,12 @@ class Operands:
             return self._fit(self.address_of(operand, width), B64, type)
         raise TypeError(f"no value in {operand}")
 
+    def bits(self, operand: Operand, type: ScalarType) -> Value:
+        """The bits of an operand of that type, as integers; a literal is a number of the type."""
+        if isinstance(operand, Immediate):
+            return self.lower.constant(immediate_bits(operand, type), unsigned(type.bits))
+        return self.read(operand, unsigned(type.bits))
+
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
         value = self.frame.load(register, width)
         if register in self.frame.open_nans and not blind:

@@ -376,8 +376,7 @@ class ShapedAccess:
             self.memory.store(index, made, on)
             return
         shape = group.shape
-        storage = unsigned(shape.type.bits)
-        values = [self.operands.read(s, storage) for s in elements(made.operands[1])]
+        values = [self.operands.bits(s, shape.type) for s in elements(made.operands[1])]
         known = self._known(index, group, made, on)
         if self.hurries:
             self._store_short(index, group, made, values)

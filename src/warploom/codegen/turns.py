@@ -7,8 +7,9 @@ from typing import Any
 from numba import carray
 
 from warploom.codegen.environment import Slot
+from warploom.codegen.lanes import LANES
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import CONVERGE, NONE, TABLE_WORDS, begin
+from warploom.rules.convergence import CONVERGE, NONE, begin, table_words
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
@@ -36,6 +37,7 @@ from warploom.rules.plan_words import (
 _WARP, _SITE, _START, _OWN_SITE = (
     int(s) for s in (Slot.WARP, Slot.SITE, Slot.START, Slot.OWN_SITE)
 )
+_TABLE_WORDS = table_words(LANES)
 
 
 def begin_launch(plan: Any, slots: Any) -> int:
@@ -56,7 +58,7 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> i
     """`after_run`; the registers' digest is taken only where it is asked for."""
     digest = 0
     if status == plan_words.TURN_END:
-        for word in range(TABLE_WORDS, stride):
+        for word in range(_TABLE_WORDS, stride):
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)
     return 0
@@ -91,7 +93,7 @@ def end_relay(
             states[at + RESUME] = environment[_START]
             if environment[_START] == 0:
                 live = (1 << min(plan[THREADS] - 32 * warp, 32)) - 1
-                begin(carray(contexts, (plan[WARPS], stride))[warp], live, 0)
+                begin(carray(contexts, (plan[WARPS], stride))[warp], live, LANES, 0)
         else:
             site = environment[_SITE] if warp < stopped else own
             states[at + STATUS] = BARRIER_WAIT

@@ -38,6 +38,24 @@ def check_launch(spec: DeviceSpec, grid: Dim3, block: Dim3, shared_bytes: int) -
         )
 
 
+MOST_LOCAL_BYTES = 512 * 1024
+"""Local memory of a thread (CUDA C++ Programming Guide 12.9, "Technical Specifications per Compute
+Capability"; it was 16 KiB on 1.x, which is not enforced)."""
+
+
+def check_local(spec: DeviceSpec, local_bytes: int) -> None:
+    """Raise LaunchError where a thread wants more local memory than there can be."""
+    if local_bytes > MOST_LOCAL_BYTES:
+        raise LaunchError(
+            f"{local_bytes:,} bytes of local memory a thread, its stack among them: {spec.title}"
+            f" has at most {MOST_LOCAL_BYTES:,}. Use smaller arrays, or keep them in global"
+            f" memory.",
+            resource="local",
+            requested=local_bytes,
+            limit=MOST_LOCAL_BYTES,
+        )
+
+
 def check_registers(spec: DeviceSpec, threads: int, registers: int) -> None:
     """Raise LaunchError where a block of so many threads with so many registers each cannot fit."""
     most = spec.max_registers_per_thread

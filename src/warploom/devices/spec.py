@@ -7,7 +7,7 @@ which launches a device refuses, `rules` what a memory access costs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warploom.core.errors import Dim3
 
@@ -106,3 +106,8 @@ class DeviceSpec:
     def cc(self) -> str:
         """The compute capability as text, such as "7.5"."""
         return f"{self.compute_capability[0]}.{self.compute_capability[1]}"
+
+    def with_warps_of(self, lanes: int) -> DeviceSpec:
+        """The same device with warps of so many lanes, which holds as many threads as before."""
+        held = self.max_threads_per_sm // lanes
+        return replace(self, warp_size=lanes, max_warps_per_sm=held)

@@ -12,32 +12,41 @@ import numpy.typing as npt
 from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import find_device
+from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
-from warploom.host.engines import ENGINES
+from warploom.host.engines import choose_engine
 from warploom.host.module import Module
 from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
+from warploom.machine.launch import WARP_SIZE
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions
+
+WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
+"""A warp is NVIDIA's; a wavefront of twice as many lanes is AMD's, on GCN and CDNA."""
 
 
 class Device(MakesTextures):
     """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
     (`Device(cc="7.5")`); an H100 where neither is given.
 
-    `engine` is "compiled" (fast) or "reference" (readable; the definition). `l1_global` says
-    whether L1 caches global loads, where the device leaves that open; `bank_bytes` (4 or 8) is the
-    width of shared memory's banks on compute capability 3.x. `strict_target` refuses PTX whose
-    `.target` is newer than the device, as a driver does; else its instructions decide. `caches`
-    counts hits and misses. `output` is called with the text that kernels print, which goes to the
-    standard output where there is none.
+    `engine` is "compiled" (fast; the default) or "reference" (readable; the definition).
+    `l1_global` says whether L1 caches global loads, where the device leaves that open; `bank_bytes`
+    (4 or 8) is the width of shared memory's banks on compute capability 3.x. `strict_target`
+    refuses PTX whose `.target` is newer than the device, as a driver does; else its instructions
+    decide. `caches` counts hits and misses. `output` is called with the text that kernels print,
+    which goes to the standard output where there is none.
 
     `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
     results and counters are those of one. `run.alone_because` tells why a launch had one.
+
+    `warp_size` of 64 shows how a kernel does under wavefronts of 64 lanes, with the engine
+    "reference", which is then the default. Instructions that are defined for warps of 32, such as
+    shuffles and votes, are UnsupportedInstruction there.
 
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
     call themselves, or through pointers) and for `alloca`.
@@ -53,7 +62,7 @@ class Device(MakesTextures):
         name: str | None = None,
         *,
         cc: str | None = None,
-        engine: str = "compiled",
+        engine: str | None = None,
         l1_global: bool | None = None,
         bank_bytes: int | None = None,
         strict_target: bool = False,
@@ -61,20 +70,21 @@ class Device(MakesTextures):
         schedule: str = "converge",
         seed: int = 0,
         workers: int = 1,
+        warp_size: int = WARP_SIZE,
         stack_bytes: int = STACK_BYTES,
         output: Callable[[str], object] | None = None,
     ) -> None:
-        if engine not in ENGINES:
-            raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
         if workers < 1:
             raise WarploomError(f"a device needs at least one worker, not {workers}")
-        self.spec = find_device(name, cc)
-        self.engine = engine
+        self.spec = _with_warps_of(find_device(name, cc), warp_size)
+        self.engine = choose_engine(engine, self.spec)
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
-        self._context = Context(self.spec, options, engine, order, workers, output, stack_bytes)
+        self._context = Context(
+            self.spec, options, self.engine, order, workers, output, stack_bytes
+        )
         self.memory = self._context.memory
 
     @property
@@ -107,7 +117,7 @@ class Device(MakesTextures):
         """
         name = name or {"cuda": "kernel.cu"}.get(language, "kernel.ptx")
         cc = self.spec.compute_capability
-        return self._loaded(ptx_of(text, language, name, cc, options), name)
+        return self._loaded(ptx_of(text, language, name, cc, options, self.spec.warp_size), name)
 
     def link(
         self,
@@ -128,7 +138,8 @@ class Device(MakesTextures):
             raise WarploomError(f"there are {len(sources)} sources to link, {len(named)} names")
         cc = self.spec.compute_capability
         parts = [
-            part_of(source, name, cc, options) for source, name in zip(sources, named, strict=True)
+            part_of(source, name, cc, options, self.spec.warp_size)
+            for source, name in zip(sources, named, strict=True)
         ]
         return self._loaded(link(parts), " + ".join(named))
 
@@ -173,3 +184,11 @@ class Device(MakesTextures):
 
     def __repr__(self) -> str:
         return f"Device({self.name}, cc={self.spec.cc}, engine={self.engine})"
+
+
+def _with_warps_of(spec: DeviceSpec, lanes: int) -> DeviceSpec:
+    """The device with warps of that size. Raises WarploomError where it can have none such."""
+    if lanes not in WARP_SIZES:
+        sizes = " or ".join(map(str, WARP_SIZES))
+        raise WarploomError(f"a warp has {sizes} lanes (warp_size), not {lanes}")
+    return spec if lanes == spec.warp_size else spec.with_warps_of(lanes)

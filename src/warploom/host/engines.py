@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
 from warploom.devices.spec import DeviceSpec
-from warploom.machine.launch import Launch
+from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions
@@ -20,6 +20,20 @@ Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
 
 ENGINES = ("compiled", "reference")
+
+
+def choose_engine(name: str | None, spec: DeviceSpec) -> str:
+    """The engine of that name, or the fastest that a device can have. Raises WarploomError."""
+    if name is None:
+        return "compiled" if spec.warp_size == WARP_SIZE else "reference"
+    if name not in ENGINES:
+        raise WarploomError(f"there is no engine {name!r}; choose of {', '.join(ENGINES)}")
+    if name == "compiled" and spec.warp_size != WARP_SIZE:
+        raise WarploomError(
+            f"the compiled engine runs warps of {WARP_SIZE} lanes, not of {spec.warp_size}: leave"
+            f" the engine out, or take the engine 'reference'"
+        )
+    return name
 
 
 class Execute(Protocol):
@@ -52,13 +66,12 @@ def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
 
 
 def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: int) -> Execute:
-    """The engine of that name, for a device; only the compiled one has more than one worker."""
+    """The engine of a name that `choose_engine` gave; only the compiled one has more than one
+    worker."""
     if name == "compiled":
         from warploom.machine.compiled import CompiledEngine
 
         return CompiledEngine(spec, options, workers).run
-    if name == "reference":
-        from warploom.machine.reference.machine import ReferenceEngine
+    from warploom.machine.reference.machine import ReferenceEngine
 
-        return _made(ReferenceEngine(spec, options).launch)
-    raise WarploomError(f"there is no engine {name!r}; there are {' and '.join(ENGINES)}")
+    return _made(ReferenceEngine(spec, options).launch)

@@ -12,7 +12,7 @@ import numpy as np
 
 from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
-from warploom.devices.launches import check_launch, check_registers
+from warploom.devices.launches import check_launch, check_local, check_registers
 from warploom.host.arguments import Arguments, pack
 from warploom.host.context import schedule_of
 from warploom.host.engines import Execute, Progress, watched
@@ -126,8 +126,10 @@ class Launcher:
             options.get("max_instructions"),
             context.schedule,
             context.output,
+            warp_size=context.spec.warp_size,
         )
         check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
+        check_local(context.spec, program.local_bytes + program.frame_bytes)
         _check_directives(kernel.function, self.block)
         self._check_registers()
         resident = kernel.occupancy(launch).active_blocks * context.spec.sms

@@ -14,6 +14,7 @@ from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFa
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.context import Context
+from warploom.host.engines import choose_engine
 from warploom.host.kernel import Kernel
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.machine.image import Image
@@ -115,9 +116,10 @@ class Ready:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        engine = choose_engine(None, job.spec)
         # What the kernel prints is the same text over and over.
-        context = Context(job.spec, job.options, "compiled", Schedule(), output=lambda text: None)
-        module = parse(job.ptx, job.name)
+        context = Context(job.spec, job.options, engine, Schedule(), output=lambda text: None)
+        module = parse(job.ptx, job.name, job.spec.warp_size)
         self.image = Image(module, context.memory)
         kernel = Kernel(context, module, self.image, job.kernel)
         self.launcher = kernel[job.grid, job.block, 0, job.shared_bytes]

@@ -32,6 +32,7 @@ def ptx_of(
     name: str,
     compute_capability: tuple[int, int],
     options: Sequence[str] = (),
+    warp_size: int = 32,
 ) -> Module:
     """The PTX of a text in "cuda" or "ptx", verified; `name` stands for it in messages."""
     if language == "cuda":
@@ -44,18 +45,22 @@ def ptx_of(
         raise CompileError(f"the language {language!r} is none of {known}")
     elif options:
         raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
-    made = parse(text, name)
+    made = parse(text, name, warp_size)
     verify(made)
     return made
 
 
 def part_of(
-    source: str | Path, name: str, compute_capability: tuple[int, int], options: Sequence[str]
+    source: str | Path,
+    name: str,
+    compute_capability: tuple[int, int],
+    options: Sequence[str],
+    warp_size: int,
 ) -> Module:
     """One of several sources that are to be linked; CUDA C++ is compiled for that."""
     text, language = (str(source), "ptx") if _is_text(source) else source_of(Path(source))
     given = ("-rdc=true", *options) if language == "cuda" else ()
-    return ptx_of(text, language, name, compute_capability, given)
+    return ptx_of(text, language, name, compute_capability, given, warp_size)
 
 
 def name_of(source: str | Path, number: int) -> str:

@@ -7,12 +7,17 @@ unless strictness is asked for, for no compiler is left that makes PTX for the o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TypeGuard
 
 from warploom.analysis.program import Program
+from warploom.analysis.uses import leaves
 from warploom.core.errors import CompileError, UnsupportedInstruction
 from warploom.devices.spec import DeviceSpec
+from warploom.isa.spec import Unit
 from warploom.isa.targets import needed
-from warploom.ptx.ir import Module
+from warploom.machine.launch import WARP_SIZE
+from warploom.ptx.ir import Instruction, Module, Operand, Special
 
 
 def target_of(module: Module) -> tuple[tuple[int, int], str]:
@@ -43,9 +48,9 @@ def check_strictly(module: Module, spec: DeviceSpec) -> None:
 
 def check_instructions(program: Program, spec: DeviceSpec) -> None:
     """Raise UnsupportedInstruction for the first instruction that the device does not have."""
-    for index, instruction in enumerate(program.instructions):
-        if index in program.hidden:
-            continue
+    for instruction in _written(program):
+        if spec.warp_size != WARP_SIZE:
+            _check_warps(instruction, spec)
         brought = needed(instruction.operation)
         if brought > spec.compute_capability:
             major, minor = brought
@@ -55,3 +60,38 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
                 f" Take a newer device, or write what does without it.",
                 instruction.span,
             )
+
+
+def _written(program: Program) -> Iterator[Instruction]:
+    """The instructions that a program is made of, as they stand in the source: a call or `alloca`,
+    not what does it."""
+    bodies: dict[str, tuple[Instruction, ...]] = {}
+    for site in dict.fromkeys(program.sites):
+        if site.function not in bodies:
+            function = program.module.function(site.function)
+            bodies[site.function] = function.instructions if function else ()
+        yield from bodies[site.function][site.index : site.index + 1]
+
+
+OF_WARPS = (Unit.WARP, Unit.MATRIX)
+"""What is defined for warps of 32 lanes: member masks have room for no more, and 32 lanes share out
+the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instructions")."""
+
+
+def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:
+    """Raise UnsupportedInstruction for what there is only where a warp has 32 lanes."""
+    named = (o.name for operand in instruction.operands for o in leaves(operand) if _is_mask(o))
+    what = next(named, None)
+    if instruction.operation.spec.unit in OF_WARPS:
+        what = instruction.operation.text
+    if what is not None:
+        raise UnsupportedInstruction(
+            f"{what} is defined for warps of {WARP_SIZE} lanes, and this device was made with"
+            f" warps of {spec.warp_size} (warp_size). Exchange through shared memory and"
+            f" __syncthreads() instead, or leave warp_size out.",
+            instruction.span,
+        )
+
+
+def _is_mask(operand: Operand) -> TypeGuard[Special]:
+    return isinstance(operand, Special) and operand.name.startswith("%lanemask_")

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.devices.spec import DeviceSpec
-from warploom.machine.launch import Launch, shared_bytes
+from warploom.machine.launch import WARP_SIZE, Launch, shared_bytes
 from warploom.machine.memory import DeviceMemory
 from warploom.rules.caches import (
     CONSTANT,
@@ -72,9 +72,10 @@ def l1_bytes(spec: DeviceSpec, program: Program, launch: Launch) -> int:
 def local_address(program: Program, launch: Launch, block: int, warp: int) -> int:
     """Where a warp's local memory begins among the lines of the caches."""
     warps = block * launch.warps_per_block + warp
-    return LOCAL_BASE + warps * local_lines(program) * LINE_BYTES
+    lines = local_lines(program) * (launch.warp_size // WARP_SIZE)
+    return LOCAL_BASE + warps * lines * LINE_BYTES
 
 
 def local_lines(program: Program) -> int:
-    """Lines of a warp's local memory: one for each word of a thread's."""
+    """Lines of local memory of 32 lanes: one for each word of a thread's."""
     return -(-program.local_bytes // 4)

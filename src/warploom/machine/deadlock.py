@@ -16,9 +16,9 @@ from warploom.rules.convergence import (
     AT_BARRIER,
     AT_SYNC,
     FREE,
+    LANES,
     LIVE,
     MASK,
-    NODE_COUNT,
     NONE,
     PARKED,
     POINT,
@@ -28,8 +28,8 @@ from warploom.rules.convergence import (
     S_MASK,
     S_STATUS,
     S_VOTE,
-    SPLIT_COUNT,
     node_at,
+    node_count,
     split_at,
     synced_lanes,
 )
@@ -80,10 +80,10 @@ def waiting_lanes(
         at = int(state[INSTRUCTION])
         yield Waiting(block, warp, int(table[MASK]), at, _at_barrier(*awaited), *awaited)
         return
-    for split in range(SPLIT_COUNT):
+    for split in range(int(table[LANES])):
         if int(table[PARKED]) >> split & 1:
-            yield _parked(program, block, warp, table, table[split_at(split) :])
-    for node in range(NODE_COUNT):
+            yield _parked(program, block, warp, table, table[split_at(table, split) :])
+    for node in range(node_count(int(table[LANES]))):
         at = node_at(node)
         if not int(table[FREE]) >> node & 1 and table[at + ARRIVED] and _inside(program, table, at):
             first = program.blocks[int(table[at + POINT])].start

@@ -15,7 +15,7 @@ from warploom.core.errors import (
     KernelFault,
     MemoryFault,
 )
-from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.launch import Launch
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Space
 
@@ -63,12 +63,12 @@ def fault_error(
         "kernel": program.name,
         "line": line,
         "block": launch.block_index(fault.block),
-        "thread": launch.thread_index(fault.warp * WARP_SIZE + fault.lane),
+        "thread": launch.thread_index(fault.warp, fault.lane),
     }
     at = (
         f"at {line} in kernel {program.name}, by thread {place['thread']} in block {place['block']}"
     )
-    trap = _trap_message(fault, program, at)
+    trap = _trap_message(fault, program, launch, at)
     if trap is not None:
         return DeviceTrap(trap, **place)
     if fault.space in (Space.TEXTURE, Space.SURFACE):
@@ -107,7 +107,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     )
 
 
-def _trap_message(fault: Fault, program: Program, at: str) -> str | None:
+def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
     """What to say where it is no access that went wrong."""
     if fault.kind is FaultKind.TRAP:
         return (
@@ -117,7 +117,8 @@ def _trap_message(fault: Fault, program: Program, at: str) -> str | None:
     if fault.kind is FaultKind.BAD_BARRIER:
         return (
             f"barrier {fault.address} for {fault.size or 'all'} threads\n    {at}\n    A block has"
-            f" the barriers 0 to 15, and the number of threads is a multiple of {WARP_SIZE}."
+            f" the barriers 0 to 15, and the number of threads is a multiple of"
+            f" {launch.warp_size}."
         )
     return _call_message(fault, program, at) or _members_message(fault, program, at)
 

@@ -41,9 +41,10 @@ class Image:
 
     def reset(self) -> None:
         """Give every variable that kernels can write its initial value again."""
-        for variable in self._variables.values():
-            if variable.space is not Space.CONST:
-                self._begin(variable)
+        for name, data, _ in self.contents():
+            data[:] = 0
+            if self._variables[name].initial is not None:
+                self._begin(self._variables[name])
 
     def _begin(self, variable: Variable) -> None:
         self._memory.write(self._addresses[variable.name], self._encode(variable))
@@ -69,11 +70,12 @@ class Image:
         return found
 
     def _encode(self, variable: Variable) -> bytes:
-        """The bytes of a variable that begin it as its initializer says; the rest is zero."""
-        data = bytearray(_size(variable))
+        """The bytes that begin a variable, up to the last that its initializer names; behind them
+        is what memory holds when it is given out: zeros."""
         step = variable.type.bytes
-        dims = _dims(variable)
-        for index, item in _elements(variable.initial, dims):
+        items = dict(_elements(variable.initial, _dims(variable)))
+        data = bytearray(step * (1 + max(items, default=-1)))
+        for index, item in items.items():
             at = index * step
             data[at : at + step] = self._scalar(item, variable.type)
         return bytes(data)

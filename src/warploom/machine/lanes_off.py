@@ -6,6 +6,7 @@ Programming Guide, "SIMT Architecture"). The warp's table (`rules.convergence`) 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warploom.rules.convergence import (
@@ -14,9 +15,9 @@ from warploom.rules.convergence import (
     AT_SYNC,
     EXPECTED,
     FREE,
+    LANES,
     LIVE,
     MASK,
-    NODE_COUNT,
     NONE,
     OTHER_BLOCK,
     OTHER_MASK,
@@ -26,14 +27,12 @@ from warploom.rules.convergence import (
     S_BLOCK,
     S_MASK,
     S_STATUS,
-    SPLIT_COUNT,
     TOP,
     Table,
     node_at,
+    node_count,
     split_at,
 )
-
-ALL_LANES = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +71,13 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
     """The reasons of a warp's lanes, of which `existing` have a thread."""
     live = int(table[LIVE])
     parked = {AT_SYNC: 0, AT_BARRIER: 0}
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if int(table[PARKED]) >> split & 1 and int(table[at + S_STATUS]) in parked:
+    for at in _parked(table):
+        if int(table[at + S_STATUS]) in parked:
             parked[int(table[at + S_STATUS])] |= int(table[at + S_MASK])
     gathering = live & _arrived(table)
     waiting = gathering | parked[AT_SYNC] | parked[AT_BARRIER]
     return LanesOff(
-        ALL_LANES & ~existing,
+        (1 << int(table[LANES])) - 1 & ~existing,
         existing & ~live,
         live & ~int(table[MASK]) & ~waiting,
         gathering,
@@ -90,7 +88,7 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
 
 def _arrived(table: Table) -> int:
     lanes = 0
-    for node in range(NODE_COUNT):
+    for node in range(node_count(int(table[LANES]))):
         if not int(table[FREE]) >> node & 1:
             lanes |= int(table[node_at(node) + ARRIVED])
     return lanes
@@ -111,8 +109,11 @@ def meetings(table: Table) -> tuple[Meeting, ...]:
 
 def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
     """(mask, basic block) of each split that is put aside, whatever it waits for."""
-    return tuple(
-        (int(table[split_at(split) + S_MASK]), int(table[split_at(split) + S_BLOCK]))
-        for split in range(SPLIT_COUNT)
-        if int(table[PARKED]) >> split & 1
-    )
+    return tuple((int(table[at + S_MASK]), int(table[at + S_BLOCK])) for at in _parked(table))
+
+
+def _parked(table: Table) -> Iterator[int]:
+    """Where the splits that are put aside stand in the table."""
+    for split in range(int(table[LANES])):
+        if int(table[PARKED]) >> split & 1:
+            yield split_at(table, split)

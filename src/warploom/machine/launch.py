@@ -13,7 +13,7 @@ from warploom.core.errors import Dim3
 from warploom.rules import plan_words
 
 WARP_SIZE = 32
-
+"""Lanes of a warp, where a device does not say otherwise."""
 
 INDEPENDENT_SINCE = (7, 0)
 """The compute capability from which each thread has its own program counter (CUDA C++ Programming
@@ -58,6 +58,7 @@ class Schedule:
             plan_words.BLOCKS: launch.blocks,
             plan_words.SLOTS: max(1, min(self.resident_blocks, launch.blocks)),
             plan_words.EXIT: exit,
+            plan_words.WARP_SIZE: launch.warp_size,
         }
         for word, value in values.items():
             plan[word] = value
@@ -73,7 +74,8 @@ class Launch:
     place for `PARAMETERS`, that of the parameters in device memory. `dynamic_shared_bytes` come on
     top of the program's own. `max_instructions` bounds warp instructions; None means no bound.
     `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
-    address of the memory in which the blocks of a cooperative launch wait for each other.
+    address of the memory in which the blocks of a cooperative launch wait for each other. Only the
+    reference machine runs warps of another `warp_size` than 32.
     """
 
     grid: Dim3
@@ -86,6 +88,7 @@ class Launch:
     output: Callable[[str], object] | None = None
     cooperative: bool = False
     grid_workspace: int = 0
+    warp_size: int = WARP_SIZE
 
     @property
     def threads_per_block(self) -> int:
@@ -93,7 +96,7 @@ class Launch:
 
     @property
     def warps_per_block(self) -> int:
-        return -(-self.threads_per_block // WARP_SIZE)
+        return -(-self.threads_per_block // self.warp_size)
 
     @property
     def blocks(self) -> int:
@@ -103,10 +106,9 @@ class Launch:
         """Block number `linear` of the grid as (x, y, z), x fastest."""
         return unravel(linear, self.grid)
 
-    def thread_index(self, linear: int) -> Dim3:
-        """Thread number `linear` of a block as (x, y, z), x fastest (CUDA guide, "Thread
-        Hierarchy")."""
-        return unravel(linear, self.block)
+    def thread_index(self, warp: int, lane: int) -> Dim3:
+        """A lane's thread in the block as (x, y, z), x fastest (CUDA guide, "Thread Hierarchy")."""
+        return unravel(warp * self.warp_size + lane, self.block)
 
 
 def shared_bytes(program: Program, launch: Launch) -> int:

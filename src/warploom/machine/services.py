@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.core.errors import DeviceAssert, KernelFault
-from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.printf import Arguments, formatted, string
 
@@ -42,8 +42,8 @@ class Services:
     memory: DeviceMemory
 
     def answer(self, call: Call) -> list[int]:
-        """Do it in each lane; gives a result for all 32. Raises KernelFault."""
-        results = [0] * WARP_SIZE
+        """Do it in each lane; gives a result for every one. Raises KernelFault."""
+        results = [0] * self.launch.warp_size
         for lane in call.lanes:
             given = [argument[lane] for argument in call.arguments]
             results[lane] = _ANSWERS[call.name](self, call, lane, *given)
@@ -105,7 +105,7 @@ class Services:
         return 0
 
     def _place(self, call: Call, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        thread = self.launch.thread_index(call.warp * WARP_SIZE + lane)
+        thread = self.launch.thread_index(call.warp, lane)
         return self.launch.block_index(call.block), thread
 
 

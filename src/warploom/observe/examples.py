@@ -74,10 +74,9 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
     """The examples of a run, in the order of the program."""
     found: list[Example] = []
     for row, record in zip(tally.rows, tally.records.tolist(), strict=True):
-        mask = record[EXAMPLE_MASK] & 0xFFFFFFFF
-        if mask == 0:
+        lanes = _lanes(record[EXAMPLE_MASK])
+        if not lanes:
             continue
-        lanes = tuple(lane for lane in range(32) if mask >> lane & 1)
         instruction = tally.program.instructions[row.instruction]
         best = common_cost(tally.program, row, rules)[TRANSACTIONS]
         found.append(
@@ -90,11 +89,17 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
                 record[EXAMPLE_COST],
                 int(best),
                 lanes,
-                tuple(record[EXAMPLE_ADDRESSES + lane] for lane in lanes),
+                tuple(record[EXAMPLE_ADDRESSES + lane % 32] for lane in lanes),
                 rules.cost(row.space.value, row.op),
             )
         )
     return tuple(found)
+
+
+def _lanes(mask: int) -> tuple[int, ...]:
+    """The lanes that took part: some of the first 32, or of those behind them."""
+    low = mask & 0xFFFFFFFF
+    return tuple(n for n in range(64) if (low or mask) >> n & 1)
 
 
 _BANKS = {

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warploom.analysis.program import Program
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.state import Access, Warp
 from warploom.ptx.ir import Space
 
@@ -80,7 +79,7 @@ class Origins:
         block = warp.block.number
         home = block if access.space is Space.SHARED else -1
         for lane, address, data in zip(access.lanes, access.addresses, access.found, strict=True):
-            thread = block, warp.number * WARP_SIZE + lane
+            thread = block, warp.number * warp.size + lane
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
             self._one(thread, access, data, [(home, word) for word in words])
 

@@ -76,6 +76,7 @@ class Trace(msgspec.Struct, frozen=True):
     left_out: int = 0
     error: str = ""
     version: int = VERSION
+    warp_size: int = 32
 
     def warp(self, block: int = 0, warp: int = 0) -> WarpTrace:
         """What a warp did. Raises KeyError where it was not recorded."""
@@ -164,4 +165,5 @@ class Recorder:
             sorted(self._warps.values(), key=lambda one: (one.block, one.warp)),
             self._left_out,
             error,
+            warp_size=launch.warp_size,
         )

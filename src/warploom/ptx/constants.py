@@ -22,9 +22,6 @@ DECIMAL_FLOAT = re.compile(r"\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
 
 LONGEST_LITERAL = len("0b") + 64 + len("U")
 
-WARP_SIZE = 32
-"""What the constant WARP_SZ stands for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -150,7 +147,7 @@ def _unary(cursor: Cursor) -> Number:
     if text in ("+", "-", "!", "~"):
         return _applied(cursor, text, at)
     if text == "WARP_SZ":
-        return Number(WARP_SIZE)
+        return Number(cursor.warp_size)
     number = integer_literal(text)
     if number is not None:
         return number

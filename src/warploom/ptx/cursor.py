@@ -13,12 +13,12 @@ NAME = re.compile(r"(?:[A-Za-z]|[_$%](?=[\w$]))[\w$]*")
 
 
 class Cursor:
-    """Reads tokens in order; `at` is the index of the next one."""
+    """Reads tokens in order; `at` is the index of the next one. WARP_SZ stands for `warp_size`."""
 
-    __slots__ = ("at", "columns", "lines", "texts", "tokens")
+    __slots__ = ("at", "columns", "lines", "texts", "tokens", "warp_size")
 
-    def __init__(self, tokens: Tokens, at: int = 0) -> None:
-        self.tokens, self.at = tokens, at
+    def __init__(self, tokens: Tokens, at: int = 0, warp_size: int = 32) -> None:
+        self.tokens, self.at, self.warp_size = tokens, at, warp_size
         self.texts, self.lines, self.columns = tokens.texts, tokens.lines, tokens.columns
 
     @property

@@ -67,6 +67,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_selector(scope, operation, operand)
         elif spec.type == "zero":
             check_zero(scope, operation, operand)
+        elif spec.type == "bytes":
+            check_bytes(scope, operation, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
 
@@ -129,6 +131,14 @@ def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:
     """A number that can only be 0 so far (PTX ISA, st.bulk)."""
     if not isinstance(operand, Immediate) or operand.value != 0:
         raise scope.error(f"`{operation.text}` takes only the number 0 here", operand.span)
+
+
+def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """How much each lane copies; past L1 it is always 16 bytes (PTX ISA, cp.async)."""
+    sizes = (16,) if "cg" in operation.modifiers else (4, 8, 16)
+    if not isinstance(operand, Immediate) or operand.value not in sizes:
+        wanted = " or ".join(map(str, sizes))
+        raise scope.error(f"`{operation.text}` copies {wanted} bytes", operand.span)
 
 
 def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:

@@ -20,15 +20,16 @@ from warploom.ptx.lexer import tokenize
 from warploom.ptx.names import Names
 
 
-def parse(text: str, name: str = "PTX") -> Module:
-    """The module that `text` describes; `name` stands for it in messages.
+def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
+    """The module that `text` describes; `name` stands for it in messages, `warp_size` is what its
+    constant WARP_SZ is.
 
     Raises PtxSyntaxError where it is not PTX, UnsupportedInstruction for an opcode or a modifier
     that is in no instruction table.
     """
     # What compilers hand over may end in the NUL of a C string.
     text = text.rstrip("\0")
-    cursor = Cursor(tokenize(text, name))
+    cursor = Cursor(tokenize(text, name), 0, warp_size)
     try:
         return _ModuleParser(cursor).parse()
     except RecursionError:

@@ -130,7 +130,8 @@ def check_call(scope: Scope, call: Instruction) -> None:
     else:
         target = targets[0] if targets else None
         named = scope.targets.get(target.name) if isinstance(target, Symbol) else None
-        if not isinstance(callee, Register) or named is None:
+        calls = isinstance(named, Prototype) or (isinstance(named, Targets) and named.calls)
+        if not isinstance(callee, Register) or named is None or not calls:
             message = "a call through a register needs a .callprototype or .calltargets"
             raise scope.error(message, callee.span)
         signature = scope.functions[named.names[0]] if isinstance(named, Targets) else named

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from warploom.observe.counters import Counters, Counts
 from warploom.observe.examples import Example
 
-_FULL_WARP = 32
-
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
@@ -26,27 +24,32 @@ class LineCost:
     why: str
 
 
-def line_costs(counters: Counters, examples: tuple[Example, ...]) -> tuple[LineCost, ...]:
+def line_costs(
+    counters: Counters, examples: tuple[Example, ...], warp_size: int
+) -> tuple[LineCost, ...]:
     """All source lines, the costliest first."""
     strides = {e.line: e for e in examples}
-    made = [_line(line, counts, strides.get(line)) for line, counts in counters.by_line().items()]
+    made = [
+        _line(line, counts, strides.get(line), warp_size)
+        for line, counts in counters.by_line().items()
+    ]
     return tuple(sorted(made, key=lambda line: -line.cost))
 
 
-def _line(line: str, counts: Counts, example: Example | None) -> LineCost:
-    parts = dict(_parts(counts, example))
+def _line(line: str, counts: Counts, example: Example | None, warp_size: int) -> LineCost:
+    parts = dict(_parts(counts, example, warp_size))
     cost = sum(parts.values())
     why = max(parts, key=lambda part: parts[part])
     return LineCost(line, counts, cost, why if cost else "")
 
 
-def _parts(counts: Counts, example: Example | None) -> Iterator[tuple[str, int]]:
+def _parts(counts: Counts, example: Example | None, warp_size: int) -> Iterator[tuple[str, int]]:
     """The cost by what makes it."""
     lanes = counts.average_active_lanes
     executed = "executed often"
     if counts.divergent_branches:
         executed = "executed often, warps diverge"
-    elif 0 < lanes < _FULL_WARP / 2:
+    elif 0 < lanes < warp_size / 2:
         executed = f"executed often, {lanes:.1f} lanes on"
     yield executed, counts.warp_instructions
     for space in ("global", "local"):

@@ -107,7 +107,7 @@ def make_report(
         occupancy,
         examples,
     )
-    lines = line_costs(counters, examples)
+    lines = line_costs(counters, examples, facts.spec.warp_size)
     return Report(facts, sections, lines, advise(case), counters, examples)
 
 

@@ -19,7 +19,6 @@ from warploom.rules.convergence import (
     S_MASK,
     S_STATUS,
     S_VOTE,
-    SPLIT_COUNT,
     Table,
     split_at,
     waiting,
@@ -39,6 +38,7 @@ from warploom.rules.plan_words import (
     RUNNABLE,
     STATUS,
     TURN_END,
+    WARP_SIZE,
     WARPS,
     Words,
 )
@@ -90,18 +90,24 @@ def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
 
 
 @jitable
+def threads_of(plan: Words, mask: int) -> int:
+    """The threads that lanes which come to a barrier stand for: before 7.0, all of their warp."""
+    return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
+
+
+@jitable
 def settle_one(plan: Words, states: Words, tables: Words, first: int, barrier: int) -> int:
     """Complete one barrier if it is full. Answers 1 if it was."""
     arrived, expected, everyone = 0, 0, 0
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] != ENDED:
-            everyone += count_lanes(tables[warp][LIVE]) if plan[INDEPENDENT] else 32
+            everyone += threads_of(plan, tables[warp][LIVE])
         arrived += state[ARRIVALS + barrier]
         expected = max(expected, state[AWAITED + barrier])
         if state[STATUS] == BARRIER_WAIT:
             if state[BARRIER] == barrier:
-                arrived += count_lanes(tables[warp][MASK]) if plan[INDEPENDENT] else 32
+                arrived += threads_of(plan, tables[warp][MASK])
                 expected = max(expected, state[BARRIER_THREADS])
         elif state[STATUS] != ENDED:
             arrived += lanes_at_barrier(tables[warp], barrier)
@@ -141,18 +147,20 @@ def waiting_votes(state: Words, table: Table) -> int:
     """The lanes that a warp which waits as a whole adds up."""
     count = 0
     if state[RESUME] == FROM_TABLE:
-        for split in range(SPLIT_COUNT):
-            if (table[PARKED] >> split) & 1 and table[split_at(split) + S_VOTE] != 0:
-                count += table[split_at(split) + S_VOTE] - 1
+        left = table[PARKED]
+        while left != 0:
+            count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
+            left &= left - 1
     return count
 
 
 @jitable
 def give_sums(table: Table, votes: int) -> None:
     """Tell a warp that waited as a whole what the barrier has counted."""
-    for split in range(SPLIT_COUNT):
-        if (table[PARKED] >> split) & 1:
-            give_sum(table, split_at(split), votes)
+    left = table[PARKED]
+    while left != 0:
+        give_sum(table, split_at(table, first_lane(left)), votes)
+        left &= left - 1
 
 
 @jitable
@@ -161,7 +169,7 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        count += count_lanes(table[split_at(first_lane(left)) + S_MASK])
+        count += count_lanes(table[split_at(table, first_lane(left)) + S_MASK])
         left &= left - 1
     return count
 
@@ -172,7 +180,7 @@ def threads_awaited(table: Table, barrier: int) -> int:
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        count = max(count, table[split_at(first_lane(left)) + S_ARGUMENT_2])
+        count = max(count, table[split_at(table, first_lane(left)) + S_ARGUMENT_2])
         left &= left - 1
     return count
 
@@ -183,7 +191,7 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        count += max(table[split_at(first_lane(left)) + S_VOTE] - 1, 0)
+        count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
         left &= left - 1
     return count
 
@@ -201,7 +209,7 @@ def release_barrier(table: Table, barrier: int, votes: int) -> None:
     """Let the splits that wait at a barrier go on; `votes` is what it has counted."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        at = split_at(first_lane(left))
+        at = split_at(table, first_lane(left))
         left &= left - 1
         table[at + S_STATUS] = READY
         table[at + S_ARGUMENT] = 0

@@ -7,17 +7,21 @@ immediate post-dominator. With one split at a time and no parked ones, the nodes
 reconvergence stack of compute capabilities below 7.0; from 7.0 on a split that cannot go on is
 parked and another goes on in its place (CUDA C++ Programming Guide, "SIMT Architecture").
 
+A warp has 32 lanes. The reference machine can have 64: its words are Python's integers, so that the
+highest lane of a mask is no sign.
+
 Compiled code does `push` and `arrive` itself, in the same way; everything rarer is done here.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import numpy.typing as npt
 
 from warploom.rules.distinct import first_lane, jitable
 
-Table = npt.NDArray[np.int64]
+Table = npt.NDArray[Any]
 
 NONE = -1
 
@@ -37,29 +41,38 @@ NONE = -1
     PASS,
     VOTE,
     PARTINGS,
-) = range(14)
+    LANES,
+) = range(15)
 """LIVE: lanes that have not exited. MASK, BLOCK, TOP: the lanes of the running split, where it goes
 on, its node. FREE: unused nodes, a bit each; PARKED: used splits, a bit each. SEQUENCE numbers what
 is parked. HASHED: lanes with a remembered state. SLICES: turns used up since lanes last gathered.
 ARGUMENT: what the running split leaves with. PASS: it has waited for its lanes already. VOTE: at a
 barrier that counts (`bar.red`), one more than the lanes that it adds; behind it, than the sum; else
-0. PARTINGS: how often the seed has chosen which side of a branch goes first."""
+0. PARTINGS: how often the seed has chosen which side of a branch goes first. LANES: how
+many the warp has."""
 
-HASHES_AT = 16
-CHANGES_AT = HASHES_AT + 32
-
-NODE_COUNT, NODE_WORDS = 62, 8
-NODES_AT = CHANGES_AT + 32
+NODES_AT, NODE_WORDS = 16, 8
 POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK, BRANCH, PARENT, LEVEL = range(8)
 """A node: the block where lanes gather, which lanes, which are there; the side that has not begun;
 the branch that made it (NONE for all but one of several nodes of one branch); the node around it;
 how many calls deep its lanes were, for a block that calls itself is not the same place again."""
 
-SPLIT_COUNT, SPLIT_WORDS = 32, 9
-SPLITS_AT = NODES_AT + NODE_COUNT * NODE_WORDS
-S_MASK, S_BLOCK, S_NODE, S_STATUS, S_ARGUMENT, S_ARGUMENT_2, S_ORDER, S_STUCK, S_VOTE = range(9)
-
-TABLE_WORDS = SPLITS_AT + SPLIT_COUNT * SPLIT_WORDS
+(
+    S_MASK,
+    S_BLOCK,
+    S_NODE,
+    S_STATUS,
+    S_ARGUMENT,
+    S_ARGUMENT_2,
+    S_ORDER,
+    S_STUCK,
+    S_VOTE,
+    L_DIGEST,
+    L_CHANGES,
+    SPLIT_WORDS,
+) = range(12)
+"""Behind the nodes there is a row for each lane: the parked split of that number, and the state
+that is remembered of the lane."""
 
 READY, AT_SYNC, AT_BARRIER = 1, 2, 3
 """What a parked split waits for: its turn, lanes that a member mask names, a barrier."""
@@ -73,13 +86,14 @@ PATIENCE = 64
 
 
 @jitable
-def begin(table: Table, live: int, policy: int) -> int:
+def begin(table: Table, live: int, lanes: int, policy: int) -> int:
     """A warp at its start. Answers whether its lanes begin parked."""
+    table[LANES] = lanes
     table[LIVE] = live
     table[MASK] = live
     table[BLOCK] = 0
     table[TOP] = NONE
-    table[FREE] = (1 << NODE_COUNT) - 1
+    table[FREE] = (1 << node_count(lanes)) - 1
     table[PARKED] = 0
     table[SEQUENCE] = 0
     table[HASHED] = 0
@@ -89,19 +103,39 @@ def begin(table: Table, live: int, policy: int) -> int:
     table[PARTINGS] = 0
     if policy != ADVERSARIAL:
         return 0
-    for lane in range(32):
-        if (live >> lane) & 1:
-            park(table, 0, 1 << lane, NONE, READY, 0, 0)
+    park_apart(table, 0, live, NONE)
     return 1
 
 
-# ---- nodes --------------------------------------------------------------------------------------
+# ---- places -------------------------------------------------------------------------------------
+
+
+@jitable
+def node_count(lanes: int) -> int:
+    """How many nodes a warp has: as many as can part its lanes, and as many again that the last of
+    their lanes have left and nobody has unmade yet."""
+    return 2 * (lanes - 1)
+
+
+@jitable
+def table_words(lanes: int) -> int:
+    """The length of a warp's table."""
+    return NODES_AT + node_count(lanes) * NODE_WORDS + lanes * SPLIT_WORDS
 
 
 @jitable
 def node_at(node: int) -> int:
     """Where a node stands in the table."""
     return NODES_AT + node * NODE_WORDS
+
+
+@jitable
+def split_at(table: Table, split: int) -> int:
+    """Where the row of a parked split, or of a lane, stands in the table."""
+    return NODES_AT + node_count(table[LANES]) * NODE_WORDS + split * SPLIT_WORDS
+
+
+# ---- nodes --------------------------------------------------------------------------------------
 
 
 @jitable
@@ -140,7 +174,7 @@ def pop(table: Table, node: int) -> None:
 def start_other_sides(table: Table) -> int:
     """Park every side that has not begun as ready. Answers how many."""
     count = 0
-    for node in range(NODE_COUNT):
+    for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)
             if table[at + OTHER_MASK] != 0:
@@ -158,7 +192,7 @@ def release_gatherings(table: Table, exit: int) -> int:
     arrive.
     """
     count = 0
-    for node in range(NODE_COUNT):
+    for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)
             waiting = table[at + ARRIVED]
@@ -175,19 +209,13 @@ def release_gatherings(table: Table, exit: int) -> int:
 
 
 @jitable
-def split_at(split: int) -> int:
-    """Where a parked split stands in the table."""
-    return SPLITS_AT + split * SPLIT_WORDS
-
-
-@jitable
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
     """Put lanes aside that will go on at a block; gives the split's number."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
-    at = split_at(split)
+    at = split_at(table, split)
     table[at + S_MASK] = mask
     table[at + S_BLOCK] = block
     table[at + S_NODE] = node
@@ -205,9 +233,9 @@ def park(
 @jitable
 def park_apart(table: Table, block: int, mask: int, node: int) -> None:
     """Put lanes aside one by one."""
-    for lane in range(32):
-        if (mask >> lane) & 1:
-            park(table, block, 1 << lane, node, READY, 0, 0)
+    while mask != 0:
+        park(table, block, mask & -mask, node, READY, 0, 0)
+        mask &= mask - 1
 
 
 @jitable
@@ -217,17 +245,18 @@ def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> Non
     does for now where it is `idle`: it waits for the clock."""
     mask = table[MASK]
     lane = first_lane(mask)
+    row = split_at(table, lane)
     same = (
         (table[HASHED] >> lane) & 1
-        and table[HASHES_AT + lane] == digest
-        and table[CHANGES_AT + lane] == changes
+        and table[row + L_DIGEST] == digest
+        and table[row + L_CHANGES] == changes
     )
     table[HASHED] |= 1 << lane
-    table[HASHES_AT + lane] = digest
-    table[CHANGES_AT + lane] = changes
+    table[row + L_DIGEST] = digest
+    table[row + L_CHANGES] = changes
     split = park(table, table[BLOCK], mask, table[TOP], READY, 1, 0)
     if same or idle:
-        table[split_at(split) + S_STUCK] = changes
+        table[split_at(table, split) + S_STUCK] = changes
     table[SLICES] += 1
 
 
@@ -235,8 +264,11 @@ def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> Non
 def parked(table: Table, status: int) -> int:
     """The splits, a bit each, that are put aside with a status."""
     found = 0
-    for split in range(SPLIT_COUNT):
-        if (table[PARKED] >> split) & 1 and table[split_at(split) + S_STATUS] == status:
+    left = table[PARKED]
+    while left != 0:
+        split = first_lane(left)
+        left &= left - 1
+        if table[split_at(table, split) + S_STATUS] == status:
             found |= 1 << split
     return found
 
@@ -249,7 +281,7 @@ def waiting(table: Table, status: int, argument: int) -> int:
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        if table[split_at(split) + S_ARGUMENT] == argument:
+        if table[split_at(table, split) + S_ARGUMENT] == argument:
             found |= 1 << split
     return found
 
@@ -265,7 +297,7 @@ def is_stuck(table: Table, changes: int) -> bool:
     """Whether no split that is ready, if any, gets anywhere unless somebody changes memory."""
     left = parked(table, READY)
     while left != 0:
-        if table[split_at(first_lane(left)) + S_STUCK] != changes:
+        if table[split_at(table, first_lane(left)) + S_STUCK] != changes:
             return False
         left &= left - 1
     return True
@@ -275,10 +307,13 @@ def is_stuck(table: Table, changes: int) -> bool:
 def join_synced(table: Table) -> None:
     """Merge the splits that wait at one instruction for the lanes of one member mask, where all of
     these that live are there; lanes that wait at different instructions only stop waiting."""
-    for split in range(SPLIT_COUNT):
+    left = parked(table, AT_SYNC)
+    while left != 0:
+        split = first_lane(left)
+        left &= left - 1
         # Splits that an earlier one has taken along are none any more.
         if (parked(table, AT_SYNC) >> split) & 1:
-            members = table[split_at(split) + S_ARGUMENT]
+            members = table[split_at(table, split) + S_ARGUMENT]
             if members & table[LIVE] & ~synced_lanes(table, members) == 0:
                 merge_synced(table, split, members)
 
@@ -289,7 +324,7 @@ def synced_lanes(table: Table, members: int) -> int:
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:
-        lanes |= table[split_at(first_lane(left)) + S_MASK]
+        lanes |= table[split_at(table, first_lane(left)) + S_MASK]
         left &= left - 1
     return lanes
 
@@ -297,12 +332,12 @@ def synced_lanes(table: Table, members: int) -> int:
 @jitable
 def merge_synced(table: Table, first: int, members: int) -> None:
     """All that wait for a member mask are ready; those at one block with split `first` join it."""
-    into = split_at(first)
+    into = split_at(table, first)
     left = waiting(table, AT_SYNC, members)
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        at = split_at(split)
+        at = split_at(table, split)
         table[at + S_STATUS] = READY
         table[at + S_ARGUMENT] = 0
         table[at + S_ARGUMENT_2] = 1
@@ -341,7 +376,7 @@ def is_inside(table: Table, node: int, outer: int) -> bool:
 def finish_nodes(table: Table, exit: int) -> int:
     """Let lanes go on that are all there, where the last ones that were awaited have left."""
     count = 0
-    for node in range(NODE_COUNT):
+    for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)
             there = table[at + ARRIVED]
@@ -378,20 +413,22 @@ def choose(table: Table, policy: int, seed: int) -> int:
     """
     best = NONE
     best_key = 0
-    for split in range(SPLIT_COUNT):
-        at = split_at(split)
-        if (table[PARKED] >> split) & 1 and table[at + S_STATUS] == READY:
-            key = table[at + S_ORDER]
-            if policy == RANDOM:
-                key = scrambled(seed, table[SEQUENCE] * 64 + split)
-            elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
-                key = -1 - key
-            if best == NONE or key < best_key:
-                best = split
-                best_key = key
+    left = parked(table, READY)
+    while left != 0:
+        split = first_lane(left)
+        left &= left - 1
+        at = split_at(table, split)
+        key = table[at + S_ORDER]
+        if policy == RANDOM:
+            key = scrambled(seed, table[SEQUENCE] * 64 + split)
+        elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
+            key = -1 - key
+        if best == NONE or key < best_key:
+            best = split
+            best_key = key
     if best == NONE:
         return NONE
-    at = split_at(best)
+    at = split_at(table, best)
     table[PARKED] &= ~(1 << best)
     table[MASK] = table[at + S_MASK]
     table[BLOCK] = table[at + S_BLOCK]

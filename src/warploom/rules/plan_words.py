@@ -5,12 +5,13 @@ Both are arrays of 64-bit words that the two machines share with `rules.scheduli
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import numpy.typing as npt
 
 from warploom.rules.convergence import NONE
 
-Words = npt.NDArray[np.int64]
+Words = npt.NDArray[Any]
 
 (
     POLICY,
@@ -35,14 +36,15 @@ Words = npt.NDArray[np.int64]
     ROUNDS,
     TOUCHED,
     BEFORE,
+    WARP_SIZE,
     PLAN_WORDS,
-) = range(23)
+) = range(24)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
 TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
 the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
-BEFORE: CHANGES at the begin of this turn."""
+BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""

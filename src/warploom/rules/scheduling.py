@@ -11,7 +11,7 @@ The plan is an array of 64-bit words; so is the state of every warp, and its tab
 
 from __future__ import annotations
 
-from warploom.rules.block_barriers import settle, settle_one
+from warploom.rules.block_barriers import settle, settle_one, threads_of
 from warploom.rules.convergence import (
     ADVERSARIAL,
     ARGUMENT,
@@ -22,8 +22,8 @@ from warploom.rules.convergence import (
     BLOCK,
     CONVERGE,
     FREE,
+    LANES,
     MASK,
-    NODE_COUNT,
     NONE,
     OTHER_BLOCK,
     OTHER_MASK,
@@ -32,7 +32,6 @@ from warploom.rules.convergence import (
     POINT,
     RANDOM,
     READY,
-    TABLE_WORDS,
     TOP,
     Table,
     begin,
@@ -41,14 +40,16 @@ from warploom.rules.convergence import (
     has_ready,
     is_stuck,
     node_at,
+    node_count,
     park,
     park_apart,
     park_at_turn_end,
     pop,
     scrambled,
     start_other_sides,
+    table_words,
 )
-from warploom.rules.distinct import count_lanes, jitable
+from warploom.rules.distinct import jitable
 from warploom.rules.plan_words import (
     ARRIVALS,
     ARRIVED_ONLY,
@@ -95,6 +96,7 @@ from warploom.rules.plan_words import (
     TOUCHED,
     TURN_END,
     TURNS,
+    WARP_SIZE,
     WARPS,
     Words,
 )
@@ -224,13 +226,14 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
         state[STATUS] = RUNNABLE
         for word in range(BARRIER_THREADS, STATE_WORDS):
             state[word] = 0
-        left = plan[THREADS] - 32 * warp
-        live = (1 << min(left, 32)) - 1
-        apart = begin(tables[index], live, plan[POLICY] if plan[INDEPENDENT] else 0)
+        left = plan[THREADS] - plan[WARP_SIZE] * warp
+        live = (1 << min(left, plan[WARP_SIZE])) - 1
+        policy = plan[POLICY] if plan[INDEPENDENT] else CONVERGE
+        apart = begin(tables[index], live, plan[WARP_SIZE], policy)
         state[RESUME] = FROM_TABLE if apart else 0
         if apart:
             # What follows a table are registers kept from the block before; they start as 0.
-            for word in range(TABLE_WORDS, tables.shape[1]):
+            for word in range(table_words(plan[WARP_SIZE]), tables.shape[1]):
                 tables[index, word] = 0
     return True
 
@@ -330,7 +333,7 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
         park(table, block, mask, top, AT_BARRIER, table[ARGUMENT], table[ARGUMENT_2])
     elif status == ARRIVED_ONLY:
         plan[TOUCHED] = table[ARGUMENT]
-        state[ARRIVALS + table[ARGUMENT]] += count_lanes(mask) if plan[INDEPENDENT] else 32
+        state[ARRIVALS + table[ARGUMENT]] += threads_of(plan, mask)
         state[AWAITED + table[ARGUMENT]] = table[ARGUMENT_2]
         park(table, block, mask, top, READY, 0, 0)
     elif status == PARTED:
@@ -380,7 +383,7 @@ def has_idle(plan: Words, states: Words, first: int) -> bool:
 @jitable
 def has_reserves(table: Table, exit: int) -> bool:
     """Whether there are lanes that have not begun, or could stop gathering."""
-    for node in range(NODE_COUNT):
+    for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)
             if table[at + OTHER_MASK] != 0:

@@ -44,7 +44,10 @@ def take_ways(
 
     NONE where an index chooses none: ARGUMENT then names the lane.
     """
-    for lane in range(32):
+    left = table[MASK]
+    while left != 0:
+        lane = first_lane(left)
+        left &= left - 1
         if (on >> lane) & 1 == 0:
             goals[lane] = following
         elif goals[lane] < count and ways[goals[lane]] != NONE:
@@ -86,7 +89,8 @@ def part_ways(table: Table, goals: Words, point: int, branch: int, level: int) -
 def lanes_to(goals: Words, mask: int, block: int) -> int:
     """The lanes of `mask` that go to a block."""
     lanes = 0
-    for lane in range(32):
-        if (mask >> lane) & 1 and goals[lane] == block:
-            lanes |= 1 << lane
+    while mask != 0:
+        if goals[first_lane(mask)] == block:
+            lanes |= mask & -mask
+        mask &= mask - 1
     return lanes

@@ -29,6 +29,7 @@ for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
             op=ops,
         )
 declare("membar.level", unit=Unit.MEMORY, doc=FENCE_DOC, level=("cta", "gl", "sys"))
+declare("membar.proxy.kind", unit=Unit.MEMORY, doc=FENCE_DOC, kind=("alias", "async"))
 declare(
     "fence{.sem}.scope",
     unit=Unit.MEMORY,
@@ -43,18 +44,14 @@ def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
     declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=FENCE_DOC, **choices)
 
 
-fence(
-    "fence.sem.sync_restrict.scope",
-    sem=("acquire",),
-    scope=("cluster",),
-    sync_restrict=("sync_restrict::shared::cluster",),
-)
-fence(
-    "fence.sem.sync_restrict.scope",
-    sem=("release",),
-    scope=("cluster",),
-    sync_restrict=("sync_restrict::shared::cta",),
-)
+for proxy in ("", ".proxy.async::generic"):
+    for sem, space in (("acquire", "cluster"), ("release", "cta")):
+        fence(
+            f"fence{proxy}.sem.sync_restrict.scope",
+            sem=(sem,),
+            scope=("cluster",),
+            sync_restrict=(f"sync_restrict::shared::{space}",),
+        )
 fence(
     "fence.proxy.kind",
     kind=("alias", "async"),

@@ -141,6 +141,7 @@ def float_to_same_float(m: Modifiers, a: Term) -> Term:
     unit=Unit.MOVE,
     type=("pred", *BITS, *INTEGERS, *FLOATS),
 )
+@op("mov.type", dst="d:type", src="a:type", unit=Unit.MOVE, type=("b128",))
 def mov(_: Modifiers, a: Term) -> Term:
     """d = a                                        PTX ISA, Data Movement and Conversion: mov"""
     return a

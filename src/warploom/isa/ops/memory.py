@@ -196,7 +196,7 @@ declare(
 declare(
     "cp.async.cop.to.global{.L2::cache_hint}{.prefetch}",
     dst="",
-    src="d:address, a:address, size:u32, count:any?, policy:b64?",
+    src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
     semantics=None,
     doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0

@@ -6,7 +6,7 @@ several stores to one address the highest lane's lasts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +18,6 @@ from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
 from warploom.machine.caches import local_address
 from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
@@ -29,12 +28,15 @@ from warploom.rules.caches import count_cached
 from warploom.rules.choice import RULES
 from warploom.rules.distinct import Addresses
 from warploom.rules.example import keep_example
-from warploom.rules.fields import TRANSACTIONS
+from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.rules.plan_words import (
     CHANGES,
 )
 from warploom.rules.windows import WINDOW_SIZE
 from warploom.rules.writes import lasting
+
+LANES = 32
+"""What memory serves at once (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 class Store(Protocol):
@@ -124,7 +126,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     given = [[read(warp, e, type) for e in elements_of(source)] for source in values]
     parts = len(given[0]) if given else 1
     term = operation.combine(len(given))
-    olds = [[0] * WARP_SIZE for _ in range(parts)]
+    olds = [[0] * warp.size for _ in range(parts)]
     request = _request(warp, index, instruction, address, type.bytes * parts)
     for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask)):
         lane = reached.lane
@@ -140,7 +142,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         answer = operation.answer(len(given))
         for place, element in enumerate(elements_of(instruction.operands[0])):
             each = [collect(olds[place], type), *(o[place] for o in given)]
-            write(warp, element, evaluate(answer, each), answer.type, on)
+            write(warp, element, evaluate(answer, each, warp.size), answer.type, on)
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:
@@ -156,14 +158,14 @@ def part(data: Bytes, place: int, type: ScalarType) -> Values:
 
 def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
     """Rows of bytes, one for each lane, from elements."""
-    rows = [b"".join(int(v[lane]).to_bytes(type.bytes, "little") for v in values)
-            for lane in range(WARP_SIZE)]  # fmt: skip
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(WARP_SIZE, -1)
+    lanes = zip(*(v.tolist() for v in values), strict=True)
+    rows = [b"".join(each.to_bytes(type.bytes, "little") for each in lane) for lane in lanes]
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
 def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Bytes:
     """The bytes that each lane of `mask` loads, a row for each lane; the others have zeros."""
-    data = np.zeros((WARP_SIZE, request.size), np.uint8)
+    data = np.zeros((warp.size, request.size), np.uint8)
     for reached in reach(warp, request, where, mask):
         found = reached.store.read(reached.address, request.size)
         data[reached.lane] = np.frombuffer(found, np.uint8)
@@ -181,12 +183,10 @@ def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
     """The lanes of an atomic in the order in which they have their turn, space by space."""
     turns: list[Reach] = []
     for space in (Space.GLOBAL, Space.SHARED):
-        inside = {one.lane: one for one in found if one.space is space}
-        if inside:
-            where, mask = _lanes(list(inside.values()))
-            order = lane_order(where, mask, warp.run.plan, warp.block.number)
-            lanes = [(order + turn * (order >> 5)) % WARP_SIZE for turn in range(WARP_SIZE)]
-            turns += [inside[lane] for lane in lanes if lane in inside]
+        for request in _requests(warp, found, space):
+            order = lane_order(request.where, request.mask, warp.run.plan, warp.block.number)
+            lanes = [(order + turn * (order >> 5)) % LANES for turn in range(LANES)]
+            turns += [request.lanes[lane] for lane in lanes if lane in request.lanes]
     return turns
 
 
@@ -194,20 +194,38 @@ def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
     """The stores that last, of those to one address of a space that lanes share."""
     kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
     for space in (Space.GLOBAL, Space.SHARED):
-        inside = {one.lane: one for one in found if one.space is space}
-        where, mask = _lanes(list(inside.values()))
-        lasts = lasting(where, mask, warp.run.plan, warp.block.number)
-        kept += [one for lane, one in inside.items() if lasts >> lane & 1]
+        for request in _requests(warp, found, space):
+            lasts = lasting(request.where, request.mask, warp.run.plan, warp.block.number)
+            kept += [one for lane, one in request.lanes.items() if lasts >> lane & 1]
     return kept
 
 
-def _lanes(found: Sequence[Reach]) -> tuple[Addresses, int]:
-    """The addresses of all lanes, and the mask of those that take part."""
-    where, mask = np.zeros(WARP_SIZE, np.uint64), 0
-    for one in found:
-        mask |= 1 << one.lane
-        where[one.lane] = _physical(one) if one.space is Space.LOCAL else one.address
-    return where, mask
+@dataclass(frozen=True, slots=True)
+class Half:
+    """What memory gets at once: the accesses of up to 32 lanes, by their number among these.
+
+    `where` are the addresses of all of them, `mask` says which take part; `first` is the warp's
+    lane that is lane 0 here.
+    """
+
+    first: int
+    lanes: dict[int, Reach]
+    where: Addresses
+    mask: int
+
+
+def _requests(warp: Warp, found: Sequence[Reach], space: Space) -> Iterator[Half]:
+    """The requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes one,
+    the lower first."""
+    inside = [one for one in found if one.space is space]
+    for first in range(0, warp.size, LANES):
+        lanes = {one.lane - first: one for one in inside if one.lane // LANES * LANES == first}
+        if lanes:
+            where = np.zeros(LANES, np.uint64)
+            for lane, one in lanes.items():
+                local = space is Space.LOCAL
+                where[lane] = _physical(one, warp.size) if local else one.address
+            yield Half(first, lanes, where, sum(1 << lane for lane in lanes))
 
 
 def _request(
@@ -308,17 +326,21 @@ def _count(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -
         return
     row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
     rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
-    where, mask = _lanes(found)
-    before = int(row[TRANSACTIONS])
     cost = rules.cost(space.value, request.op, route=route_of(instruction))
-    RULES[cost](where, mask, request.size, row)
-    keep_example(where, mask, before, row)
-    if request.op == "atomic":
-        count_passes(where, mask, request.size, row)
     writes = rules.writes(space.value) if request.op == "store" else None
-    if writes is not None:
-        RULES[writes](where, mask, request.size, row)
-    _look_up(warp, request, space, where, mask, row)
+    for half in _requests(warp, found, space):
+        where, mask = half.where, half.mask
+        before = int(row[TRANSACTIONS])
+        RULES[cost](where, mask, request.size, row)
+        costliest = int(row[EXAMPLE_COST])
+        keep_example(where, mask, before, row)
+        if row[EXAMPLE_COST] > costliest:
+            row[EXAMPLE_MASK] <<= half.first
+        if request.op == "atomic":
+            count_passes(where, mask, request.size, row)
+        if writes is not None:
+            RULES[writes](where, mask, request.size, row)
+        _look_up(warp, request, space, where, mask, row)
 
 
 def _look_up(
@@ -335,8 +357,8 @@ def _look_up(
         count_cached(where, mask, request.size, row, run.caches, path, block, offset)
 
 
-def _physical(one: Reach) -> int:
-    """Where a thread's local byte lies: the same word of all lanes is one stretch of 128 bytes
-    (CUDA C++ Programming Guide, "Local Memory")."""
+def _physical(one: Reach, size: int) -> int:
+    """Where a thread's local byte lies: the same word of all lanes is one stretch, of 128 bytes for
+    32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
     word, byte = divmod(one.address, 4)
-    return (word * WARP_SIZE + one.lane) * 4 + byte
+    return (word * size + one.lane) * 4 + byte

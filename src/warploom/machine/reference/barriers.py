@@ -12,7 +12,6 @@ from warploom.analysis.uses import sources, votes
 from warploom.core.types import PRED, U32
 from warploom.isa.spec import Unit
 from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
@@ -95,7 +94,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     given = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
     threads = count[0] if count else 0
-    if number >= plan_words.BARRIERS or threads % WARP_SIZE:
+    if number >= plan_words.BARRIERS or threads % warp.size:
         place = (index, warp.block.number, warp.number, lane)
         fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)
         raise fault_error(fault, warp.run.program, warp.run.launch, None)
@@ -109,4 +108,10 @@ def _tell(warp: Warp, instruction: Instruction, mask: int) -> None:
     table[VOTE] = 0
     answers = {"popc": (total, U32), "and": (total == 0, PRED), "or": (total > 0, PRED)}
     value, type = answers[instruction.operation.modifiers.text("op", "")]
-    write(warp, instruction.operands[0], splat(value, type, WARP_SIZE), type, from_mask(mask))
+    write(
+        warp,
+        instruction.operands[0],
+        splat(value, type, warp.size),
+        type,
+        from_mask(mask, warp.size),
+    )

@@ -13,15 +13,17 @@ from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.reference.state import Block, Run, Warp, new_block, new_warp
 from warploom.machine.reference.warp import run_turn
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import TABLE_WORDS
+from warploom.rules.convergence import table_words
+from warploom.rules.plan_words import Words
 
 
 def run_blocks(run: Run) -> None:
     """Run every block to its end. Raises DeadlockError where none that is left ever can."""
     plan, warps = run.plan, run.launch.warps_per_block
-    slots = np.full(plan[plan_words.SLOTS], plan_words.DONE, np.int64)
-    states = np.zeros((len(slots) * warps, plan_words.STATE_WORDS), np.int64)
-    tables = np.zeros((len(slots) * warps, TABLE_WORDS), np.int64)
+    slots: Words = np.full((int(plan[plan_words.SLOTS]),), plan_words.DONE, np.object_)
+    states: Words = np.zeros((len(slots) * warps, plan_words.STATE_WORDS), np.object_)
+    words = table_words(run.launch.warp_size)
+    tables: Words = np.zeros((len(slots) * warps, words), np.object_)
     resident: dict[int, list[Warp]] = {}
     scheduling.start_blocks(plan, slots)
     while (number := scheduling.next_warp(plan, slots, states, tables)) >= 0:

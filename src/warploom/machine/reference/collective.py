@@ -1,7 +1,8 @@
 """What the lanes of a warp do together: shuffles, votes, matches, reductions.
 
-Only lanes that execute the instruction take part; member masks are for `members`. A lane that reads
-from one that takes no part gets its own value (PTX ISA leaves that open).
+They are of warps of 32 lanes. Only lanes that execute the instruction take part; member masks are
+for `members`. A lane that reads from one that takes no part gets its own value (PTX ISA leaves that
+open).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def match_all(a: Values, mask: int) -> tuple[Values, Values]:
 def elect(mask: int) -> tuple[Values, Values]:
     """The lowest lane of a mask that has some, and which lane it is (PTX ISA, elect)."""
     lowest = mask & -mask
-    return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest)
+    return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest, WARP_SIZE)
 
 
 _JOIN: dict[str, Callable[[int, int], int]] = {

@@ -20,7 +20,6 @@ from warploom.analysis.accesses import (
 )
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import access
 from warploom.machine.reference.access import Request, gather, reach, scatter
 from warploom.machine.reference.evaluate import evaluate
@@ -87,7 +86,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
     assert isinstance(to, Address)
     wanted, starts = read(warp, size, U64), addresses(warp, to)
     request = Request(index, space_of(instruction), "store", BULK_FILL_BYTES)
-    zeros = np.zeros((WARP_SIZE, BULK_FILL_BYTES), np.uint8)
+    zeros = np.zeros((warp.size, BULK_FILL_BYTES), np.uint8)
     for offset in range(0, int(wanted.max()), BULK_FILL_BYTES):
         some = mask & to_mask(wanted >= offset + BULK_FILL_BYTES)
         if some:
@@ -112,7 +111,7 @@ def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:
     if "L2::cache_hint" in instruction.operation.modifiers:
         given = given[:-1]
     if not given:
-        return splat(size, U32, WARP_SIZE)
+        return splat(size, U32, warp.size)
     if isinstance(given[0], Register) and given[0].type == PRED:
         return np.where(read(warp, given[0], PRED), 0, size).astype(np.uint32)
     return np.minimum(read(warp, given[0], U32), size).astype(np.uint32)

@@ -12,7 +12,6 @@ import numpy as np
 
 from warploom.core.types import ScalarType
 from warploom.isa.terms import CANONICAL_NAN, Term
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import exact
 from warploom.machine.reference.lanes import (
     Values,
@@ -28,7 +27,7 @@ from warploom.machine.reference.lanes import (
 Node = Callable[[Term, Sequence[Values]], Values]
 
 
-def evaluate(term: Term, arguments: Sequence[Values], width: int = WARP_SIZE) -> Values:
+def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
     """The value of a term in `width` lanes; operand i is `arguments[i]`."""
     with np.errstate(all="ignore"):
         return _evaluate(term, arguments, width, {})

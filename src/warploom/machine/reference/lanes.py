@@ -94,11 +94,10 @@ def to_mask(predicate: Values) -> int:
     return int.from_bytes(np.packbits(predicate, bitorder="little").tobytes(), "little")
 
 
-def from_mask(mask: int) -> Values:
+def from_mask(mask: int, width: int) -> Values:
     """The lanes of a mask, as a predicate."""
-    return np.unpackbits(
-        np.frombuffer(mask.to_bytes(4, "little"), np.uint8), bitorder="little"
-    ).view(np.bool_)
+    data = np.frombuffer(mask.to_bytes(width // 8, "little"), np.uint8)
+    return np.unpackbits(data, bitorder="little").view(np.bool_)
 
 
 def lanes_of(mask: int) -> list[int]:

@@ -6,6 +6,8 @@ machines must agree with this one on every register, byte of memory and count.
 
 from __future__ import annotations
 
+import numpy as np
+
 from warploom.analysis.program import Program
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -44,7 +46,8 @@ class ReferenceEngine:
         for row, record in zip(tally.rows, tally.records, strict=True):
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
-        plan = launch.schedule.plan(launch, program.exit)
+        # Python's integers: a mask of 64 lanes is no negative number.
+        plan = launch.schedule.plan(launch, program.exit).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan, caches, listener))
         return tally

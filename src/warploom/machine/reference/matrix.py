@@ -72,7 +72,7 @@ def _matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
     for element in range(fragment.count):
         register, inside = divmod(element, fragment.packed)
         bits = words[register] >> collect([inside * fragment.bits], type)
-        found = as_numbers(evaluate(number(fragment.type), [bits]), calculated(fragment.type))
+        found = as_numbers(evaluate(number(fragment.type), [bits], WARP), calculated(fragment.type))
         for lane in range(WARP):
             result[fragment.place(lane, element)] = found[lane]
     return result
@@ -87,7 +87,7 @@ def _write_matrix(
     for element in range(fragment.count):
         places = [fragment.place(lane, element) for lane in range(WARP)]
         sums = np.array([values[place] for place in places], _numpy(fragment.type))
-        bits = evaluate(encoded(fragment.type), [sums.view(f"u{type.bytes}")])
+        bits = evaluate(encoded(fragment.type), [sums.view(f"u{type.bytes}")], WARP)
         register, inside = divmod(element, fragment.packed)
         words[register] |= bits << collect([inside * fragment.bits], type)
     for register, word in zip(elements_of(operand), words, strict=True):

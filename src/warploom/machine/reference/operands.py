@@ -6,7 +6,6 @@ import numpy as np
 
 from warploom.core.types import B64, PRED, U64, ScalarType
 from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import exact
 from warploom.machine.reference.lanes import Values, resized, splat, to_mask
 from warploom.machine.reference.state import Warp
@@ -37,20 +36,20 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
-        return splat(immediate_bits(operand, type), type, WARP_SIZE)
+        return splat(immediate_bits(operand, type), type, warp.size)
     if isinstance(operand, Special):
         return resized(special(warp, operand.name), type.bits)
     if isinstance(operand, Negated):
         return ~warp.registers[operand.operand.name]
     if isinstance(operand, Symbol):
-        return resized(splat(symbol_address(warp, operand), B64, WARP_SIZE), type.bits)
+        return resized(splat(symbol_address(warp, operand), B64, warp.size), type.bits)
     raise TypeError(f"{operand} has no value")
 
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
     """The lanes whose guard lets them execute the instruction."""
     if instruction.guard is None:
-        return (1 << WARP_SIZE) - 1
+        return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])
     return ~holds if instruction.guard.negated else holds
 
@@ -59,10 +58,10 @@ def special(warp: Warp, name: str) -> Values:
     """The value of a special register."""
     known = SPECIAL_REGISTERS[name]
     if known.fixed is not None:
-        return splat(known.fixed, known.type, WARP_SIZE)
+        return splat(known.fixed, known.type, warp.size)
     if known.clock_bit is not None:
         warp.state[TIMED] = LOOKED
-        return splat(warp.clock >> known.clock_bit, known.type, WARP_SIZE)
+        return splat(warp.clock >> known.clock_bit, known.type, warp.size)
     return warp.specials[known.same_as or name]
 
 
@@ -102,6 +101,6 @@ def addresses(warp: Warp, address: Address) -> list[int]:
 
     The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
     """
-    base = [0] * WARP_SIZE if address.base is None else read(warp, address.base, U64).tolist()
+    base = [0] * warp.size if address.base is None else read(warp, address.base, U64).tolist()
     width = address.base.type.bits if isinstance(address.base, Register) else U64.bits
     return [(start + address.offset) % (1 << width) for start in base]

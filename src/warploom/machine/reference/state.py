@@ -12,7 +12,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.core.types import U32, U64
 from warploom.machine.faults import limit_error
-from warploom.machine.launch import WARP_SIZE, Launch, all_shared_bytes, launch_values, unravel
+from warploom.machine.launch import Launch, all_shared_bytes, launch_values, unravel
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
@@ -21,12 +21,9 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import Table
-from warploom.rules.plan_words import (
-    ISSUED,
-)
+from warploom.rules.plan_words import ISSUED, Words
 
 Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.int64]
 
 
 class Listener(Protocol):
@@ -124,6 +121,11 @@ class Warp:
         return self.block.run
 
     @property
+    def size(self) -> int:
+        """How many lanes it has."""
+        return self.run.launch.warp_size
+
+    @property
     def clock(self) -> int:
         """How many instructions it had issued before this one."""
         return int(self.state[ISSUED]) + self.used - 1
@@ -131,8 +133,8 @@ class Warp:
     @property
     def existing(self) -> int:
         """The lanes that have a thread; in a block's last warp they may be few."""
-        left = self.run.launch.threads_per_block - self.number * WARP_SIZE
-        return (1 << min(left, WARP_SIZE)) - 1
+        left = self.run.launch.threads_per_block - self.number * self.size
+        return (1 << min(left, self.size)) - 1
 
     @property
     def level(self) -> int:
@@ -151,43 +153,43 @@ def new_block(run: Run, number: int) -> Block:
 
 def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
     """A warp at its start: registers and private memory are zero."""
-    run = block.run
+    run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,
         number,
         Splits(table, run.program.exit),
         state,
-        {r.name: splat(0, r.type, WARP_SIZE) for r in run.program.registers},
+        {r.name: splat(0, r.type, size) for r in run.program.registers},
         special_values(block, number),
-        np.zeros((WARP_SIZE, run.program.local_bytes), np.uint8),
-        np.zeros((WARP_SIZE, run.program.frame_bytes), np.uint8),
+        np.zeros((size, run.program.local_bytes), np.uint8),
+        np.zeros((size, run.program.frame_bytes), np.uint8),
     )
 
 
 def special_values(block: Block, warp: int) -> dict[str, Values]:
     """The special registers of a warp (PTX ISA, "Special Registers")."""
     launch = block.run.launch
-    lanes = range(WARP_SIZE)
-    threads = [launch.thread_index(warp * WARP_SIZE + lane) for lane in lanes]
+    lanes = range(launch.warp_size)
+
+    def same(value: int) -> Values:
+        return splat(value, U32, launch.warp_size)
+
+    threads = [launch.thread_index(warp, lane) for lane in lanes]
     values = {f"%tid.{p}": collect((t[i] for t in threads), U32) for i, p in enumerate("xyz")}
     for name, shape in (
         ("%ntid", launch.block),
         ("%ctaid", unravel(block.number, launch.grid)),
         ("%nctaid", launch.grid),
     ):
-        values |= {f"{name}.{part}": _same(n) for part, n in zip("xyz", shape, strict=True)}
+        values |= {f"{name}.{part}": same(n) for part, n in zip("xyz", shape, strict=True)}
     return values | {
         "%laneid": collect(lanes, U32),
-        "%warpid": _same(warp),
+        "%warpid": same(warp),
         "%lanemask_eq": collect((1 << i for i in lanes), U32),
         "%lanemask_lt": collect(((1 << i) - 1 for i in lanes), U32),
         "%lanemask_le": collect(((2 << i) - 1 for i in lanes), U32),
         "%lanemask_gt": collect((-(2 << i) for i in lanes), U32),
         "%lanemask_ge": collect((-(1 << i) for i in lanes), U32),
-        **{name: _same(n) for name, n in launch_values(block.run.program, launch).items()},
-        "%gridid": splat(0, U64, WARP_SIZE),
+        **{name: same(n) for name, n in launch_values(block.run.program, launch).items()},
+        "%gridid": splat(0, U64, launch.warp_size),
     }
-
-
-def _same(value: int) -> Values:
-    return splat(value, U32, WARP_SIZE)

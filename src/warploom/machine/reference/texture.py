@@ -7,7 +7,7 @@ import numpy as np
 from warploom.analysis.texture import texel_request
 from warploom.core.types import PRED, U64
 from warploom.machine.faults import Fault, FaultKind, fault_error
-from warploom.machine.launch import WARP_SIZE
+from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
@@ -23,6 +23,7 @@ from warploom.rules.descriptors import (
     SAMPLER_ROW,
     SCRATCH_WORDS,
 )
+from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RULE_WIDTH
 from warploom.rules.texture_requests import NO_PATH, serve_texels
 
@@ -30,7 +31,7 @@ from warploom.rules.texture_requests import NO_PATH, serve_texels
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Any instruction of textures and surfaces."""
     asked, run = texel_request(instruction), warp.run
-    data = np.zeros((DATA_ROWS, WARP_SIZE), np.uint64)
+    data = np.zeros((DATA_ROWS, warp.size), np.uint64)
     data[HANDLE_ROW] = _handles(warp, asked.handle)
     if asked.sampler is not None:
         data[SAMPLER_ROW] = _handles(warp, asked.sampler)
@@ -43,17 +44,21 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         found = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)
         path = NO_PATH if found is None else found
     scratch = np.zeros(SCRATCH_WORDS, np.int64)
-    tables = (run.memory.textures.table(), run.memory.bytes, data.reshape(-1), scratch, counts)
     place = (path, warp.block.number)
-    with np.errstate(all="ignore"):
-        failed = serve_texels(*tables, run.caches, run.plan, mask, asked.request, *place)
-    if failed:
-        raise _fault(warp, index, space or Space.TEXTURE, scratch.tolist())
+    for first in range(0, warp.size, LANES):
+        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        tables = (run.memory.textures.table(), run.memory.bytes, lanes, scratch, counts)
+        with np.errstate(all="ignore"):
+            failed = serve_texels(*tables, run.caches, run.plan, some, asked.request, *place)
+        if failed:
+            scratch[FAULT_LANE] += first
+            raise _fault(warp, index, space or Space.TEXTURE, scratch.tolist())
+        data[:, first : first + LANES] = lanes.reshape(DATA_ROWS, LANES)
     for row, (target, type) in enumerate(asked.results, RESULT_ROW):
         value = data[row] != 0 if type == PRED else resized(data[row], type.bits)
         write(warp, target, value, type, on)
     if asked.resident is not None:
-        write(warp, asked.resident, np.ones(WARP_SIZE, np.bool_), PRED, on)
+        write(warp, asked.resident, np.ones(warp.size, np.bool_), PRED, on)
 
 
 def _handles(warp: Warp, operand: Operand) -> Values:
@@ -64,7 +69,7 @@ def _handles(warp: Warp, operand: Operand) -> Values:
             if place.space is Space.PARAM:
                 start = place.offset + operand.base.offset + operand.offset
                 given = warp.run.launch.parameters[start : start + 8]
-                return np.full(WARP_SIZE, int.from_bytes(given, "little"), np.uint64)
+                return np.full(warp.size, int.from_bytes(given, "little"), np.uint64)
         return np.array(addresses(warp, operand), np.uint64)
     return read(warp, operand, U64)
 

@@ -8,7 +8,6 @@ from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
-from warploom.machine.launch import WARP_SIZE
 from warploom.machine.reference import access, collective, copies, matrix, service, texture
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
@@ -52,7 +51,7 @@ def step(warp: Warp) -> int:
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """What happens in the lanes of `mask`, which are some, other than control flow."""
-    name, on = instruction.operation.name, from_mask(mask)
+    name, on = instruction.operation.name, from_mask(mask, warp.size)
     if is_effectless(instruction.operation):
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
@@ -63,7 +62,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         ACCESSES[name](warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.WARP:
         for group in _groups(warp, instruction, mask):
-            _collective(warp, instruction, group, from_mask(group))
+            _collective(warp, instruction, group, from_mask(group, warp.size))
     elif name == "cvta":
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
@@ -106,7 +105,7 @@ def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
         if type is not None
     ]
     terms = operation.terms_for(len(sources))[: len(targets)]
-    results = [evaluate(term, arguments) for term in terms]
+    results = [evaluate(term, arguments, warp.size) for term in terms]
     for target, term, result in zip(targets, terms, results, strict=True):
         write(warp, target, result, term.type, on)
 
@@ -123,17 +122,17 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
     type = instruction.operation.modifiers.scalar()
     if isinstance(source, Vector):
         part = TYPES[f"b{type.bits // len(source.elements)}"]
-        whole = splat(0, type, WARP_SIZE)
+        whole = splat(0, type, warp.size)
         for place, element in enumerate(source.elements):
             bits = resized(read(warp, element, part), type.bits)
-            whole = whole | (bits << resized(splat(place * part.bits, B32, WARP_SIZE), type.bits))
+            whole = whole | (bits << resized(splat(place * part.bits, B32, warp.size), type.bits))
         write(warp, destination, whole, type, on)
         return
     assert isinstance(destination, Vector)
     part = TYPES[f"b{type.bits // len(destination.elements)}"]
     value = read(warp, source, type)
     for place, element in enumerate(destination.elements):
-        bits = value >> resized(splat(place * part.bits, B32, WARP_SIZE), type.bits)
+        bits = value >> resized(splat(place * part.bits, B32, warp.size), type.bits)
         write(warp, element, resized(bits, part.bits), part, on)
 
 
@@ -184,7 +183,7 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
         answer = collective.vote(mode, read(warp, operands[1], PRED), mask)
         write(warp, operands[0], answer, B32 if mode == "ballot" else PRED, on)
     elif operation.name == "activemask":
-        write(warp, operands[0], splat(mask, B32, WARP_SIZE), B32, on)
+        write(warp, operands[0], splat(mask, B32, warp.size), B32, on)
     elif operation.name == "elect":
         _write_pair(warp, operands[0], collective.elect(mask), on)
     elif operation.name in ("match", "redux"):

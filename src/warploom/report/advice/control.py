@@ -27,7 +27,8 @@ def divergence(case: Case) -> Iterator[Advice]:
                 f" ways ({taken:,} of {counts.thread_instructions:,} lanes jumped), so that it ran"
                 f" both one after the other",
                 "Let the condition be the same for all lanes of a warp: choose by warp"
-                " (threadIdx.x / 32), sort the work, or compute both sides and select.",
+                f" (threadIdx.x / {case.spec.warp_size}), sort the work, or compute both sides and"
+                " select.",
             )
 
 

@@ -148,8 +148,8 @@ def _conflicts(example: Example, moved: list[int]) -> int:
     addresses, row = np.zeros(32, np.uint64), np.zeros(RULE_WIDTH, np.int64)
     mask = 0
     for lane, address in zip(example.lanes, moved, strict=True):
-        addresses[lane] = address
-        mask |= 1 << lane
+        addresses[lane % 32] = address
+        mask |= 1 << lane % 32
     RULES[example.rule](addresses, mask, example.size, row)
     return int(row[BANK_CONFLICTS])
 
