@@ -85,12 +85,14 @@ class Launcher:
         Where the kernel does something wrong, the trace ends there and `Trace.error` tells what;
         nothing is raised. Raises LaunchError for what does not fit.
         """
-        from warploom.observe.trace import Recorder, TraceLimits
+        from warploom.host.tracing import trace_of
+        from warploom.observe.recorder import Recorder
+        from warploom.observe.trace import TraceLimits
 
         launch = self._launch(options)
-        recorder = Recorder(limits or TraceLimits())
+        recorder = Recorder(self.kernel.program, self.kernel.context.rules, limits or TraceLimits())
         error = self._watch(launch, args, recorder)
-        return recorder.trace(self.kernel.program, launch, error)
+        return trace_of(self.kernel, launch, "reference", recorder.recorded(), error)
 
     def watch(
         self,
