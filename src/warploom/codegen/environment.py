@@ -32,6 +32,7 @@ class Slot(IntEnum):
     SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for
     a service (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`).
     LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`).
+    LOG_AT: what a recorded launch writes (`codegen.log`).
     """
 
     STOP = 0
@@ -83,6 +84,7 @@ class Slot(IntEnum):
     HIERARCHY_AT = auto()
     LOCAL_BYTES = auto()
     TEXTURES_AT = auto()
+    LOG_AT = auto()
 
 
 class Status(IntEnum):

@@ -37,13 +37,16 @@ _CHECKS = {
     "branch_first": "int64(i64*, i64*, int64)",
     "choose_warp": "int64(i64*, i64*, i64*, i64*, int64)",
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
+    "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
+    "record_guard": "int64(i64*, int64, int64)",
+    "record_access": "int64(i64*, i64*, int64, int64, int64)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
 """The signature of every rule."""
 
-_RARE = ("serve_texels",)
-"""Helpers that have an object of their own, made when a kernel first calls them: they are large."""
+_RARE = ("serve_texels", "record_block", "record_guard", "record_access")
+"""Helpers that have an object of their own, made when a kernel first calls them."""
 
 _PLACES = {
     "check": "codegen.checks",
@@ -53,6 +56,7 @@ _PLACES = {
     "serve": "rules.texture_requests",
     "take": "rules.ways",
     "branch": "rules.scheduling",
+    "record": "codegen.log",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

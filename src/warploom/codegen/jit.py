@@ -54,16 +54,29 @@ class CompiledKernel:
 
 
 def compile_kernel(
-    program: Program, rules: AccessRules, *, independent: bool, mixes: bool, shuffles: bool
+    program: Program,
+    rules: AccessRules,
+    *,
+    independent: bool,
+    mixes: bool,
+    shuffles: bool,
+    records: bool = False,
 ) -> CompiledKernel:
     """Compile a kernel for this computer's processor, with the access rules of a device; for
     `independent` and `mixes` see `codegen.control`. `shuffles`: warps, blocks and the lanes of an
-    atomic go in an order that the launch's policy chooses."""
+    atomic go in an order that the launch's policy chooses. `records`: the code writes a log of all
+    that it does (`codegen.log`)."""
     layout = CountLayout(program, rules)
-    key = _key(program, rules, independent=independent, mixes=mixes, shuffles=shuffles)
+    options = {
+        "independent": independent,
+        "mixes": mixes,
+        "shuffles": shuffles,
+        "records": records,
+    }
+    key = _key(program, rules, **options)
     found = cache.find("kernel", key)
     if found is None:
-        found = _compile(layout, independent=independent, mixes=mixes, shuffles=shuffles)
+        found = _compile(layout, **options)
         cache.keep("kernel", key, found)
     scheduled, context_bytes = _FACTS.unpack_from(found)
     with _LOCK:
@@ -82,15 +95,13 @@ def _key(program: Program, rules: AccessRules, **options: bool) -> str:
     return cache.key_of((text, program.name, sizes, repr(rules), repr(options)))
 
 
-def _compile(layout: CountLayout, *, independent: bool, mixes: bool, shuffles: bool) -> bytes:
+def _compile(layout: CountLayout, *, shuffles: bool, **options: bool) -> bytes:
     """The object that a kernel becomes, behind what its host must know of it."""
     program = layout.program
     _LOG.debug("compiling %s of %s", program.name, program.module.name)
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(
-            module, program, layout, independent=independent, mixes=mixes, shuffles=shuffles
-        )
+        warp = WarpFunction(module, program, layout, shuffles=shuffles, **options)
         warp.emit()
         scheduled = warp.suspends or shuffles
         GridFunction(module, suspends=scheduled, local_bytes=program.local_bytes).emit()

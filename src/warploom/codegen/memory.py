@@ -27,6 +27,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import SPACE_CODES, Places
+from warploom.codegen.recording import RecordingCode
 from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.core.types import U64, ScalarType, unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
@@ -43,7 +44,9 @@ _EachSpace = Callable[[Space, Value, Value], None]
 class MemoryCode:
     """Emits the memory instructions of one warp function."""
 
-    def __init__(self, operands: Operands, *, shuffles: bool) -> None:
+    def __init__(
+        self, operands: Operands, recording: RecordingCode | None, *, shuffles: bool
+    ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
@@ -51,6 +54,7 @@ class MemoryCode:
         self.places = Places(self.frame)
         self.common = CommonAccess(self.places)
         self.pieces = PieceCode(operands)
+        self.recording = recording
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
@@ -160,7 +164,7 @@ class MemoryCode:
     def _by_rows(self, shape: Shape) -> bool:
         """Whether a load is tried by rows (`rules.rows`)."""
         rules = self.frame.layout.rules
-        if self.apart or self.many or rules.caches or rules.unit != LINE_BYTES:
+        if self.apart or self.many or self.recording or rules.caches or rules.unit != LINE_BYTES:
             return False
         return reads_by_rows(shape)
 
@@ -224,6 +228,7 @@ class MemoryCode:
         if (
             self.apart
             or self.many
+            or self.recording
             or rules.caches
             or (shape.space is Space.LOCAL and shape.size < 4)
         ):
@@ -244,6 +249,8 @@ class MemoryCode:
         self, index: int, shape: Shape, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Call an access function, and leave where it reports a fault."""
+        if self.recording:
+            self.recording.access(index, shape, addresses, self.lanes.bits(mask))
         base, limit = self.places.space(shape.space)
         fault = self.b.call(
             function,

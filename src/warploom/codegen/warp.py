@@ -26,6 +26,7 @@ from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
+from warploom.codegen.recording import RecordingCode
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
@@ -56,12 +57,14 @@ class WarpFunction:
         independent: bool,
         mixes: bool,
         shuffles: bool,
+        records: bool,
     ) -> None:
         self.program, self.layout = program, layout
         self.frame = Frame(module, program, layout)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.memory = MemoryCode(self.operands, shuffles=shuffles)
+        self.recording = RecordingCode(self.frame) if records else None
+        self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.copies = CopyCode(self.memory)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(self.memory)
@@ -174,6 +177,8 @@ class WarpFunction:
         fuel = self.b.load(frame.fuel, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)
+        if self.recording:
+            self.recording.block(block)
 
     def _guard(self, index: int, made: Instruction) -> Value | None:
         """The guard's value, counted; None where there is none."""
@@ -184,6 +189,8 @@ class WarpFunction:
             held = self.b.not_(held)
         on = self.lanes.bits(self.b.and_(held, self.frame.mask()))
         self.frame.count(self.layout.guarded[index], self.lanes.popcount(on))
+        if self.recording:
+            self.recording.guard(index, on)
         return held
 
     def _control(self, copy: Copy, block: Block, index: int, made: Instruction) -> bool:

@@ -17,6 +17,7 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
 from warploom.machine.launch import Launch, Schedule
+from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import error_of, tally_of
 from warploom.machine.tally import Tally
@@ -43,11 +44,14 @@ class CompiledEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._workers = workers
-        self._kernels: dict[tuple[int, bool, bool], CompiledKernel] = {}
+        self._kernels: dict[tuple[int, bool, bool, bool], CompiledKernel] = {}
 
-    def kernel(self, program: Program, schedule: Schedule) -> CompiledKernel:
-        """The machine code of a program, compiled when it is first asked for."""
-        key = (id(program), schedule.independent, schedule.shuffles)
+    def kernel(
+        self, program: Program, schedule: Schedule, *, records: bool = False
+    ) -> CompiledKernel:
+        """The machine code of a program, compiled when it is first asked for; `records`: with the
+        code that writes a log."""
+        key = (id(program), schedule.independent, schedule.shuffles, records)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
                 program,
@@ -55,6 +59,7 @@ class CompiledEngine:
                 independent=schedule.independent,
                 mixes=schedule.mixes,
                 shuffles=schedule.shuffles,
+                records=records,
             )
         return self._kernels[key]
 
@@ -77,6 +82,22 @@ class CompiledEngine:
             if status is not Status.ENDED:
                 raise error_of(work, status)
         return replace(merged([tally_of(work) for work in works]), alone_because=alone)
+
+    def record(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        log: Log,
+        progress: Progress | None = None,
+    ) -> tuple[Work, Status]:
+        """Run a launch whose code writes a log; gives what it leaves behind, and how it ended."""
+        kernel = self.kernel(program, launch.schedule, records=True)
+        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+        work = Work.prepare(kernel, launch, memory, caches, range(launch.blocks))
+        work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
+        [status] = _run([work], progress)
+        return work, status
 
 
 def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:

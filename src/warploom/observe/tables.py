@@ -14,7 +14,7 @@ from warploom.machine.lanes_off import lanes_off, meetings, parked_splits
 from warploom.observe.trace import NO_COST, Shape, Site, State
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
-from warploom.rules.convergence import MASK, Table
+from warploom.rules.convergence import LIVE, MASK, Table
 from warploom.rules.fields import RULE_WIDTH, TRANSACTIONS
 from warploom.rules.served import served
 
@@ -51,7 +51,7 @@ class States:
 
     def number(self, table: Table, existing: int) -> int:
         """The number of the state that a warp's table describes; `existing` lanes have a thread."""
-        active = int(table[MASK])
+        active = int(table[MASK]) & int(table[LIVE])
         state = State(active, lanes_off(table, existing), meetings(table), parked_splits(table))
         found = self._table.find(state)
         return self._table.add(state, state) if found is None else found
@@ -95,9 +95,14 @@ class Patterns:
             best = int(common_cost(self._program, row, self._rules)[TRANSACTIONS])
         return self._sites.add(key, Site(instruction, space.value, op, size, rule, best))
 
+    @property
+    def unit(self) -> int:
+        """Bases are multiples of this: no rule looks beyond (`AccessRules.unit`)."""
+        return self._rules.unit
+
     def base(self, address: int) -> int:
-        """From where offsets are counted: what no rule looks beyond (`AccessRules.unit`)."""
-        return address - address % self._rules.unit
+        """From where the offsets of an access are counted whose first lane is there."""
+        return address - address % self.unit
 
     def shape(self, site: int, mask: int, offsets: Sequence[int]) -> int:
         """The number of the pattern in which the lanes of `mask` reach, lane by lane."""

@@ -283,10 +283,10 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         narrow: list[list[int]] = _u32(self.writes.narrow).reshape(-1, 32).tolist()
         wide: list[list[int]] = np.frombuffer(self.writes.wide, "<u8").reshape(-1, 32).tolist()
         found: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
-        made = self.writes
+        made, wides = self.writes, [r.type.endswith("64") for r in self.registers]
         rows: list[list[int]] = [_u32(c).tolist() for c in (made.step, made.register, made.value)]
         for step, register, value in zip(*rows, strict=True):
-            table = wide if self.registers[register].type.endswith("64") else narrow
+            table = wide if wides[register] else narrow
             key = int(self.columns["warp"][step]), register
             times, values = found.setdefault(key, ([], []))
             times.append(step)
