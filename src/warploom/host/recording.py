@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from warploom.analysis.program import Program
+from warploom.core.collector import collector_paused
 from warploom.core.errors import Allocation, WarploomError
 from warploom.host.engines import ENGINES, Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
@@ -82,4 +83,5 @@ class CompiledRun:
             self._log,
             Ending(faulted, tables),
         )
-        return made.recorded(self._live)
+        with collector_paused():
+            return made.recorded(self._live)

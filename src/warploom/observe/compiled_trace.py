@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
+from warploom.codegen.helpers import count_compiled
 from warploom.codegen.recording import OPS, SPACES
 from warploom.core.errors import Allocation
 from warploom.machine.launch import WARP_SIZE, Launch
@@ -70,7 +71,7 @@ class CompiledRecording:
     ) -> None:
         self.program, self.launch, self.log, self.ending = program, launch, log, ending
         self._states = States()
-        self._patterns = Patterns(program, rules)
+        self._patterns = Patterns(program, rules, count_compiled)
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
     def recorded(self, live: Sequence[Allocation]) -> Recorded:

@@ -17,7 +17,7 @@ from warploom.core.errors import Allocation
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import trace as schema
-from warploom.observe.tables import COUNTED, Numbered, Patterns, States
+from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
 from warploom.ptx.ir import Register, Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import NODES_AT, TABLE_WORDS
@@ -61,7 +61,7 @@ class Recorder:
     def __init__(self, program: Program, rules: AccessRules, limits: schema.TraceLimits) -> None:
         self._program, self._limits = program, limits
         self._states = States()
-        self._patterns = Patterns(program, rules)
+        self._patterns = Patterns(program, rules, count_by_rule)
         self._registers = {register.name: i for i, register in enumerate(program.registers)}
         self._written = [tuple(dict.fromkeys(writes(i))) for i in program.instructions]
         self._kept: dict[tuple[int, int], _Kept] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from warploom.observe.trace import NO_COST, Shape, Site, State
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
 from warploom.rules.convergence import LIVE, MASK, Table
+from warploom.rules.distinct import Addresses, Row
 from warploom.rules.fields import RULE_WIDTH, TRANSACTIONS
 from warploom.rules.served import served
 
@@ -61,15 +62,24 @@ class States:
         return tuple(self._table.rows)
 
 
+Count = Callable[[str, Addresses, int, int, Row], object]
+"""Apply the rule of that name to addresses, mask and size; the row takes its counts."""
+
+
+def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: Row) -> None:
+    """Apply a rule as it stands, in Python."""
+    RULES[rule](addresses, mask, size, row)
+
+
 ShapeKey = tuple[int, int, tuple[int, ...]]
 """What a shape depends on: the site, the lanes, their offsets from the base."""
 
 
 class Patterns:
-    """The sites of a program's accesses, and the shapes of these."""
+    """The sites of a program's accesses, and the shapes of these; `count` applies a rule."""
 
-    def __init__(self, program: Program, rules: AccessRules) -> None:
-        self._program, self._rules = program, rules
+    def __init__(self, program: Program, rules: AccessRules, count: Count) -> None:
+        self._program, self._rules, self._count = program, rules, count
         self._sites: Numbered[tuple[int, Space, str], Site] = Numbered()
         self._shapes: Numbered[ShapeKey, Shape] = Numbered()
 
@@ -119,11 +129,13 @@ class Patterns:
         ahead += -ahead % self._rules.unit
         lanes = [lane for lane in range(32) if mask >> lane & 1]
         addresses = np.zeros(32, np.uint64)
-        addresses[lanes] = [offset + ahead for offset in offsets]
+        addresses[lanes] = [offset + ahead for offset in offsets] if ahead else offsets
         row = np.zeros(RULE_WIDTH, np.int64)
         for rule in self._counted_by(made):
-            RULES[rule](addresses, mask, made.size, row)
+            self._count(rule, addresses, mask, made.size, row)
         moved = served(made.rule, addresses.tolist(), mask, made.size)
+        if not ahead:
+            return Shape(mask, offsets, moved, tuple(row[: len(NO_COST)].tolist()))
         parts = tuple((one.start - (ahead if one.size else 0), one.size, one.lanes)
                       for one in moved)  # fmt: skip
         return Shape(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))

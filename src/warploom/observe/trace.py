@@ -290,7 +290,8 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
             key = int(self.columns["warp"][step]), register
             times, values = found.setdefault(key, ([], []))
             times.append(step)
-            values.append(tuple(table[value]))
+            lanes: list[int] = table[value]
+            values.append(tuple(lanes))
         return found
 
     def to_bytes(self) -> bytes:

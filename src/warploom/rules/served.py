@@ -8,8 +8,8 @@ are those of the rules. In local memory, addresses are offsets in its layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from warploom.rules.constant import word_shift
 from warploom.rules.segments import shrunk
@@ -17,8 +17,7 @@ from warploom.rules.segments import shrunk
 WARP, HALF = 32, 16
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """One transaction, or one pass over the banks: the first byte that it moves and how many (0 of
     either where banks give several words at once), and the lanes that get theirs, as a mask."""
 
@@ -50,11 +49,12 @@ def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
             yield group
 
 
-def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, Lanes]:
-    """The lanes by the stretch of so many bytes that they touch, in rising order."""
-    places: dict[int, Lanes] = {}
+def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
+    """The lanes, as masks, by the stretch of so many bytes that they touch, in rising order."""
+    places: dict[int, int] = {}
     for lane in lanes:
-        places.setdefault(addresses[lane] // bytes_, []).append(lane)
+        place = addresses[lane] // bytes_
+        places[place] = places.get(place, 0) | 1 << lane
     return dict(sorted(places.items()))
 
 
@@ -66,7 +66,7 @@ def _stretches(
 ) -> Iterator[Served]:
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
         for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, _mask(inside))
+            yield Served(place * bytes_, bytes_, inside)
 
 
 def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
@@ -120,20 +120,19 @@ def _constant(addresses: Sequence[int], lanes: Lanes, size: int, *, width: int) 
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
         for place, inside in _by_place(addresses, group, bytes_).items():
-            yield Served(place * bytes_, bytes_, _mask(inside))
+            yield Served(place * bytes_, bytes_, inside)
 
 
 # ---- shared memory ------------------------------------------------------------------------------
 
 
-def _passes(words: dict[int, Lanes], bank_of: Callable[[int], int]) -> Iterator[Served]:
+def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[Served]:
     """Pass after pass, one word of each bank."""
-    banks: dict[int, list[Lanes]] = {}
+    banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)
     for turn in range(max(map(len, banks.values()))):
-        inside = [lane for queue in banks.values() if turn < len(queue) for lane in queue[turn]]
-        yield Served(0, 0, _mask(inside))
+        yield Served(0, 0, sum(queue[turn] for queue in banks.values() if turn < len(queue)))
 
 
 def _banks(
@@ -151,10 +150,11 @@ def _banks(
 def _banks_of_rows(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Served]:
     """Banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64 come together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
-        places: dict[int, Lanes] = {}
+        places: dict[int, int] = {}
         for lane in group:
             row, bank = addresses[lane] // 256, addresses[lane] // 4 % WARP
-            places.setdefault(row * WARP + bank, []).append(lane)
+            place = row * WARP + bank
+            places[place] = places.get(place, 0) | 1 << lane
         yield from _passes(dict(sorted(places.items())), lambda place: place % WARP)
 
 

@@ -7,9 +7,14 @@ from pathlib import Path
 
 from warploom.core.errors import CompileError, PtxError, WarploomError
 from warploom.host.device import Device
+from warploom.host.launcher import Launcher
 from warploom.host.requests import Prepared, Request, prepared_from
+from warploom.machine.launch import WARP_SIZE
 from warploom.observe.trace import Trace, TraceLimits
-from warploom.ui.schema import LaunchRequest, Refusal, SourceError
+from warploom.ui.schema import AUTOMATIC, LaunchRequest, Refusal, SourceError
+
+MOST_WARPS = 64
+"""Launches of more warps are recorded by compiled code, if nothing else is asked for."""
 
 _NVRTC = re.compile(r"^[^\n]*?\((\d+)\): (?:error|catastrophic error)[^:]*: (.*)$", re.MULTILINE)
 """How NVRTC says that something is wrong, and where."""
@@ -26,9 +31,19 @@ def record(request: LaunchRequest) -> Trace:
     return ready.launcher.trace(
         *ready.values,
         limits=limits,
+        engine=_engine(request.engine, ready.launcher),
         max_instructions=request.max_instructions,
         cooperative=request.cooperative,
     )
+
+
+def _engine(wanted: str, launcher: Launcher) -> str:
+    """The engine that records: the reference machine where there is not too much to do."""
+    if wanted != AUTOMATIC:
+        return wanted
+    (gx, gy, gz), (bx, by, bz) = launcher.grid, launcher.block
+    warps = gx * gy * gz * -(-(bx * by * bz) // WARP_SIZE)
+    return "reference" if warps <= MOST_WARPS else "compiled"
 
 
 def _prepared(request: LaunchRequest) -> Prepared:

@@ -5,13 +5,15 @@ __global__ void both(int *simt, int *simd)
     int value = lane;
     if (lane < 12) {
 #pragma unroll 1
-        for (int i = 0; i < 4; i++) value += i * lane;
+        for (int i = 0; i < 4; i++)
+            value = 3 * value + i;
     }
     simt[lane] = value;
 
     int other = lane;
     int mask = -(lane < 12);
 #pragma unroll 1
-    for (int i = 0; i < 4; i++) other += (i * lane) & mask;
+    for (int i = 0; i < 4; i++)
+        other = (other & ~mask) | ((3 * other + i) & mask);
     simd[lane] = other;
 }
