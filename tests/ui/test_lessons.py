@@ -202,5 +202,7 @@ def test_occupancy_is_half() -> None:
 
 def test_simd_every_lane_computes() -> None:
     [trace] = traces("simd")
-    mads = [s for s in steps(trace) if _text(trace, s).startswith("mad")]
-    assert [s.active for s in mads] == [0x00000FFF] * 4 + [FULL] * 4
+    switched_off = [s for s in steps(trace) if _text(trace, s).startswith("mul.lo")]
+    blended = [s for s in steps(trace) if _text(trace, s).startswith("selp")]
+    assert [s.active for s in switched_off] == [0x00000FFF] * 4
+    assert [s.active for s in blended] == [FULL] * 4

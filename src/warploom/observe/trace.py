@@ -12,6 +12,7 @@ import gzip
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -280,8 +281,8 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _history(self) -> dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]]:
         """By warp and register, when it was written and with what."""
-        narrow: list[list[int]] = _u32(self.writes.narrow).reshape(-1, 32).tolist()
-        wide: list[list[int]] = np.frombuffer(self.writes.wide, "<u8").reshape(-1, 32).tolist()
+        narrow = _rows_of_lanes(_u32(self.writes.narrow))
+        wide = _rows_of_lanes(np.frombuffer(self.writes.wide, "<u8"))
         found: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
         made, wides = self.writes, [r.type.endswith("64") for r in self.registers]
         rows: list[list[int]] = [_u32(c).tolist() for c in (made.step, made.register, made.value)]
@@ -290,8 +291,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
             key = int(self.columns["warp"][step]), register
             times, values = found.setdefault(key, ([], []))
             times.append(step)
-            lanes: list[int] = table[value]
-            values.append(tuple(lanes))
+            values.append(table[value])
         return found
 
     def to_bytes(self) -> bytes:
@@ -389,6 +389,12 @@ class WarpTrace:
         lanes = tuple(lane for lane in range(32) if shape.lanes >> lane & 1)
         where = tuple(bases[number] + offset for offset in shape.offsets)
         return Reached(site.space, site.op, site.size, lanes, where, shape.cost)
+
+
+def _rows_of_lanes(table: npt.NDArray[Any]) -> list[tuple[int, ...]]:
+    """The rows of a table of registers."""
+    rows: list[list[int]] = table.reshape(-1, 32).tolist()
+    return [tuple(row) for row in rows]
 
 
 def _u32(column: bytes) -> npt.NDArray[np.uint32]:
