@@ -285,8 +285,10 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         wide = _rows_of_lanes(np.frombuffer(self.writes.wide, "<u8"))
         found: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
         made, wides = self.writes, [r.type.endswith("64") for r in self.registers]
-        rows: list[list[int]] = [_u32(c).tolist() for c in (made.step, made.register, made.value)]
-        for step, register, value in zip(*rows, strict=True):
+        steps: list[int] = _u32(made.step).tolist()
+        registers: list[int] = _u32(made.register).tolist()
+        numbers: list[int] = _u32(made.value).tolist()
+        for step, register, value in zip(steps, registers, numbers, strict=True):
             table = wide if wides[register] else narrow
             key = int(self.columns["warp"][step]), register
             times, values = found.setdefault(key, ([], []))
@@ -408,5 +410,5 @@ class TraceLimits:
 
     warps: int = 64
     steps: int = 100_000
-    registers: int = 16
+    registers: int = 64
     blocks: frozenset[int] | None = None

@@ -224,14 +224,14 @@ function lineCounts(model: Model, lines: Map<number, number[]>): (LineCount | un
   return found;
 }
 
-/** Bring a line into sight, if it is not. */
+/** Bring a line into sight, page by page: where the text stands depends on the line alone, so that
+    a step shows the same picture from wherever one comes to it. */
 function reveal(view: EditorView, line: number): void {
   if (line > view.state.doc.lines) return;
-  const block = view.lineBlockAt(view.state.doc.line(line).from);
-  const { scrollTop, clientHeight } = view.scrollDOM;
-  if (block.top < scrollTop || block.bottom > scrollTop + clientHeight) {
-    view.scrollDOM.scrollTop = block.top - clientHeight / 3;
-  }
+  const { top } = view.lineBlockAt(view.state.doc.line(line).from);
+  const height = view.scrollDOM.clientHeight;
+  const page = height * 0.6;
+  view.scrollDOM.scrollTop = Math.max(0, Math.floor(top / page) * page - height * 0.2);
 }
 
 function Ptx({ model }: { model: Model }) {

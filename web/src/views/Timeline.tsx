@@ -1,6 +1,6 @@
 // Warps over steps, drawn once for what is in sight; only the cursor moves from step to step.
 
-import { effect } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { count } from "../bits.ts";
 import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
@@ -9,7 +9,7 @@ import { tip } from "../help.ts";
 
 const LEFT = 92;
 const MARKS = 20;
-const MOST_ROWS = 16;
+const MOST_ROWS = 10;
 
 export const GLYPHS: Record<EventKind, string> = {
   divergence: "◇",
@@ -63,8 +63,9 @@ export function Timeline({ model }: { model: Model }) {
     };
     let box = size();
     const redraw = () => drawStill(back, model, box);
+    const firstRow = computed(() => rowsOf(model, chosenWarp.value)[0]);
     const stopStill = effect(() => {
-      void zoom.value;
+      void [zoom.value, firstRow.value];
       redraw();
     });
     const stopCursor = effect(() => drawCursor(front, model, box, time.value, chosenWarp.value));
