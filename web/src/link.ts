@@ -22,6 +22,14 @@ export function followLink(): void {
   });
 }
 
+function write(place: string): void {
+  try {
+    history.replaceState(null, "", place);
+  } catch {
+    // A frame that is apart from its page, as in a notebook, has no URL of its own.
+  }
+}
+
 /** Keep the URL where the page is; a browser allows that only now and then. */
 export function keepLink(): void {
   let waiting = 0;
@@ -31,7 +39,7 @@ export function keepLink(): void {
     const place = new URLSearchParams({ step: String(time.value), warp: String(warp.value), view: pane.value });
     if (register.value !== null) place.set("register", shown.trace.registers[register.value]?.name ?? "");
     clearTimeout(waiting);
-    waiting = setTimeout(() => history.replaceState(null, "", `#${place}`), 250);
+    waiting = setTimeout(() => write(`#${place}`), 250);
   });
   addEventListener("hashchange", followLink);
 }

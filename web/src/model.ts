@@ -2,7 +2,7 @@
 // hold. Every answer is a look-up; nothing is replayed.
 
 import { Tallies } from "./counters.ts";
-import { DIVERGED, MET, type Code, type Shape, type Site, type State, type Trace } from "./schema.ts";
+import { DIVERGED, MET, type Allocated, type Code, type Shape, type Site, type State, type Trace } from "./schema.ts";
 
 /** Kinds of events, in the order of their numbers. */
 export const EVENTS = [
@@ -254,13 +254,14 @@ export class Model {
 
   /** An address by the allocation that it lies in. */
   where(space: string, address: number): string {
-    if (space !== "global" && space !== "const") return "0x" + address.toString(16);
-    for (const one of this.trace.allocations) {
-      if (address >= one.address && address < one.address + one.size) {
-        return `${one.name} + ${address - one.address}`;
-      }
-    }
-    return "0x" + address.toString(16);
+    const inside = space === "global" || space === "const" ? this.allocation(address) : null;
+    return inside ? `${inside.name} + ${address - inside.address}` : "0x" + address.toString(16);
+  }
+
+  /** The allocation that an address lies in. */
+  allocation(address: number): Allocated | null {
+    const found = this.trace.allocations.find((one) => address >= one.address && address < one.address + one.size);
+    return found ?? null;
   }
 
   warpName(warp: number): string {

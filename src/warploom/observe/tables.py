@@ -52,8 +52,11 @@ class States:
 
     def number(self, table: Table, existing: int) -> int:
         """The number of the state that a warp's table describes; `existing` lanes have a thread."""
+        splits = parked_splits(table)
         active = int(table[MASK]) & int(table[LIVE])
-        state = State(active, lanes_off(table, existing), meetings(table), parked_splits(table))
+        for mask, _ in splits:  # the split that ran last, once it is put aside
+            active &= ~mask
+        state = State(active, lanes_off(table, existing), meetings(table), splits)
         found = self._table.find(state)
         return self._table.add(state, state) if found is None else found
 

@@ -30,7 +30,7 @@ export function Numbers({ model, warp, time }: { model: Model; warp: number; tim
   return (
     <div class="numbers">
       <div class="big">
-        <Figure help="ratio" value={`${Math.round(100 * used.ratio)} %`} text="of this warp's lanes used" />
+        <Figure help="ratio" value={`${Math.round(100 * used.ratio)} %`} text="of its lanes used" />
         <Figure help="slower" value={`${used.slower.toFixed(used.slower < 10 ? 2 : 1)} ×`} text="the instructions of a uniform warp" />
         <ActiveLanes model={model} warp={warp} time={time} />
       </div>
@@ -127,6 +127,7 @@ function ActiveLanes({ model, warp, time }: { model: Model; warp: number; time: 
       {
         width: Math.max(200, place.current!.clientWidth),
         height: 110,
+        padding: [8, 0, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { show: false } },
         scales: { x: { time: false }, y: { range: [0, 32] } },

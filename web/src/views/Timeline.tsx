@@ -186,7 +186,7 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void 
   const [from, to] = zoom.peek() ?? [0, model.count];
   const width = box.width - LEFT - 8;
   const scale = width / Math.max(1, to - from);
-  pen.font = "11px ui-sans-serif, system-ui, sans-serif";
+  pen.font = `${height < 12 ? 9 : 11}px ui-sans-serif, system-ui, sans-serif`;
   pen.textBaseline = "middle";
   rows.forEach((row, index) => {
     const y = MARKS + index * height;

@@ -3,7 +3,7 @@
 import { count } from "../bits.ts";
 import { tip } from "../help.ts";
 import type { Model, Moment } from "../model.ts";
-import type { Meeting } from "../schema.ts";
+import type { Meeting, State } from "../schema.ts";
 import { Strip } from "./lanes.tsx";
 
 export function Tree({ model, moment }: { model: Model; moment: Moment }) {
@@ -19,9 +19,14 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
       {parted && (
         <ul role="tree" aria-label="How the lanes have parted">
           <Nested model={model} moment={moment} stack={state.stack} />
-          {state.splits.map(([mask, block], index) => (
-            <li key={`s${index}`} role="treeitem">
-              <Row mask={mask} kind="wait" label="put aside" text={`goes on at ${model.blockPlace(block)}`} />
+          {[...aside(state)].map(([block, masks]) => (
+            <li key={`s${block}`} role="treeitem">
+              <Row
+                mask={masks.reduce((all, mask) => all | mask, 0)}
+                kind="wait"
+                label="put aside"
+                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}to go on at ${model.blockPlace(block)}`}
+              />
             </li>
           ))}
         </ul>
@@ -30,9 +35,17 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
   );
 }
 
+/** The splits that are put aside, by the basic block at which they go on. */
+function aside(state: State): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  for (const [mask, block] of state.splits) found.set(block, [...(found.get(block) ?? []), mask]);
+  return found;
+}
+
 function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack: readonly Meeting[] }) {
   const [outer, ...inner] = stack;
   if (!outer) {
+    if (moment.state.active === 0) return null;
     const here = moment.step < 0 ? "the start" : model.place(model.instruction[moment.step]!);
     return (
       <li role="treeitem">

@@ -25,12 +25,12 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}`} tabIndex={-1} {...tip(state, `Lane ${lane}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}`} tabIndex={-1} {...tip(state, `Lane ${lane}${values ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
             </svg>
-            <b>{values && state !== "absent" ? short(shown(values[lane]!, model.trace.registers[chosen!]!.type), 6) : ""}</b>
+            <b>{values && state !== "absent" ? short(valueIn(model, values[lane]!, model.trace.registers[chosen!]!.type), 6) : ""}</b>
           </div>
         ))}
       </div>
@@ -47,6 +47,18 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Tree model={model} moment={moment} />
     </section>
   );
+}
+
+/** What a lane holds; an address by how far it is into its allocation. */
+function valueIn(model: Model, bits: number | bigint, type: string): string {
+  const inside = type.endsWith("64") && !type.startsWith("f") ? model.allocation(Number(bits)) : null;
+  return inside ? `+${Number(bits) - inside.address}` : shown(bits, type);
+}
+
+/** The same in full. */
+function told(model: Model, bits: number | bigint, type: string): string {
+  const inside = type.endsWith("64") && !type.startsWith("f") ? model.allocation(Number(bits)) : null;
+  return inside ? model.where("global", Number(bits)) : shown(bits, type);
 }
 
 function Instruction({ model, moment }: { model: Model; moment: Moment }) {
