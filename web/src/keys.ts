@@ -88,6 +88,5 @@ function letter(key: string): (() => void) | null {
 
 export function startEditing(): void {
   editing.value = true;
-  launchOpen.value = true;
   requestAnimationFrame(() => document.querySelector<HTMLElement>(".source .cm-content")?.focus());
 }

@@ -1,9 +1,9 @@
 // What is launched, to be changed and run again, and what the compiler or the launch says to that.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
+import { changed } from "./lesson.tsx";
 import { run } from "./load.ts";
 import { Model } from "./model.ts";
-import { batch } from "@preact/signals";
 import type { LaunchRequest } from "./schema.ts";
 import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show } from "./state.ts";
 
@@ -15,22 +15,29 @@ export async function runNow(): Promise<void> {
   if (!asked || running.value) return;
   running.value = true;
   refusal.value = null;
+  launchOpen.value = false;
   const first = await run(asked);
-  const second = first instanceof Model && beside.value ? await run({ ...asked, ...beside.value }) : null;
+  const compared = otherRequest(asked);
+  const second = first instanceof Model && compared ? await run(compared) : null;
   batch(() => {
     running.value = false;
     if (!(first instanceof Model)) refusal.value = first;
     else if (second && !(second instanceof Model)) refusal.value = second;
     else {
       editing.value = false;
-      labels.value = [];
-      lesson.value = lesson.value && asked.source === lesson.value.request.source ? lesson.value : null;
+      labels.value = beside.value === null && lesson.value?.versus ? labels.value : [];
       open(first, second);
     }
   });
 }
 
-export function compareWith(device: string | null): void {
+/** What is run beside, if anything: as was asked for, else as the lesson has it. */
+function otherRequest(asked: LaunchRequest): LaunchRequest | null {
+  if (beside.value) return { ...asked, ...beside.value };
+  return lesson.value?.versus ? changed(asked, lesson.value) : null;
+}
+
+function compareWith(device: string | null): void {
   const asked = request.value;
   beside.value = device === null || !asked ? null : { device, schedule: asked.schedule, seed: asked.seed };
 }

@@ -55,10 +55,11 @@ export function startLesson(taught: Lesson): void {
 
 export async function openLesson(name: string): Promise<void> {
   lessonsOpen.value = false;
+  refusal.value = null;
   running.value = true;
   const taught = await readLesson(name);
   const first = await run(taught.request);
-  const second = taught.versus && first instanceof Model ? await run(changed(taught)) : null;
+  const second = taught.versus && first instanceof Model ? await run(changed(taught.request, taught)) : null;
   running.value = false;
   if (!(first instanceof Model)) refusal.value = first;
   else if (second && !(second instanceof Model)) refusal.value = second;
@@ -68,10 +69,11 @@ export async function openLesson(name: string): Promise<void> {
   }
 }
 
-function changed(taught: Lesson): LaunchRequest {
+/** A request with what the lesson's other run has different. */
+export function changed(asked: LaunchRequest, taught: Lesson): LaunchRequest {
   const { label: _, ...parts } = taught.versus!;
   const given = Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== null));
-  return { ...taught.request, ...given };
+  return { ...asked, ...given };
 }
 
 export function LessonPanel() {

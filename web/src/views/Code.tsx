@@ -7,7 +7,7 @@ import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror
 import { Compartment, EditorState, RangeSet, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, gutter, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { byInstruction, together, type LineCount } from "../counters.ts";
 import { tip } from "../help.ts";
@@ -27,6 +27,22 @@ const highlight = HighlightStyle.define([
 /** Which lines are marked, and how. */
 interface Marks {
   readonly lines: readonly (readonly [number, string])[];
+}
+
+/** The source line under the pointer, in either pane. */
+const pointed = signal(0);
+
+/** Tell of the line under the pointer: which line of the source it is, or comes from. */
+function pointing(sourceLine: (line: number) => number): Extension {
+  return EditorView.domEventHandlers({
+    mousemove: (event, view) => {
+      const at = view.posAtCoords({ x: event.clientX, y: event.clientY });
+      pointed.value = at === null ? 0 : sourceLine(view.state.doc.lineAt(at).number);
+    },
+    mouseleave: () => {
+      pointed.value = 0;
+    },
+  });
 }
 
 const setMarks = StateEffect.define<Marks>();
@@ -165,6 +181,7 @@ function Source({ model }: { model: Model }) {
           readOnly.of(lock(editing.peek())),
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
           EditorView.contentAttributes.of({ "aria-label": "Source of the kernel" }),
+          pointing((line) => (lines.has(line) ? line : 0)),
           EditorView.updateListener.of((change) => {
             const asked = request.peek();
             if (change.docChanged && asked) request.value = { ...asked, source: change.state.doc.toString() };
@@ -180,10 +197,15 @@ function Source({ model }: { model: Model }) {
         const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
         const made: [number, string][] = [...lines.keys()].map((line) => [line, hue(line, lines)]);
         const beside = besideLine(model);
+        if (pointed.value) made.push([pointed.value, "is-linked"]);
         if (beside) made.push([beside, "is-beside"]);
         if (here) made.push([here, "is-now"]);
         for (const wrong of refusal.value?.errors ?? []) made.push([wrong.line, "is-wrong"]);
         view.dispatch({ effects: setMarks.of({ lines: made }) });
+      }),
+      effect(() => {
+        const now = moment.value;
+        const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
         if (here && !editing.peek()) reveal(view, here);
       }),
     ];
@@ -255,18 +277,26 @@ function Ptx({ model }: { model: Model }) {
           counts,
           lock(false),
           EditorView.contentAttributes.of({ "aria-label": "PTX of the kernel", tabindex: "0" }),
+          pointing((line) => model.trace.code[line - 1]?.line ?? 0),
         ],
       }),
     });
     const rows = byInstruction(model).map((row) => together([row]));
     view.dispatch({ effects: setCounts.of(rows) });
+    const follow = effect(() => {
+      const now = moment.value;
+      if (now && now.step >= 0) reveal(view, model.instruction[now.step]! + 1);
+    });
     const stop = effect(() => {
       const now = moment.value;
       const here = now && now.step >= 0 ? model.instruction[now.step]! + 1 : 0;
-      view.dispatch({ effects: setMarks.of({ lines: here ? [...fixed, [here, "is-now"]] : fixed }) });
-      if (here) reveal(view, here);
+      const made = [...fixed];
+      for (const index of lines.get(pointed.value) ?? []) made.push([index + 1, "is-linked"]);
+      if (here) made.push([here, "is-now"]);
+      view.dispatch({ effects: setMarks.of({ lines: made }) });
     });
     return () => {
+      follow();
       stop();
       view.destroy();
     };

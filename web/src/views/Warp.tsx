@@ -25,7 +25,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}`} tabIndex={-1} {...tip(state, `Lane ${lane}${values ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}`} tabIndex={-1} {...tip(state, `Lane ${lane}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
