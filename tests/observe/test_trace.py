@@ -24,6 +24,9 @@ __global__ void k(const int *in, int *out, int n)
     __syncthreads();
     if (t % 3 == 0)
         value += part[(2 * t) % 64];
+    int own[8];
+    for (int k = 0; k < 8; k++) own[k] = value + k;
+    value = own[t & 7];
     if (i < n) atomicAdd(&out[value & 7], 1);
 }
 """
@@ -57,6 +60,7 @@ def test_the_steps_of_a_trace_add_up_to_the_counters(device: str, engine: str) -
     assert counted == {name: counters[name] for name in counted}
     assert counted["global_load_sectors"] > 0
     assert counted["shared_load_wavefronts"] > 0
+    assert counted["local_load_sectors"] > 0
 
 
 def test_lanes_that_meet_again_are_marked_once_for_each_meeting() -> None:

@@ -19,6 +19,7 @@ from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
 from warploom.codegen.recording import OPS, SPACES
 from warploom.core.errors import Allocation
+from warploom.machine.lanes_off import ALL_LANES
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.logs import Log
 from warploom.observe import trace as schema
@@ -277,22 +278,36 @@ class CompiledRecording:
 
     def _others(self, rows: Words, site: Words, base: Words, shape: Words, which: Words) -> None:
         """Accesses with an address of its own for each lane, and those to local memory."""
+        if not len(which):
+            return
+        some = rows[which]
+        masks = some[:, words.A_LANES]
+        leaders = np.log2(masks & -masks).astype(np.int64)
+        where = self._addresses(some, leaders)
+        first = where[np.arange(len(some)), leaders]
+        base[which] = first - first % self._patterns.unit
+        offsets: list[list[int]] = (where - base[which][:, None]).tolist()
+        lanes = {
+            mask: [lane for lane in range(WARP_SIZE) if mask >> lane & 1]
+            for mask in np.unique(masks).tolist()
+        }
+        sites: list[int] = site[which].tolist()
+        for at, one, mask, row in zip(which.tolist(), sites, masks.tolist(), offsets, strict=True):
+            chosen = row if mask == ALL_LANES else [row[lane] for lane in lanes[mask]]
+            shape[at] = self._patterns.shape(one, mask, chosen)
+
+    def _addresses(self, rows: Words, leaders: Words) -> Words:
+        """Where each lane of accesses reaches; in local memory, in its layout."""
         region = self.log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
-        for at in which.tolist():
-            row = rows[at].tolist()
-            lanes = [lane for lane in range(WARP_SIZE) if row[words.A_LANES] >> lane & 1]
-            if row[words.A_SCATTERED] == NONE:
-                first, stride = row[words.A_FIRST], row[words.A_STRIDE]
-                where = [first + (lane - lanes[0]) * stride for lane in lanes]
-            else:
-                where = region[row[words.A_SCATTERED], lanes].tolist()
-            if SPACES[row[words.A_KIND] & 0xFF] is Space.LOCAL:
-                where = [
-                    (a // 4 * 32 + lane) * 4 + a % 4 for a, lane in zip(where, lanes, strict=True)
-                ]
-            base[at] = self._patterns.base(where[0])
-            offsets = [address - int(base[at]) for address in where]
-            shape[at] = self._patterns.shape(int(site[at]), row[words.A_LANES], offsets)
+        numbers = np.arange(WARP_SIZE)
+        strides = rows[:, words.A_STRIDE, None]
+        found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
+        scattered = rows[:, words.A_SCATTERED] != NONE
+        found[scattered] = region[rows[scattered, words.A_SCATTERED]]
+        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        inside = found[local]
+        found[local] = (inside // 4 * WARP_SIZE + numbers) * 4 + inside % 4
+        return found
 
 
 def _table(mask: int, live: int, control: Words | None) -> Table:

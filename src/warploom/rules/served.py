@@ -55,7 +55,7 @@ def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, 
     for lane in lanes:
         place = addresses[lane] // bytes_
         places[place] = places.get(place, 0) | 1 << lane
-    return dict(sorted(places.items()))
+    return {place: places[place] for place in sorted(places)}
 
 
 # ---- global, local and constant memory ----------------------------------------------------------
