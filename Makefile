@@ -4,10 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+# What the page of the view is built from, as part of the package.
+PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
 .PHONY: demo test lint clean
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable . --group dev

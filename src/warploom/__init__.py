@@ -40,6 +40,7 @@ from warploom.host.texture import Surface, Texture
 
 if TYPE_CHECKING:
     from warploom.observe.trace import Trace, TraceLimits
+    from warploom.ui.notebook import show
 
 __all__ = [
     "Buffer",
@@ -67,14 +68,19 @@ __all__ = [
     "WarploomError",
     "explore",
     "occupancy",
+    "show",
     "testing",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The names of tracing, which few programs need and which take time to import."""
+    """What few programs need, and what takes time to import: traces, and showing them."""
     if name in ("Trace", "TraceLimits"):
         from warploom.observe import trace
 
         return getattr(trace, name)
+    if name == "show":
+        from warploom.ui.notebook import show
+
+        return show
     raise AttributeError(f"module 'warploom' has no attribute {name!r}")

@@ -404,11 +404,10 @@ def test_a_trace_is_bounded_and_says_what_it_left_out() -> None:
     launcher = wl.Device("v100").compile(HEAD + BY_WARP + "}", "ptx")["k"][1, 96]
     whole = launcher.trace()
     assert [(w.block, w.warp) for w in whole.warps] == [(0, 0), (0, 1), (0, 2)]
-    assert whole.left_out == 0
+    assert (whole.left_out.steps, whole.left_out.warps) == (0, 0)
     some = launcher.trace(limits=wl.TraceLimits(warps=2, steps=3))
-    assert [len(w.steps) for w in some.warps] == [3, 3]
-    steps = sum(len(w.steps) for w in whole.warps)
-    assert some.left_out == steps - 6
+    assert [len(some.warp(0, w).steps) for w in range(2)] == [3, 3]
+    assert (some.left_out.steps, some.left_out.warps) == (whole.steps.count - 6, 1)
     with pytest.raises(KeyError, match="warp 2"):
         some.warp(0, 2)
 

@@ -19,14 +19,13 @@ from warploom.cli.launching import (
     Grid,
     KernelName,
     MaxInstructions,
-    Request,
     Shared,
     WarpSize,
-    prepared,
 )
 from warploom.host.device import Device
 from warploom.host.explore import Exploration
 from warploom.host.explore import explore as explore_orders
+from warploom.host.requests import Request, prepared
 from warploom.observe.origins import Cause
 
 DIFFERS = 1

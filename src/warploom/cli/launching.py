@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from warploom.cli.progress import ProgressLine
-from warploom.cli.values import Argument, BufferArgument, parse_arguments
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
 from warploom.host.engines import ENGINES
-from warploom.host.launcher import Launcher
-from warploom.host.module import Module
+from warploom.host.requests import Request, prepared
 from warploom.host.run import Run
+from warploom.host.values import Argument, BufferArgument, parse_arguments
 from warploom.machine.launch import POLICIES
 
 ARGUMENT_HELP = (
@@ -79,35 +78,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the command line asks to launch."""
-
-    file: Path
-    kernel: str | None
-    grid: str
-    block: str
-    shared: int
-    args: Sequence[str]
-    options: Sequence[str]
-    saves: Sequence[str] = ()
-    max_instructions: int | None = None
-    cooperative: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Launched:
     """A launch that ended well, and the buffers that it got, by name."""
 
     run: Run
-    buffers: dict[str, Buffer]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A launch that is ready to go: what to launch, with which values, the buffers by name."""
-
-    launcher: Launcher
-    values: list[Any]
     buffers: dict[str, Buffer]
 
 
@@ -127,31 +101,6 @@ def launch(gpu: Device, request: Request) -> Launched:
     return Launched(made, ready.buffers)
 
 
-def prepared(gpu: Device, request: Request) -> Prepared:
-    """Load the program and upload the arguments."""
-    arguments = parse_arguments(request.args)
-    shape = dims("--grid", request.grid), dims("--block", request.block)
-    module = gpu.load(request.file, request.options)
-    launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
-    return Prepared(launcher, *_upload(gpu, arguments))
-
-
-def dims(option: str, text: str) -> tuple[int, ...]:
-    """The numbers of "X,Y,Z"."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise WarploomError(f"{option} {text!r} is not X, X,Y or X,Y,Z in numbers") from None
-
-
-def only_kernel(module: Module) -> str:
-    """The kernel of a module that has one."""
-    if len(module.kernels) != 1:
-        listed = ", ".join(module.kernels) or "none"
-        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {listed}")
-    return module.kernels[0]
-
-
 def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
     """The file for each buffer that is to be saved, by the buffer's name."""
     names = [a.name for a in arguments if isinstance(a, BufferArgument)]
@@ -165,18 +114,3 @@ def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
             )
         files[name] = Path(target)
     return files
-
-
-def _upload(gpu: Device, arguments: list[Argument]) -> tuple[list[Any], dict[str, Buffer]]:
-    """The values to launch with, and the buffers among them by name."""
-    values: list[Any] = []
-    buffers: dict[str, Buffer] = {}
-    for argument in arguments:
-        if isinstance(argument, BufferArgument):
-            name = argument.name
-            called = f"argument {name}" if name.isdigit() else name
-            buffer = buffers[name] = gpu.to_device(argument.content, called)
-            values.append(buffer)
-        else:
-            values.append(argument)
-    return values, buffers

@@ -13,10 +13,12 @@ import typer
 
 from warploom.cli.devices import devices
 from warploom.cli.explore import explore
+from warploom.cli.learn import learn
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
     DeadlockError,
@@ -48,6 +50,8 @@ app = typer.Typer(
 app.command()(run)
 app.command()(profile)
 app.command()(explore)
+app.command()(view)
+app.command()(learn)
 app.command()(occupancy)
 app.command()(ptx)
 app.command()(devices)

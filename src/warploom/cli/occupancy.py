@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from warploom.cli.launching import CompilerOption, DeviceName, File, Json, KernelName, only_kernel
+from warploom.cli.launching import CompilerOption, DeviceName, File, Json, KernelName
 from warploom.core.errors import WarploomError
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
+from warploom.host.requests import only_kernel
 from warploom.host.resources import Resources
 from warploom.report.plot import as_svg, as_text
 from warploom.report.sweep import Curve, sweep

@@ -24,7 +24,6 @@ from warploom.cli.launching import (
     Json,
     KernelName,
     MaxInstructions,
-    Request,
     Schedule,
     Seed,
     Shared,
@@ -34,6 +33,7 @@ from warploom.cli.launching import (
     launch,
 )
 from warploom.host.device import Device
+from warploom.host.requests import Request
 from warploom.report.export import as_csv as report_as_csv
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render, render_text

@@ -24,7 +24,6 @@ from warploom.cli.launching import (
     Json,
     KernelName,
     MaxInstructions,
-    Request,
     Save,
     Schedule,
     Seed,
@@ -36,6 +35,7 @@ from warploom.cli.launching import (
 )
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
+from warploom.host.requests import Request
 from warploom.host.run import Run
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render

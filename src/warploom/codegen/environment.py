@@ -34,6 +34,7 @@ class Slot(IntEnum):
     LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`).
     TOGETHER: whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and
     OWN_SITE: how far it came.
+    LOG_AT: what a recorded launch writes (`codegen.log`).
     """
 
     STOP = 0
@@ -90,6 +91,7 @@ class Slot(IntEnum):
     SITE = auto()
     START = auto()
     OWN_SITE = auto()
+    LOG_AT = auto()
 
 
 class Status(IntEnum):

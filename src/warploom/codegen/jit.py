@@ -58,13 +58,14 @@ def compile_kernel(
     independent: bool,
     mixes: bool,
     shuffles: bool,
+    records: bool = False,
 ) -> CompiledKernel:
     """Compile a kernel for this computer's processor, with the access rules of a device, for
     launches whose warps are formed so; for `independent` and `mixes` see `codegen.control`.
     `shuffles`: warps, blocks and the lanes of an atomic go in an order that the launch's policy
-    chooses."""
+    chooses. `records`: the code writes a log of all that it does (`codegen.log`)."""
     layout = CountLayout(program, rules)
-    options = _Options(formation, independent, mixes, shuffles)
+    options = _Options(formation, independent, mixes, shuffles, records)
     key = _key(program, rules, options)
     found = cache.find("kernel", key)
     if found is None:
@@ -86,6 +87,7 @@ class _Options(NamedTuple):
     independent: bool
     mixes: bool
     shuffles: bool
+    records: bool
 
 
 def _key(program: Program, rules: AccessRules, options: _Options) -> str:
@@ -105,7 +107,7 @@ def _compile(layout: CountLayout, options: _Options) -> bytes:
         warp = WarpFunction(module, program, layout, **options._asdict())
         warp.emit()
         scheduled = warp.suspends or options.shuffles
-        alone = options.shuffles or reads_clock(program.instructions)
+        alone = options.shuffles or options.records or reads_clock(program.instructions)
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
             module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes

@@ -27,6 +27,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import SPACE_CODES, Places
+from warploom.codegen.recording import RecordingCode
 from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.core.types import U64, ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
@@ -43,7 +44,9 @@ _EachSpace = Callable[[Space, Value, Value], None]
 class MemoryCode:
     """Emits the memory instructions of one warp function."""
 
-    def __init__(self, operands: Operands, *, shuffles: bool) -> None:
+    def __init__(
+        self, operands: Operands, recording: RecordingCode | None, *, shuffles: bool
+    ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
@@ -51,13 +54,14 @@ class MemoryCode:
         self.places = Places(self.frame)
         self.common = CommonAccess(self.places)
         self.pieces = PieceCode(operands)
+        self.recording = recording
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
     @property
     def never_inlined(self) -> bool:
         """Whether every access goes out of line."""
-        return self.many or self.frame.layout.rules.caches
+        return self.many or self.recording is not None or self.frame.layout.rules.caches
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """What a load or a store moves."""
@@ -252,6 +256,8 @@ class MemoryCode:
         self, index: int, shape: Shape, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Call an access function, and leave where it reports a fault."""
+        if self.recording:
+            self.recording.access(index, shape, addresses, self.lanes.bits(mask))
         base, limit = self.places.space(shape.space)
         fault = self.b.call(
             function,

@@ -30,6 +30,7 @@ from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
+from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
@@ -64,14 +65,16 @@ class WarpFunction:
         independent: bool,
         mixes: bool,
         shuffles: bool,
+        records: bool,
     ) -> None:
         self.program, self.layout = program, layout
-        plain = mixes or is_long(program)
+        plain = mixes or records or is_long(program)
         shapes: Shapes = {} if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.memory = MemoryCode(self.operands, shuffles=shuffles)
+        self.recording = RecordingCode(self.frame) if records else None
+        self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.copies = CopyCode(self.memory)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(self.memory)
@@ -211,15 +214,19 @@ class WarpFunction:
         fuel = self.b.load(frame.fuel, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)
+        if self.recording:
+            self.recording.block(block)
 
     def _guard(self, index: int, made: Instruction) -> Value | None:
         """The guard's value, counted; None where there is none."""
         held = self._held(made)
         if held is not None:
-            count = self.lanes.popcount(self.lanes.bits(self.b.and_(held, self.frame.mask())))
-            if self._agrees(made):
-                count = self._counted_together(made)
+            on = self.lanes.bits(self.b.and_(held, self.frame.mask()))
+            agrees = self._agrees(made)
+            count = self._counted_together(made) if agrees else self.lanes.popcount(on)
             self.frame.count(self.layout.guarded[index], count)
+            if self.recording:
+                self.recording.guard(index, on)
         return held
 
     def _agrees(self, made: Instruction) -> bool:

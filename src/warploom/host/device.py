@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
+from warploom.core.source import NO_TEXT, Text
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
@@ -117,7 +118,8 @@ class Device(MakesTextures):
         """
         name = name or {"cuda": "kernel.cu"}.get(language, "kernel.ptx")
         cc = self.spec.compute_capability
-        return self._loaded(ptx_of(text, language, name, cc, options, self.spec.warp_size), name)
+        ptx = ptx_of(text, language, name, cc, options, self.spec.warp_size)
+        return self._loaded(ptx, name, Text(name, text))
 
     def link(
         self,
@@ -143,10 +145,10 @@ class Device(MakesTextures):
         ]
         return self._loaded(link(parts), " + ".join(named))
 
-    def _loaded(self, ptx: Ptx, name: str) -> Module:
+    def _loaded(self, ptx: Ptx, name: str, source: Text = NO_TEXT) -> Module:
         if self._strict_target:
             check_strictly(ptx, self.spec)
-        return Module(self._context, ptx, name)
+        return Module(self._context, ptx, name, source)
 
     # ---- memory -----------------------------------------------------------------------------
 

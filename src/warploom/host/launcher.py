@@ -78,19 +78,23 @@ class Launcher:
         self,
         *args: Any,
         limits: TraceLimits | None = None,
+        engine: str = "reference",
         **options: Unpack[LaunchOptions],
     ) -> Trace:
-        """Launch on the reference machine, and give all that every warp did, step by step.
+        """Launch, and give all that every warp did, step by step.
 
-        Where the kernel does something wrong, the trace ends there and `Trace.error` tells what;
-        nothing is raised. Raises LaunchError for what does not fit.
+        `engine` is "reference", which records everything, or "compiled", a hundred times as fast,
+        which does not record registers. Where the kernel does something wrong, the trace ends there
+        and `Trace.error` tells what; nothing is raised. Raises LaunchError for what does not fit.
         """
-        from warploom.observe.trace import Recorder, TraceLimits
+        from warploom.host.recording import recording_of
+        from warploom.host.tracing import trace_of
+        from warploom.observe.trace import TraceLimits
 
         launch = self._launch(options)
-        recorder = Recorder(limits or TraceLimits())
-        error = self._watch(launch, args, recorder)
-        return recorder.trace(self.kernel.program, launch, error)
+        recording = recording_of(self.kernel, limits or TraceLimits(), engine)
+        error = self._watch(launch, args, recording.execute)
+        return trace_of(self.kernel, launch, engine, recording.recorded(), error)
 
     def watch(
         self,
@@ -101,12 +105,13 @@ class Launcher:
         """Launch on the reference machine and tell `listener` all that happens; gives the error
         that ended it, or nothing. Raises LaunchError for what does not fit."""
         launch = self._launch(options)
-        return self._watch(launch, args, listener)
+        context = self.kernel.context
+        return self._watch(launch, args, watched(context.spec, context.options, listener))
 
-    def _watch(self, launch: Launch, args: tuple[Any, ...], listener: Listener) -> str:
-        context, arguments = self.kernel.context, self._pack(args)
+    def _watch(self, launch: Launch, args: tuple[Any, ...], execute: Execute) -> str:
+        """Run a launch; gives the error that ended it, or nothing."""
+        arguments = self._pack(args)
         launch = self._ready(launch, arguments)
-        execute = watched(context.spec, context.options, listener)
         try:
             self._execute(execute, launch, arguments, None)
         except (KernelFault, DeadlockError, InstructionLimit) as wrong:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from warploom.analysis.build import build
 from warploom.analysis.program import Program
+from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.context import Context
 from warploom.host.resources import Resources, resources_of
@@ -18,8 +19,10 @@ from warploom.ptx.ir import Function, Module
 class LoadedKernel:
     """A kernel and what is known of it on its device, whatever the launch."""
 
-    def __init__(self, context: Context, ptx: Module, image: Image, name: str) -> None:
-        self.context, self.image, self.name = context, image, name
+    def __init__(
+        self, context: Context, ptx: Module, image: Image, name: str, source: Text = NO_TEXT
+    ) -> None:
+        self.context, self.image, self.name, self.source = context, image, name, source
         self._ptx = ptx
 
     @cached_property

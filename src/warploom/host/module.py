@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.core.errors import WarploomError
+from warploom.core.source import NO_TEXT, Text
 from warploom.core.types import OPAQUE
 from warploom.host.context import Context
 from warploom.host.kernel import Kernel
@@ -15,12 +16,13 @@ from warploom.ptx.ir import Module as Ptx
 class Module:
     """A PTX module on a device; `module["name"]` is one of its kernels."""
 
-    def __init__(self, context: Context, ptx: Ptx, name: str) -> None:
+    def __init__(self, context: Context, ptx: Ptx, name: str, source: Text = NO_TEXT) -> None:
         self._context = context
         self._kernels: dict[str, Kernel] = {}
         self._bound: dict[str, Handle] = {}
         self.ir = ptx
         self.name = name
+        self.source = source
         self.image = Image(ptx, context.memory)
 
     @property
@@ -37,7 +39,7 @@ class Module:
         """The kernel that PTX or C++ calls `name`; LaunchError where there is none."""
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
-            self._kernels[symbol] = Kernel(self._context, self.ir, self.image, symbol)
+            self._kernels[symbol] = Kernel(self._context, self.ir, self.image, symbol, self.source)
         return self._kernels[symbol]
 
     def bind(self, variable: str, handle: Handle) -> None:

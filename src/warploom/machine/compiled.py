@@ -19,6 +19,7 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
 from warploom.machine.launch import Launch
+from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
 from warploom.machine.tally import Tally
@@ -45,13 +46,13 @@ class CompiledEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._workers = workers
-        self._kernels: dict[tuple[int, Formation, bool, bool], CompiledKernel] = {}
+        self._kernels: dict[tuple[int, Formation, bool, bool, bool], CompiledKernel] = {}
 
-    def kernel(self, program: Program, launch: Launch) -> CompiledKernel:
+    def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
-        asked for."""
+        asked for; `records`: with the code that writes a log."""
         schedule, formation = launch.schedule, formation_of(launch.block)
-        key = (id(program), formation, schedule.independent, schedule.shuffles)
+        key = (id(program), formation, schedule.independent, schedule.shuffles, records)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
                 program,
@@ -60,6 +61,7 @@ class CompiledEngine:
                 independent=schedule.independent,
                 mixes=schedule.mixes,
                 shuffles=schedule.shuffles,
+                records=records,
             )
         return self._kernels[key]
 
@@ -100,6 +102,22 @@ class CompiledEngine:
         if launch.max_instructions is not None:
             check_limit(tally(), works[0])
         return tally
+
+    def record(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        log: Log,
+        progress: Progress | None = None,
+    ) -> tuple[Work, Status]:
+        """Run a launch whose code writes a log; gives what it leaves behind, and how it ended."""
+        kernel = self.kernel(program, launch, records=True)
+        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+        work = Work.prepare(kernel, launch, memory, caches, range(launch.blocks))
+        work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
+        [status] = _run([work], progress)
+        return work, status
 
 
 def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:

@@ -57,7 +57,7 @@ class Meeting:
     """A place where lanes that parted will meet: an entry of the reconvergence stack.
 
     `block` is the basic block before which they meet, `other_block` where `other_side`, the lanes
-    of the side that has not begun, will start.
+    of the side that has not begun, will start (-1 without any).
     """
 
     block: int
@@ -100,9 +100,11 @@ def meetings(table: Table) -> tuple[Meeting, ...]:
     node = int(table[TOP])
     while node != NONE:
         words = table[node_at(node) :]
-        found.append(
-            Meeting(*(int(words[w]) for w in (POINT, EXPECTED, ARRIVED, OTHER_BLOCK, OTHER_MASK)))
+        point, expected, arrived, side = (
+            int(words[w]) for w in (POINT, EXPECTED, ARRIVED, OTHER_MASK)
         )
+        start = int(words[OTHER_BLOCK]) if side else NONE
+        found.append(Meeting(point, expected, arrived, start, side))
         node = int(words[PARENT])
     return tuple(reversed(found))
 

@@ -106,6 +106,11 @@ class DeviceMemory:
             self._clear(gone)
             self._allocator.give_back(address, gone.size)
 
+    def live(self) -> tuple[Allocation, ...]:
+        """What is live now, in order of address."""
+        with self._lock:
+            return tuple(self._live[address] for address in self._addresses)
+
     def find(self, address: int) -> Allocation | None:
         """The live allocation that the byte at `address` belongs to."""
         found = self._at_or_below(address)

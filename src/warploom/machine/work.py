@@ -106,6 +106,22 @@ class Work:
         places = (int(a.ctypes.data) for a in arrays)
         return self.kernel.run(*places, self.blocks.start, self.blocks.stop)
 
+    @property
+    def faulted(self) -> int:
+        """The instruction at which a fault was found."""
+        return int(self.environment[Slot.FAULT_INSTRUCTION])
+
+    def unfinished(self) -> dict[int, Words]:
+        """The tables of the warps that have not ended, by their number in the launch."""
+        warps = self.launch.warps_per_block
+        return {
+            block * warps + warp: self.tables[slot * warps + warp]
+            for slot, block in enumerate(self.slots.tolist())
+            if block >= 0
+            for warp in range(warps)
+            if self.states[slot * warps + warp][plan_words.STATUS] != plan_words.ENDED
+        }
+
 
 def _arrays(kernel: CompiledKernel, launch: Launch, plan: Words) -> Mapping[Slot, npt.NDArray[Any]]:
     """What the environment points to, of this worker's own."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from warploom.cli.values import DTYPES, BufferArgument, parse_arguments
 from warploom.core.errors import WarploomError
+from warploom.host.values import DTYPES, BufferArgument, parse_arguments
 
 
 def buffer(text: str) -> BufferArgument:

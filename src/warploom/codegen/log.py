@@ -1,0 +1,201 @@
+"""The log that recording code writes while a kernel runs: plain functions, compiled by Numba.
+
+A log is one array of 64-bit words: a head, then regions of rows. A row is written for each basic
+block that a warp enters, for each guard and each access in it, and for how its lanes have parted,
+where they have. What a region has no room for is left out; `observe.compiled_trace` reads it all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.convergence import (
+    ARRIVED,
+    EXPECTED,
+    FREE,
+    LANES,
+    LIVE,
+    MASK,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    PARENT,
+    PARKED,
+    POINT,
+    S_BLOCK,
+    S_MASK,
+    S_STATUS,
+    TOP,
+    node_at,
+    node_count,
+    split_at,
+)
+from warploom.rules.distinct import jitable
+
+(
+    ENTRIES,
+    ENTRY_ROOM,
+    ENTRIES_AT,
+    GUARDS,
+    GUARD_ROOM,
+    GUARDS_AT,
+    ACCESSES,
+    ACCESS_ROOM,
+    ACCESSES_AT,
+    SCATTERED,
+    SCATTERED_ROOM,
+    SCATTERED_AT,
+    CONTROLS,
+    CONTROL_ROOM,
+    CONTROLS_AT,
+    WARPS,
+    WARP_ROOM,
+    NUMBERS_AT,
+    STEPS_AT,
+    STEP_ROOM,
+    LEFT_STEPS,
+    LEFT_WARPS,
+    CURRENT,
+    PARTINGS,
+    MEETINGS,
+    HEAD_WORDS,
+) = range(26)
+"""The head. Of each region how much there is, how much there can be, where it begins; CONTROLS
+counts words, the others rows. WARPS: warps that are recorded, at most WARP_ROOM; for each warp of
+the launch, NUMBERS has one more than its number (0: not come yet, -1: left out) and STEPS how many
+of its instructions are recorded, at most STEP_ROOM. CURRENT: the entry that runs now, or NONE.
+PARTINGS, MEETINGS: the branches' counts at the last entry."""
+
+ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 7, 32
+E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
+"""An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
+are those of `observe.trace`, of the block's last instruction."""
+G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
+A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED = range(7)
+"""An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of
+the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row of all addresses."""
+
+NODE_ROW, SPLIT_ROW = 7, 4
+"""Words of a node and of a parked split behind [their numbers, TOP]: number, point, expected,
+arrived, other block, other lanes, parent; and number, lanes, block, status."""
+
+
+def record_block(
+    log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
+) -> int:
+    """A warp enters a basic block of `size` instructions; its table's head is current. `first` is
+    where the counts of the branches begin."""
+    partings, meetings = 0, 0
+    for branch in range(branches):
+        partings += counts[first + 2 * branch]
+        meetings += counts[first + 2 * branch + 1]
+    if log[CURRENT] != NONE:
+        marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
+        log[marks] |= int(partings > log[PARTINGS]) + 2 * int(meetings > log[MEETINGS])
+    log[PARTINGS], log[MEETINGS], log[CURRENT] = partings, meetings, NONE
+    number = log[NUMBERS_AT] + warp
+    if log[number] == 0:
+        chosen = log[WARPS] < log[WARP_ROOM]
+        log[WARPS] += int(chosen)
+        log[LEFT_WARPS] += int(not chosen)
+        log[number] = log[WARPS] if chosen else NONE
+    steps = log[STEPS_AT] + warp
+    full = log[ENTRIES] >= log[ENTRY_ROOM] or log[CONTROLS] + 1024 > log[CONTROL_ROOM]
+    if log[number] == NONE or log[steps] >= log[STEP_ROOM] or full:
+        log[LEFT_STEPS] += size
+        return 0
+    log[steps] += size
+    at = log[ENTRIES_AT] + log[ENTRIES] * ENTRY_WORDS
+    log[at + E_WARP] = log[number] - 1
+    log[at + E_BLOCK] = block
+    log[at + E_MASK] = table[MASK]
+    log[at + E_LIVE] = table[LIVE]
+    log[at + E_CONTROL] = NONE
+    log[at + E_MARKS] = 0
+    if table[TOP] != NONE or table[PARKED] != 0:
+        log[at + E_CONTROL] = log[CONTROLS]
+        write_control(log, table)
+    log[CURRENT] = log[ENTRIES]
+    log[ENTRIES] += 1
+    return 0
+
+
+@jitable
+def write_control(log: Any, table: Any) -> None:
+    """Append how a warp's lanes have parted: the nodes in use and the parked splits."""
+    start = log[CONTROLS_AT] + log[CONTROLS]
+    at = start + 3
+    nodes, splits = 0, 0
+    for node in range(node_count(table[LANES])):
+        if (table[FREE] >> node) & 1 == 0:
+            row = node_at(node)
+            log[at] = node
+            log[at + 1] = table[row + POINT]
+            log[at + 2] = table[row + EXPECTED]
+            log[at + 3] = table[row + ARRIVED]
+            log[at + 4] = table[row + OTHER_BLOCK]
+            log[at + 5] = table[row + OTHER_MASK]
+            log[at + 6] = table[row + PARENT]
+            at += NODE_ROW
+            nodes += 1
+    for split in range(table[LANES]):
+        if (table[PARKED] >> split) & 1 == 1:
+            row = split_at(table, split)
+            log[at] = split
+            log[at + 1] = table[row + S_MASK]
+            log[at + 2] = table[row + S_BLOCK]
+            log[at + 3] = table[row + S_STATUS]
+            at += SPLIT_ROW
+            splits += 1
+    log[start] = nodes
+    log[start + 1] = splits
+    log[start + 2] = table[TOP]
+    log[CONTROLS] += at - start
+
+
+def record_guard(log: Any, instruction: int, lanes: int) -> int:
+    """The guard of an instruction holds in these lanes."""
+    if log[CURRENT] != NONE and log[GUARDS] < log[GUARD_ROOM]:
+        at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
+        log[at + G_ENTRY] = log[CURRENT]
+        log[at + G_INSTRUCTION] = instruction
+        log[at + G_LANES] = lanes
+        log[GUARDS] += 1
+    return 0
+
+
+def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
+    """These lanes reach into memory."""
+    if lanes == 0 or log[CURRENT] == NONE or log[ACCESSES] >= log[ACCESS_ROOM]:
+        return 0
+    leader, last, stride, even = -1, -1, 0, 1
+    for lane in range(32):
+        if (lanes >> lane) & 1:
+            if leader < 0:
+                leader = lane
+            elif last == leader:
+                step = addresses[lane] - addresses[last]
+                stride = step // (lane - last)
+                even = int(step == stride * (lane - last))
+            elif addresses[lane] - addresses[last] != stride * (lane - last):
+                even = 0
+            last = lane
+    scattered = NONE
+    if even == 0:
+        if log[SCATTERED] >= log[SCATTERED_ROOM]:
+            return 0
+        scattered = log[SCATTERED]
+        row = log[SCATTERED_AT] + scattered * SCATTERED_WORDS
+        for lane in range(32):
+            log[row + lane] = addresses[lane]
+        log[SCATTERED] += 1
+    at = log[ACCESSES_AT] + log[ACCESSES] * ACCESS_WORDS
+    log[at + A_ENTRY] = log[CURRENT]
+    log[at + A_INSTRUCTION] = instruction
+    log[at + A_KIND] = kind
+    log[at + A_LANES] = lanes
+    log[at + A_FIRST] = addresses[leader]
+    log[at + A_STRIDE] = stride
+    log[at + A_SCATTERED] = scattered
+    log[ACCESSES] += 1
+    return 0

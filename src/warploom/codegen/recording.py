@@ -1,0 +1,57 @@
+"""Code that writes what a warp does into a log (`codegen.log`), in kernels compiled for that.
+
+Kernels that are not recorded have none of it.
+"""
+
+from __future__ import annotations
+
+from warploom.analysis.accesses import GENERIC_SPACES
+from warploom.analysis.program import Block
+from warploom.codegen.access import Shape
+from warploom.codegen.environment import Slot
+from warploom.codegen.frame import Frame
+from warploom.codegen.helpers import call
+from warploom.codegen.lanes import I64, Value, vector
+from warploom.ptx.ir import Space
+
+OPS = ("load", "store", "atomic")
+SPACES = (*GENERIC_SPACES, Space.CONST)
+"""The accesses that are recorded, by their numbers in an access's kind."""
+
+
+class RecordingCode:
+    """Emits the calls that record one warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._scratch = frame.prologue.alloca(vector(I64))
+
+    def block(self, block: Block) -> None:
+        """The warp enters a basic block."""
+        frame, layout = self.frame, self.frame.layout
+        frame.save_head()
+        first = min(layout.branches.values(), default=0)
+        warps = frame.slot(Slot.WARPS)
+        warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)
+        hidden = sum(i in frame.program.hidden for i in range(block.start, block.stop))
+        size = block.stop - block.start - hidden
+        places = I64(first), I64(len(layout.branches)), warp, I64(block.index), I64(size)
+        call(self.lanes, "record_block", self._log(), frame.context(0), frame.counts, *places)
+
+    def guard(self, instruction: int, lanes: Value) -> None:
+        """An instruction's guard holds in these lanes, as bits."""
+        bits = self.b.zext(lanes, I64)
+        call(self.lanes, "record_guard", self._log(), I64(instruction), bits)
+
+    def access(self, instruction: int, shape: Shape, addresses: Value, lanes: Value) -> None:
+        """These lanes, as bits, reach into a space."""
+        if shape.space not in SPACES:
+            return
+        self.b.store(addresses, self._scratch)
+        kind = SPACES.index(shape.space) | OPS.index(shape.op) << 8 | shape.size << 16
+        bits = self.b.zext(lanes, I64)
+        given = self._scratch, bits, I64(instruction), I64(kind)
+        call(self.lanes, "record_access", self._log(), *given)
+
+    def _log(self) -> Value:
+        return self.frame.pointer(Slot.LOG_AT)

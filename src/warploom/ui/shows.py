@@ -1,0 +1,34 @@
+"""What a page opens with: everything that a server can offer, or what an export holds."""
+
+from __future__ import annotations
+
+from warploom.devices.catalog import catalog
+from warploom.machine.launch import POLICIES
+from warploom.ui.lessons import lesson_heads
+from warploom.ui.schema import DeviceChoice, LaunchRequest, Lesson, Show
+
+
+def live_show(
+    title: str,
+    traces: int,
+    *,
+    request: LaunchRequest | None = None,
+    lesson: Lesson | None = None,
+) -> Show:
+    """What a page shows that a server stands behind: it can run kernels and open lessons."""
+    devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
+    return Show(
+        title=title,
+        live=True,
+        traces=traces,
+        request=request,
+        lesson=lesson,
+        lessons=lesson_heads(),
+        devices=tuple(devices),
+        schedules=POLICIES,
+    )
+
+
+def exported_show(title: str, labels: tuple[str, ...], *, lesson: Lesson | None = None) -> Show:
+    """What a page shows that has nothing but its traces, called by these labels."""
+    return Show(title=title, live=False, traces=len(labels), labels=labels, lesson=lesson)

@@ -1,0 +1,78 @@
+"""`warploom view` and `warploom learn`, as far as they go without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from warploom.cli.main import app
+from warploom.observe.trace import Trace
+from warploom.ui.lessons import ORDER
+from warploom.ui.page import BUNDLE
+
+SOURCE = "__global__ void k(int *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }"
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    file = tmp_path / "k.cu"
+    file.write_text(SOURCE)
+    return file
+
+
+def test_a_trace_is_saved_within_its_bounds(kernel: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trace.wl"
+    launch = ("--grid", "2", "--block", "96", "--arg", "i32[192]=zeros", "--device", "v100")
+    bounds = ("--trace-warps", "2", "--trace-steps", "3", "--trace-block", "1")
+    invoke("view", str(kernel), *launch, *bounds, "--save", str(saved))
+    trace = Trace.from_bytes(saved.read_bytes())
+    assert [(w.block, w.warp) for w in trace.warps] == [(1, 0), (1, 1)]
+    assert trace.steps.count == 6
+    assert trace.left_out.warps == 4
+    assert trace.launch.engine == "reference"
+
+
+def test_a_large_launch_is_recorded_by_compiled_code(kernel: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trace.wl"
+    launch = ("--grid", "65", "--block", "32", "--arg", "i32[2080]=zeros", "--device", "v100")
+    invoke("view", str(kernel), *launch, "--save", str(saved))
+    trace = Trace.from_bytes(saved.read_bytes())
+    assert trace.launch.engine == "compiled"
+    assert len(trace.warps) == 64
+    assert trace.left_out.warps == 1
+
+
+@pytest.mark.skipif(not BUNDLE.exists(), reason="the page was not built")
+def test_a_saved_trace_becomes_a_page(kernel: Path, tmp_path: Path) -> None:
+    saved, page = tmp_path / "trace.wl", tmp_path / "page.html"
+    invoke("view", str(kernel), "--arg", "i32[32]=zeros", "--save", str(saved))
+    invoke("view", str(saved), "--export", str(page))
+    text = page.read_text()
+    assert 'id="warploom-trace0"' in text
+    assert "http://" not in text.partition("<script")[0]
+
+
+def test_learn_lists_the_lessons() -> None:
+    listed = invoke("learn")
+    assert [line.split()[0] for line in listed.splitlines()[: len(ORDER)]] == list(ORDER)
+
+
+def test_without_the_page_the_command_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from warploom.core.errors import WarploomError
+    from warploom.ui import page
+
+    monkeypatch.setattr(page, "BUNDLE", tmp_path / "index.html")
+    page.bundle.cache_clear()
+    with pytest.raises(WarploomError, match="build_web"):
+        page.bundle()
+    page.bundle.cache_clear()

@@ -1,0 +1,214 @@
+"""What each lesson claims, held against the trace of its kernel. Figures are worked out by hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from warploom.observe.trace import DIVERGED, Reached, Step, Trace
+from warploom.ui.lessons import ORDER, find_lesson, lessons, requests_of
+from warploom.ui.record import record
+
+FULL = 0xFFFFFFFF
+SECTORS, TRANSACTIONS, WAVEFRONTS, PASSES, WRITES = 1, 3, 9, 11, 12
+
+
+@cache
+def traces(name: str) -> tuple[Trace, ...]:
+    lesson = find_lesson(name)
+    assert lesson is not None
+    return tuple(record(request) for request in requests_of(lesson))
+
+
+def steps(trace: Trace, block: int = 0, warp: int = 0) -> list[Step]:
+    return trace.warp(block, warp).steps
+
+
+def parts(trace: Trace, block: int, warp: int) -> int:
+    """How often a warp's lanes part."""
+    return sum(bool(step.marks & DIVERGED) for step in steps(trace, block, warp))
+
+
+def accesses(trace: Trace, space: str, op: str) -> list[Reached]:
+    every = (a for step in steps(trace) for a in step.accesses)
+    return [a for a in every if (a.space, a.op) == (space, op)]
+
+
+def loads(trace: Trace) -> list[Reached]:
+    return accesses(trace, "global", "load")
+
+
+def on_line(trace: Trace, text: str, warp: int = 0) -> list[Step]:
+    lines = trace.sources[0].text.split("\n")
+    found = []
+    for step in steps(trace, 0, warp):
+        line = trace.code[step.instruction].line
+        if line and text in lines[line - 1]:
+            found.append(step)
+    return found
+
+
+def issued_over_executed(trace: Trace) -> float:
+    mine = steps(trace)
+    return 32 * len(mine) / sum(s.active.bit_count() for s in mine)
+
+
+def test_every_lesson_is_complete() -> None:
+    assert [one.id for one in lessons()] == list(ORDER)
+    for one in lessons():
+        assert 3 <= len(one.captions) <= 8, one.id
+        assert 0 <= one.question.answer < len(one.question.choices)
+        for said in one.captions:
+            assert len(said.text) < 260, (one.id, said.text)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_lesson_runs(name: str) -> None:
+    for trace in traces(name):
+        assert trace.steps.count > 0
+        assert bool(trace.error) == (name == "lock" and not trace.device.independent)
+
+
+def test_saxpy_only_the_last_warp_parts() -> None:
+    [trace] = traces("saxpy")
+    parted = [(w.block, w.warp) for w in trace.warps if parts(trace, w.block, w.warp)]
+    assert parted == [(3, 7)]
+    lanes = [a.lanes for s in steps(trace, 3, 7) for a in s.accesses if a.space == "global"]
+    assert set(lanes) == {tuple(range(8))}
+    assert [a.cost[SECTORS] for a in loads(trace)] == [4, 4]
+
+
+def test_lockstep_the_warp_makes_three_laps() -> None:
+    [trace] = traces("lockstep")
+    laps = [s.active for s in steps(trace) if _text(trace, s).startswith("mad")]
+    assert laps == [0xEEEEEEEE, 0xCCCCCCCC, 0x88888888]
+
+
+def _text(trace: Trace, step: Step) -> str:
+    return trace.instructions[step.instruction]
+
+
+def test_branch_costs_both_sides() -> None:
+    [trace] = traces("branch")
+    for text, lanes in (("value * 5 + 7", 0xAAAAAAAA), ("value * 3 + 1", 0x55555555)):
+        inside = [s for s in on_line(trace, text) if _text(trace, s).startswith("mad")]
+        assert [s.active for s in inside] == [lanes] * 8
+    assert 1.6 < issued_over_executed(trace) < 2
+
+
+def test_switch_runs_32_cases_of_one_lane_each() -> None:
+    [trace] = traces("switch")
+    alone = [s for s in steps(trace) if s.active.bit_count() == 1]
+    lanes = {s.active for s in alone}
+    assert len(lanes) == 32
+    # Every case has the same loop of 8 laps; one case of all would be 1/32 of that.
+    laps = [s for s in alone if "setp" in _text(trace, s) and s.accesses == []]
+    assert len(laps) >= 32 * 8
+    assert issued_over_executed(trace) > 16
+
+
+def test_between_warps_nothing_parts() -> None:
+    [trace] = traces("between-warps")
+    assert [parts(trace, 0, warp) for warp in range(4)] == [0] * 4
+    assert all(s.active == FULL for w in range(4) for s in steps(trace, 0, w))
+
+
+def test_coalescing_neighbours_4_strides_32() -> None:
+    newer, older = traces("coalescing")
+    data = [a.cost[SECTORS] for a in loads(newer) if a.size == 4]
+    assert data.count(4) == 2  # neighbours, and the places of the scattered
+    assert 32 in data
+    strided = [a for a in loads(older) if len({b - a.addresses[0] for b in a.addresses}) == 32
+               and a.addresses[1] - a.addresses[0] == 32]  # fmt: skip
+    # 32 lanes 32 bytes apart lie in 8 lines of 128 bytes: 1024 bytes for 128, as by sectors.
+    assert [a.cost[TRANSACTIONS] for a in strided] == [8]
+
+
+def test_structures_a_quarter_is_used() -> None:
+    [trace] = traces("structures")
+    assert sorted(a.cost[SECTORS] for a in loads(trace)) == [4, 16]
+
+
+def test_reduction_the_naive_tree_parts_every_warp() -> None:
+    naive, contiguous = traces("reduction")
+    assert all(parts(naive, 0, warp) > 0 for warp in range(4))
+    # Rounds of 64 and 32: whole warps. Of 16, 8, 4, 2 and 1: warp 0 parts, and for the result.
+    assert parts(contiguous, 0, 0) == 6
+    assert [parts(contiguous, 0, warp) for warp in (1, 2, 3)] == [0, 0, 0]
+
+
+def test_banks_32_passes_or_one() -> None:
+    [trace] = traces("banks")
+    assert sorted(a.cost[WAVEFRONTS] for a in accesses(trace, "shared", "load")) == [1, 1, 32]
+    assert {a.cost[WAVEFRONTS] for a in accesses(trace, "shared", "store")} == {1}
+
+
+def test_barrier_half_of_a_warp_waits() -> None:
+    newer, older = traces("barrier")
+    for trace in (newer, older):
+        [half] = [s for s in steps(trace, 0, 1) if _text(trace, s).startswith("bar.sync")]
+        assert half.active == 0x0000FFFF
+    stores = [
+        [(s.active, s.off.at_barrier) for s in steps(t, 0, 1) if _text(t, s).startswith("st.")]
+        for t in (newer, older)
+    ]
+    assert stores == [[(0xFFFF0000, 0xFFFF), (0xFFFF, 0)], [(FULL, 0)]]
+
+
+def test_lock_is_a_deadlock_on_one_and_ends_on_the_other() -> None:
+    older, newer = traces("lock")
+    assert older.error.startswith("deadlock")
+    assert newer.error == ""
+    [first, second, *_] = [a for s in steps(older) for a in s.accesses if a.op == "atomic"]
+    assert (first.lanes, second.lanes) == ((0, 1, 2, 3), (1, 2, 3))
+
+
+def test_warp_synchronous_lanes_are_apart_above_7_0() -> None:
+    older, newer = traces("warp-synchronous")
+    stores = [len(a.lanes) for a in accesses(older, "shared", "store")]
+    assert stores == [32] * 7
+    assert {len(a.lanes) for a in accesses(newer, "shared", "store")} == {1}
+    names = [r.name for r in older.registers]
+    results = []
+    for trace in (older, newer):
+        [last] = [s for s in steps(trace) if _text(trace, s).startswith("st.global")]
+        value = names[trace.code[last.instruction].reads[-1]]
+        lane = last.executing.bit_length() - 1
+        results.append(trace.register(value, last.time)[lane])
+    assert results[0] == 32
+    assert results[1] != 32
+
+
+def test_race_31_additions_are_lost() -> None:
+    [trace] = traces("race")
+    [store] = accesses(trace, "global", "store")
+    assert len(set(store.addresses)) == 1
+    [atomic] = accesses(trace, "global", "atomic")
+    assert atomic.cost[PASSES] == 32
+    assert store.cost[WRITES] == 1
+
+
+def test_shuffle_doubles_lane_0_in_five_rounds() -> None:
+    [trace] = traces("shuffle")
+    found = []
+    for step in steps(trace):
+        if _text(trace, step).startswith("shfl"):
+            source = trace.registers[trace.code[step.instruction].reads[0]].name
+            found.append(trace.register(source, step.time)[0])
+    assert found == [1, 2, 4, 8, 16]
+
+
+def test_occupancy_is_half() -> None:
+    [trace] = traces("occupancy")
+    assert 57 <= trace.occupancy.registers <= 64
+    assert (trace.occupancy.active_warps, trace.occupancy.max_warps) == (32, 64)
+    assert trace.occupancy.limiters == ("registers",)
+
+
+def test_simd_every_lane_computes() -> None:
+    [trace] = traces("simd")
+    switched_off = [s for s in steps(trace) if _text(trace, s).startswith("mul.lo")]
+    blended = [s for s in steps(trace) if _text(trace, s).startswith("selp")]
+    assert [s.active for s in switched_off] == [0x00000FFF] * 4
+    assert [s.active for s in blended] == [FULL] * 4

@@ -1,0 +1,312 @@
+"""The page in a real browser: what it shows is what the trace holds, and everything can be done
+with the keyboard. Where there is no browser, these are skipped, unless one is required."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warploom.observe.trace import DIVERGED, Trace
+from warploom.ui.lessons import ORDER, find_lesson, labels_of, requests_of
+from warploom.ui.page import BUNDLE, export
+from warploom.ui.record import record
+from warploom.ui.runner import Limits
+from warploom.ui.schema import LaunchRequest
+from warploom.ui.server import Viewer, serve
+from warploom.ui.shows import exported_show, live_show
+
+REQUIRED = os.environ.get("WARPLOOM_BROWSER") == "required"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+
+pytestmark = [
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
+    pytest.mark.xdist_group("browser"),
+]
+
+SOURCE = """// </script><img src=x onerror="document.title='taken'"> a comment, not markup
+__global__ void halves(int *out)
+{
+    int lane = threadIdx.x, value = lane;
+    if (lane < 16) {
+#pragma unroll 1
+        for (int i = 0; i < 3; i++) value = value * 3 + 1;
+    } else {
+#pragma unroll 1
+        for (int i = 0; i < 3; i++) value = value * 5 + 7;
+    }
+    out[lane] = value;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-background-networking"]
+        launched = playwright.chromium.launch(executable_path=BROWSER, args=arguments)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """A page that fails its test where anything is written to the console as an error."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    made = context.new_page()
+    wrong: list[str] = []
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    made.expected_errors = []
+    yield made
+    context.close()
+    assert [text for text in wrong if not any(e in text for e in made.expected_errors)] == []
+
+
+@pytest.fixture(scope="module")
+def asked() -> LaunchRequest:
+    return LaunchRequest(
+        name="halves.cu", source=SOURCE, args=("i32[32]=zeros",), device="gtx-1080"
+    )
+
+
+@pytest.fixture(scope="module")
+def trace(asked: LaunchRequest) -> Trace:
+    return record(asked)
+
+
+@pytest.fixture(scope="module")
+def exported(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("pages") / "halves.html"
+    file.write_text(export(exported_show("halves", ("halves",)), [trace.to_bytes()]))
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def url(asked: LaunchRequest, trace: Trace) -> str:
+    """Where a server stands."""
+    told: list[str] = []
+    ready = threading.Event()
+
+    def opened(address: str) -> None:
+        told.append(address)
+        ready.set()
+
+    given = live_show("halves.cu", 1, request=asked)
+    viewer = Viewer(given, [trace.to_bytes()], Limits(seconds=6))
+    threading.Thread(target=serve, args=(viewer, opened), daemon=True).start()
+    assert ready.wait(10)
+    return told[0]
+
+
+def show(page: Any, address: str) -> None:
+    """Go to a page and wait until it shows its trace."""
+    page.goto(address)
+    page.wait_for_selector(".lanes")
+
+
+def lanes(page: Any, kind: str) -> int:
+    """The lanes that the page shows in a state, as a mask."""
+    shown = page.locator(".warp .lane").all()
+    assert len(shown) == 32
+    names = [(lane.get_attribute("class") or "") for lane in shown]
+    return sum(1 << i for i, name in enumerate(names) if f"is-{kind}" in name.split())
+
+
+def picture(page: Any) -> Any:
+    """All that is to be seen: the elements, what is drawn on canvases, how far texts are scrolled.
+    (The edges of rounded corners differ by a shade from one painting to the next.)"""
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(60)
+    return page.evaluate(
+        """() => [
+          document.querySelector("#app").innerHTML,
+          [...document.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()),
+          [...document.querySelectorAll(".cm-scroller")].map((text) => text.scrollTop),
+        ]"""
+    )
+
+
+def step(page: Any) -> int:
+    """The number of the step that the page shows, from 0."""
+    return int(page.locator("[data-testid=position] b").inner_text().replace(",", "")) - 1
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_lesson_leads_through_its_captions(name: str, page: Any, tmp_path: Path) -> None:
+    lesson = find_lesson(name)
+    assert lesson is not None
+    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    given = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
+    file = tmp_path / "lesson.html"
+    file.write_text(export(given, traces))
+    page.goto(file.as_uri())
+    assert page.locator(".lesson h2").inner_text() == lesson.title
+    page.locator(".question fieldset button").nth(lesson.question.answer).click()
+    assert page.locator(".question .right").count() == 1
+    assert lesson.question.because in page.locator(".because").inner_text()
+    for said in lesson.captions:
+        page.keyboard.press("n")
+        assert page.locator(".caption p").inner_text() == said.text
+        assert page.locator("[data-missing=yes]").count() == 0, said.text
+
+
+def test_stepping_forward_and_back_gives_the_same_picture(page: Any, exported: str) -> None:
+    show(page, exported)
+    for key in ("1", "2", "3"):
+        page.keyboard.press(key)
+        page.keyboard.press("ArrowRight")
+        before = picture(page)
+        for _ in range(9):
+            page.keyboard.press("ArrowRight")
+        assert picture(page) != before
+        for _ in range(9):
+            page.keyboard.press("ArrowLeft")
+        assert picture(page) == before
+
+
+def test_jumping_to_a_divergence_shows_the_masks_of_the_trace(
+    page: Any, exported: str, trace: Trace
+) -> None:
+    show(page, exported)
+    steps = trace.warp().steps
+    parting = next(s for s in steps if s.marks & DIVERGED)
+    page.keyboard.press("Shift+ArrowRight")
+    assert step(page) == parting.time
+    assert lanes(page, "active") | lanes(page, "unguarded") == parting.active == 0xFFFFFFFF
+    page.keyboard.press("ArrowRight")
+    behind = steps[parting.time + 1]
+    assert (lanes(page, "active"), lanes(page, "other_path")) == (
+        behind.active,
+        behind.off.other_path,
+    )
+    assert behind.active in (0xFFFF, 0xFFFF0000)
+    page.keyboard.press("Shift+ArrowRight")
+    assert lanes(page, "active") == 0xFFFFFFFF
+    assert page.locator(".tree em").first.inner_text() == "all living lanes are together"
+
+
+def test_an_export_needs_no_network(chromium: Any, exported: str) -> None:
+    context = chromium.new_context(offline=True)
+    made = context.new_page()
+    reached: list[str] = []
+    made.on("request", lambda request: reached.append(request.url))
+    made.goto(exported)
+    made.wait_for_selector(".lanes")
+    assert [address for address in reached if not address.startswith(("file:", "data:"))] == []
+    assert made.locator("text=Edit").count() == 0
+    context.close()
+
+
+def test_kernel_text_is_no_markup(page: Any, exported: str) -> None:
+    show(page, exported)
+    assert "onerror" in page.locator(".source .cm-line").first.inner_text()
+    assert page.locator("img").count() == 0
+    assert page.title() == "halves · Warploom"
+
+
+def test_a_link_leads_to_its_step(page: Any, exported: str, trace: Trace) -> None:
+    show(page, exported + "#step=12&warp=0&view=numbers")
+    assert step(page) == 12
+    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Numbers"
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.hash.includes('step=13')")
+
+
+def test_numbers_at_the_end_are_the_report_s(page: Any, exported: str, trace: Trace) -> None:
+    show(page, exported)
+    page.keyboard.press("End")
+    page.keyboard.press("3")
+    rows = page.locator(".numbers tr").all()
+    shown = {r.locator("th").inner_text(): r.locator("td").inner_text() for r in rows}
+    steps = trace.warp().steps
+    assert shown["Warp instructions"] == str(len(steps))
+    total = sum(s.active.bit_count() for s in steps)
+    assert shown["Thread instructions"].replace(",", "") == str(total)
+    assert (shown["Divergent branches"], shown["Reconvergences"]) == ("1", "1")
+    assert shown["global store sectors"] == "4"
+
+
+def test_the_keyboard_is_enough(page: Any, url: str) -> None:
+    """Play, stop, look at every view, open and close what there is, edit and leave."""
+    show(page, url)
+    page.keyboard.press("Space")
+    page.wait_for_timeout(600)
+    page.keyboard.press("Space")
+    assert step(page) >= 1
+    for key, title in zip("123", ("Memory", "Machine", "Numbers"), strict=True):
+        page.keyboard.press(key)
+        assert page.locator("[role=tab][aria-selected=true]").inner_text() == title
+    page.keyboard.press("?")
+    assert page.locator("[role=dialog]").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    assert page.locator(".sheet li").count() == len(ORDER)
+    page.keyboard.press("Escape")
+    assert page.locator("[role=dialog]").count() == 0
+    focused = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        focused.add(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+    assert {"Step", "Step back", "Play", "Timeline of the launch", "PTX of the kernel"} <= focused
+
+
+def test_edit_and_run(page: Any, url: str) -> None:
+    show(page, url)
+    page.keyboard.press("e")
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    editor.wait_for()
+    editor.fill(SOURCE.replace("lane < 16", "lane < 4"))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".trouble.calm", state="attached")
+    page.wait_for_selector(".trouble.calm", state="detached", timeout=20_000)
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert lanes(page, "active") in (0xF, 0xFFFFFFF0)
+
+
+def test_a_line_that_does_not_compile_is_marked(page: Any, url: str) -> None:
+    page.expected_errors.append("422")
+    show(page, url)
+    page.keyboard.press("e")
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    editor.wait_for()
+    editor.fill(SOURCE.replace("out[lane] = value", "out[lane] = valeu"))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".trouble[role=alert]", timeout=20_000)
+    assert "valeu" in page.locator(".trouble").inner_text()
+    assert "valeu" in page.locator(".cm-line.is-wrong").inner_text()
+
+
+def test_a_kernel_that_never_ends_is_stopped_and_the_page_says_so(page: Any, url: str) -> None:
+    page.expected_errors.append("422")
+    show(page, url)
+    page.keyboard.press("e")
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    editor.wait_for()
+    editor.fill("__global__ void k(int *out) { while (true) atomicAdd(out, 1); }")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".trouble[role=alert]", timeout=20_000)
+    assert "stopped after 6 seconds" in page.locator(".trouble").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone(chromium: Any, exported: str, scheme: str) -> None:
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    made = context.new_page()
+    made.goto(exported)
+    made.wait_for_selector(".tabs")
+    for tab in ("Code", "Warp", "Memory", "Machine", "Numbers"):
+        made.get_by_role("tab", name=tab).click()
+        wide = made.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, tab
+    context.close()

@@ -1,0 +1,127 @@
+"""The local server: whom it refuses, what it gives, and how it ends runs that do not end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import msgspec
+import pytest
+
+from warploom.observe.trace import Trace
+from warploom.ui.page import export, live_page
+from warploom.ui.runner import Limits, run
+from warploom.ui.schema import LaunchRequest, Refusal, Show
+from warploom.ui.server import Viewer
+from warploom.ui.shows import live_show
+
+PORT = 4711
+HERE = f"http://127.0.0.1:{PORT}"
+KERNEL = "__global__ void k(int *out) { out[threadIdx.x] = threadIdx.x; }"
+
+
+def request(source: str = KERNEL, **more: object) -> LaunchRequest:
+    given = {"name": "k.cu", "source": source, "args": ("i32[32]=zeros",), "device": "v100"}
+    return LaunchRequest(**{**given, **more})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture(scope="module")
+def viewer() -> Viewer:
+    return Viewer(live_show("k.cu", 1, request=request()), [b"trace"], token="right")
+
+
+def ask(viewer: Viewer, path: str, method: str = "GET", **given: object) -> httpx.Response:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(app=viewer.app(PORT))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            return await client.request(method, path, **given)  # pyright: ignore[reportArgumentType]
+
+    return asyncio.run(asked())
+
+
+def test_a_token_is_needed_for_everything(viewer: Viewer) -> None:
+    for path in ("/", "/trace/0", "/lesson/saxpy", "/run"):
+        assert ask(viewer, path).status_code == 403
+        assert ask(viewer, f"{path}?token=wrong").status_code == 403
+        wrong = {"X-Warploom-Token": "wrong"}
+        assert ask(viewer, path, headers=wrong).status_code == 403
+    assert ask(viewer, "/?token=right").status_code == 200
+    assert ask(viewer, "/trace/0", headers={"X-Warploom-Token": "right"}).content == b"trace"
+    assert ask(viewer, "/trace/1?token=right").status_code == 404
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:80"])
+def test_pages_of_other_origins_are_refused(viewer: Viewer, origin: str) -> None:
+    answer = ask(viewer, "/trace/0?token=right", headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert ask(viewer, "/trace/0?token=right", headers={"Origin": HERE}).status_code == 200
+
+
+def test_a_name_that_was_made_to_point_here_is_refused(viewer: Viewer) -> None:
+    answer = ask(viewer, "/?token=right", headers={"Host": f"evil.example:{PORT}"})
+    assert answer.status_code == 403
+
+
+def test_what_is_no_request_is_refused_in_words(viewer: Viewer) -> None:
+    answer = ask(viewer, "/run?token=right", "POST", content=b'{"name": 1}')
+    assert answer.status_code == 422
+    assert "cannot be read" in answer.json()["message"]
+    huge = b'"' + b"x" * (5 << 20) + b'"'
+    answer = ask(viewer, "/run?token=right", "POST", content=huge)
+    assert "too long" in answer.json()["message"]
+
+
+def outcome(asked: LaunchRequest, limits: Limits | None = None) -> bytes | Refusal:
+    return asyncio.run(run(asked, limits or Limits()))
+
+
+def test_a_run_gives_its_trace() -> None:
+    given = outcome(request())
+    assert isinstance(given, bytes)
+    trace = Trace.from_bytes(given)
+    assert trace.launch.name == "k"
+    assert trace.sources[0].text == KERNEL
+
+
+def test_what_the_compiler_says_stands_at_its_line() -> None:
+    given = outcome(request("__global__ void k(int *out)\n{\n    out[0] = nothing;\n}\n"))
+    assert isinstance(given, Refusal)
+    assert given.kind == "compile"
+    assert [error.line for error in given.errors] == [3]
+    assert "nothing" in given.errors[0].message
+
+
+def test_a_launch_that_makes_no_sense_is_refused() -> None:
+    given = outcome(request(block="2048"))
+    assert isinstance(given, Refusal)
+    assert given.kind == "launch"
+
+
+def test_a_kernel_that_never_ends_is_stopped() -> None:
+    endless = "__global__ void k(int *out) { while (true) atomicAdd(out, 1); }"
+    given = outcome(request(endless), Limits(seconds=3))
+    assert isinstance(given, Refusal)
+    assert given.kind == "time"
+    assert "stopped after 3 seconds" in given.message
+
+
+def test_a_run_has_so_much_memory_and_no_more() -> None:
+    given = outcome(request(args=("f64[4000000000]=zeros",)), Limits(memory=1 << 30))
+    assert isinstance(given, Refusal)
+    assert given.kind == "memory"
+
+
+def test_the_text_of_a_kernel_is_never_markup() -> None:
+    evil = "// </script><script>alert(1)</script><img src=x onerror=alert(2)>\n" + KERNEL
+    page = live_page(live_show(evil, 1, request=request(evil)))
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    exported = export(Show(title=evil, live=False, traces=1), [b"</script><script>alert(1)"])
+    assert "<script>alert" not in exported
+
+
+def test_requests_survive_their_journey() -> None:
+    asked = request(options=("-DN=4",), seed=7)
+    data = msgspec.json.encode(asked)
+    assert msgspec.json.decode(data, type=LaunchRequest) == asked

@@ -1,0 +1,190 @@
+// The page: where each view stands, and what is around them.
+
+import { effect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { KEYS, startEditing } from "./keys.ts";
+import { Launch, runNow, Trouble } from "./launch.tsx";
+import { LessonPanel, Lessons } from "./lesson.tsx";
+import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, moment, other, pane, playing, running, show, speed, stepBy, time, warp, type Pane } from "./state.ts";
+import { Code } from "./views/Code.tsx";
+import { Compare, Outcome } from "./views/Compare.tsx";
+import { Machine } from "./views/Machine.tsx";
+import { Memory } from "./views/Memory.tsx";
+import { Numbers } from "./views/Numbers.tsx";
+import { Timeline } from "./views/Timeline.tsx";
+import { Transport } from "./views/Transport.tsx";
+import { Warp } from "./views/Warp.tsx";
+
+const TABS: readonly (readonly [Pane, string])[] = [
+  ["code", "Code"],
+  ["warp", "Warp"],
+  ["memory", "Memory"],
+  ["machine", "Machine"],
+  ["numbers", "Numbers"],
+];
+
+export function App() {
+  useEffect(startPlaying, []);
+  const shown = model.value;
+  if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
+  const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", launchOpen.value ? "launching" : ""];
+  return (
+    <div class={classes.join(" ")}>
+      <Top />
+      <Trouble />
+      <Launch />
+      <main>
+        <LessonPanel />
+        <Code model={shown} />
+        <div class="right">
+          <Tabs />
+          {other.value && pane.value !== "machine" && pane.value !== "numbers" ? <Compare /> : <Single />}
+        </div>
+      </main>
+      <div class="bottom">
+        <Transport />
+        <Timeline model={shown} />
+      </div>
+      <Lessons />
+      <Keys />
+    </div>
+  );
+}
+
+function Single() {
+  const shown = model.value!;
+  return (
+    <div class="single">
+      {!other.value && <Warp model={shown} moment={moment.value!} warp={warp.value} />}
+      <section class="view below" id="below" role="tabpanel" aria-label={pane.value}>
+        {time.value >= shown.count && <Outcome model={shown} />}
+        <Below />
+      </section>
+    </div>
+  );
+}
+
+function Below() {
+  const shown = model.value!;
+  if (pane.value === "machine") return <Machine model={shown} time={time.value} />;
+  if (pane.value === "numbers") return <Numbers model={shown} warp={warp.value} time={time.value} />;
+  return <Memory model={shown} warp={warp.value} time={time.value} />;
+}
+
+function Tabs() {
+  return (
+    <nav class="tabs" role="tablist" aria-label="Views">
+      {TABS.map(([name, title]) => (
+        <button key={name} role="tab" class={`tab-${name}`} aria-selected={pane.value === name} aria-controls="below" onClick={() => (pane.value = name)}>
+          {title}
+        </button>
+      ))}
+    </nav>
+  );
+}
+
+function Top() {
+  const { launch, device } = model.value!.trace;
+  const live = show.value!.live;
+  const dims = (shape: readonly number[]) => shape.join("×").replace(/(×1)+$/, "");
+  return (
+    <header class="top">
+      <Logo />
+      <h1>
+        {launch.name}
+        <span>
+          ⟨{dims(launch.grid)}, {dims(launch.block)}⟩
+        </span>
+      </h1>
+      <span class="chip" title={device.title}>
+        {device.name} <b>{device.cc}</b>
+      </span>
+      {launch.schedule !== "converge" && (
+        <span class="chip">
+          {launch.schedule} <b>{launch.seed}</b>
+        </span>
+      )}
+      <span class="room" />
+      {live && (
+        <>
+          {editing.value ? (
+            <button class="primary" onClick={() => void runNow()} disabled={running.value}>
+              Run
+            </button>
+          ) : (
+            <button onClick={startEditing} title="Edit the kernel (E)">
+              Edit
+            </button>
+          )}
+          <button aria-pressed={launchOpen.value} onClick={() => (launchOpen.value = !launchOpen.value)} title="Arguments, device, schedule (R)">
+            Launch
+          </button>
+          <button aria-pressed={lessonsOpen.value} onClick={() => (lessonsOpen.value = !lessonsOpen.value)} title="Lessons (L)">
+            Lessons
+          </button>
+        </>
+      )}
+      <button class="icon" onClick={changeTheme} title="Light or dark" aria-label="Light or dark">
+        ◐
+      </button>
+      <button class="icon" aria-pressed={helpOpen.value} onClick={() => (helpOpen.value = !helpOpen.value)} title="Keys (?)" aria-label="Keys">
+        ?
+      </button>
+    </header>
+  );
+}
+
+/** Threads of a warp, crossed by one that goes its own way. */
+function Logo() {
+  return (
+    <svg class="logo" viewBox="0 0 22 22" role="img" aria-label="Warploom">
+      <path d="M4 2v18M8.7 2v18M13.3 2v18M18 2v18" />
+      <path class="weft" d="M1 7.5h5.2M11 7.5h4.6M6.4 14.5H11M15.7 14.5H21" />
+    </svg>
+  );
+}
+
+function changeTheme(): void {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = root.dataset["theme"] ?? (dark ? "dark" : "light");
+  root.dataset["theme"] = now === "dark" ? "light" : "dark";
+}
+
+function Keys() {
+  if (!helpOpen.value) return null;
+  return (
+    <div class="sheet keys" role="dialog" aria-label="Keys">
+      <header>
+        <h2>Keys</h2>
+        <button aria-label="Close" onClick={() => (helpOpen.value = false)}>
+          ✕
+        </button>
+      </header>
+      <dl>
+        {KEYS.map(([key, text]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>Everything that is drawn here was recorded while the kernel ran. Hover a mark, or give it the focus, and it says what it means.</p>
+    </div>
+  );
+}
+
+/** Step by step, as fast as asked, until the end. */
+function startPlaying(): () => void {
+  return effect(() => {
+    if (!playing.value) return;
+    const timer = setInterval(() => {
+      const shown = model.peek();
+      if (!shown || time.peek() >= shown.count) playing.value = false;
+      else stepBy(1);
+    }, 1000 / speed.value);
+    return () => clearInterval(timer);
+  });
+}

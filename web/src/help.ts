@@ -1,0 +1,56 @@
+// What each mark means, in a sentence, and where that is written.
+
+export interface Help {
+  readonly text: string;
+  readonly source: string;
+}
+
+const SIMT = "CUDA C++ Programming Guide, “SIMT Architecture”";
+const ITS = "CUDA C++ Programming Guide, “Independent Thread Scheduling”";
+const GLOBAL = "CUDA C++ Programming Guide, “Device Memory Accesses”";
+const SHARED = "CUDA C++ Programming Guide, “Shared Memory”";
+const OCCUPANCY = "CUDA C++ Programming Guide, “Hardware Multithreading”";
+const SYNC = "CUDA C++ Programming Guide, “Synchronization Functions”";
+
+const entry = (text: string, source: string): Help => ({ text, source });
+
+export const HELP = {
+  active: entry("Active: the lane executes this instruction.", SIMT),
+  unguarded: entry("Active, but its guard does not hold: the lane is issued the instruction and does nothing.", SIMT),
+  other_path: entry("On another path: the lane took the other side of a branch, and that side does not run now.", SIMT),
+  gathering: entry("Waiting where lanes that parted meet again.", SIMT),
+  syncing: entry("Waiting for the lanes that a member mask names, as __syncwarp() and shuffles do.", ITS),
+  at_barrier: entry("Waiting at a barrier of the block, __syncthreads().", SYNC),
+  exited: entry("Exited: the lane's thread has returned.", SIMT),
+  absent: entry("Never existed: the block has fewer threads than its warps have lanes.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
+  ready: entry("Would go on, but another warp has its turn, or this warp has none any more.", SIMT),
+  halves: entry("The wide gap parts the half-warps, the narrow ones the quarter-warps: wide accesses are served by these.", GLOBAL),
+  stack: entry("Where lanes that parted will meet: the innermost place is the last. Below 7.0 this is the reconvergence stack.", SIMT),
+  splits: entry("From compute capability 7.0 on each thread has its own program counter: a warp is a set of splits, any of which may run.", ITS),
+  divergence: entry("Divergence: active lanes go both ways at this branch; one side runs after the other.", SIMT),
+  reconvergence: entry("Reconvergence: lanes that had parted are together again here.", SIMT),
+  barrier: entry("Barrier: the warp arrives at __syncthreads() and waits for the block.", SYNC),
+  conflict: entry("Bank conflict: lanes want different words of one bank, which gives one word in a pass.", SHARED),
+  uncoalesced: entry("Uncoalesced: the access takes more transactions than it would if neighbouring lanes asked for neighbouring words.", GLOBAL),
+  fault: entry("Fault: what ended the launch.", "docs/memory.md"),
+  transaction: entry("One transaction: the bytes that memory moves at once. Hatched bytes were fetched and not asked for.", GLOBAL),
+  bank: entry("A bank of shared memory. It gives one word in a pass; lanes that want the same word share it.", SHARED),
+  pass: entry("A pass over the banks: each bank gives at most one word. A request with no conflict needs one.", SHARED),
+  executions: entry("How often warps executed this line's most frequent instruction.", "docs/model.md, “What the numbers mean”"),
+  lanes: entry("Lanes active in a warp instruction of this line, on average; 32 is all.", "docs/model.md, “What the numbers mean”"),
+  sectors: entry("Sectors of 32 bytes (for shared memory: passes) that a request of this line took, on average.", GLOBAL),
+  occupancy: entry("Warps resident on an SM over the most that it can hold. Modelled from the kernel's registers, shared memory and block size.", OCCUPANCY),
+  sm: entry("A streaming multiprocessor. Blocks are dealt to SMs in turn here; real hardware promises no order.", "CUDA C++ Programming Guide, “Scalable Programming Model”"),
+  block: entry("A block of the grid: waiting to start, resident, or done. Blocks run in any order.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
+  warps: entry("Each row is a warp, from its first step to its last. A bar is as high as lanes are active.", SIMT),
+  ratio: entry("Lanes active in this warp's instructions, over those that it has. 100 % means no lane was ever off.", SIMT),
+  slower: entry("Instructions that the warp issued, over those that its lanes executed on average: 1 where all lanes go one way.", SIMT),
+} as const;
+
+export type HelpKey = keyof typeof HELP;
+
+/** Attributes that let an element explain itself on hover, on focus and to a screen reader. */
+export function tip(key: HelpKey, more = ""): { "data-tip": string; "aria-label": string } {
+  const text = more ? `${more} ${HELP[key].text}` : HELP[key].text;
+  return { "data-tip": `${text}\n${HELP[key].source}`, "aria-label": text };
+}

@@ -1,0 +1,92 @@
+// The keyboard: everything can be done with it.
+
+import { showCaption } from "./lesson.tsx";
+import { runNow } from "./launch.tsx";
+import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, pane, playing, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+
+export const KEYS: readonly (readonly [string, string])[] = [
+  ["Space", "play or pause"],
+  ["← →", "a step of this warp"],
+  ["Shift ← →", "the event before or after"],
+  [", .", "a step of the launch, whichever warp it is"],
+  ["↑ ↓", "another warp"],
+  ["Home End", "the first step, the end"],
+  ["1 – 5", "memory, machine, numbers, warp, code"],
+  ["N P", "the lesson's next or previous caption"],
+  ["E", "edit the kernel; Esc leaves the editor"],
+  ["Ctrl ⏎", "run what was edited"],
+  ["R", "the launch: arguments, device, schedule"],
+  ["L", "the lessons"],
+  ["?", "this list"],
+];
+
+const PANES: readonly Pane[] = ["memory", "machine", "numbers", "warp", "code"];
+
+export function startKeys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void runNow();
+      return;
+    }
+    if (event.key === "Escape") return leave();
+    const target = event.target as HTMLElement;
+    if (target.closest("input, textarea, select, [contenteditable=true]") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === " " && target.closest("button, summary")) return;
+    const action = actionOf(event.key, event.shiftKey);
+    if (action) {
+      event.preventDefault();
+      action();
+    }
+  });
+}
+
+function leave(): void {
+  (document.activeElement as HTMLElement | null)?.blur();
+  for (const one of [editing, launchOpen, lessonsOpen, helpOpen]) one.value = false;
+}
+
+function actionOf(key: string, shift: boolean): (() => void) | null {
+  const shown = model.value;
+  if (!shown) return null;
+  const place = "12345".indexOf(key);
+  if (place >= 0) return () => (pane.value = PANES[place]!);
+  switch (key) {
+    case " ":
+      return () => (playing.value = !playing.value);
+    case "ArrowRight":
+      return () => (shift ? toEvent(false) : stepBy(1));
+    case "ArrowLeft":
+      return () => (shift ? toEvent(true) : stepBy(-1));
+    case "ArrowDown":
+      return () => choose(warp.value + 1);
+    case "ArrowUp":
+      return () => choose(warp.value - 1);
+    case ".":
+      return () => stepAny(1);
+    case ",":
+      return () => stepAny(-1);
+    case "Home":
+      return () => goTo(shown.stepsOf(warp.value)[0] ?? 0);
+    case "End":
+      return () => goTo(shown.count);
+    case "?":
+      return () => (helpOpen.value = !helpOpen.value);
+  }
+  return letter(key.toLowerCase());
+}
+
+function letter(key: string): (() => void) | null {
+  const live = show.value?.live ?? false;
+  if (key === "n" && lesson.value) return () => showCaption(caption.value + 1);
+  if (key === "p" && lesson.value) return () => showCaption(caption.value - 1);
+  if (key === "r" && live) return () => (launchOpen.value = !launchOpen.value);
+  if (key === "l" && live) return () => (lessonsOpen.value = !lessonsOpen.value);
+  if (key === "e" && live) return startEditing;
+  return null;
+}
+
+export function startEditing(): void {
+  editing.value = true;
+  requestAnimationFrame(() => document.querySelector<HTMLElement>(".source .cm-content")?.focus());
+}

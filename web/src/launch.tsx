@@ -1,0 +1,178 @@
+// What is launched, to be changed and run again, and what the compiler or the launch says to that.
+
+import { batch, signal } from "@preact/signals";
+import { changed } from "./lesson.tsx";
+import { run } from "./load.ts";
+import { Model } from "./model.ts";
+import type { LaunchRequest } from "./schema.ts";
+import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show } from "./state.ts";
+
+/** What a second run has different, where two are to be compared. */
+const beside = signal<{ device: string; schedule: string; seed: number } | null>(null);
+
+export async function runNow(): Promise<void> {
+  const asked = request.value;
+  if (!asked || running.value) return;
+  running.value = true;
+  refusal.value = null;
+  launchOpen.value = false;
+  const first = await run(asked);
+  const compared = otherRequest(asked);
+  const second = first instanceof Model && compared ? await run(compared) : null;
+  batch(() => {
+    running.value = false;
+    if (!(first instanceof Model)) refusal.value = first;
+    else if (second && !(second instanceof Model)) refusal.value = second;
+    else {
+      editing.value = false;
+      labels.value = beside.value === null && lesson.value?.versus ? labels.value : [];
+      open(first, second);
+    }
+  });
+}
+
+/** What is run beside, if anything: as was asked for, else as the lesson has it. */
+function otherRequest(asked: LaunchRequest): LaunchRequest | null {
+  if (beside.value) return { ...asked, ...beside.value };
+  return lesson.value?.versus ? changed(asked, lesson.value) : null;
+}
+
+function compareWith(device: string | null): void {
+  const asked = request.value;
+  beside.value = device === null || !asked ? null : { device, schedule: asked.schedule, seed: asked.seed };
+}
+
+function change(part: Partial<LaunchRequest>): void {
+  if (request.value) request.value = { ...request.value, ...part };
+}
+
+export function Launch() {
+  const asked = request.value;
+  const given = show.value;
+  if (!asked || !given?.live || !launchOpen.value) return null;
+  const text = (name: keyof LaunchRequest, label: string, hint = "") => (
+    <label>
+      <span>{label}</span>
+      <input value={String(asked[name])} placeholder={hint} spellcheck={false} onInput={(event) => change({ [name]: event.currentTarget.value })} />
+    </label>
+  );
+  return (
+    <form
+      class="launch"
+      aria-label="Launch"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void runNow();
+      }}
+    >
+      <div class="fields">
+        {text("kernel", "Kernel", "the only one")}
+        {text("grid", "Grid", "x, y, z")}
+        {text("block", "Block", "x, y, z")}
+        <label>
+          <span>Shared bytes</span>
+          <input type="number" min="0" value={asked.shared} onInput={(event) => change({ shared: Number(event.currentTarget.value) })} />
+        </label>
+        <Device label="Device" value={asked.device} onChange={(device) => change({ device })} />
+        <Schedule label="Schedule" value={asked.schedule} onChange={(schedule) => change({ schedule })} />
+        <label>
+          <span>Seed</span>
+          <input type="number" value={asked.seed} onInput={(event) => change({ seed: Number(event.currentTarget.value) })} />
+        </label>
+        <label>
+          <span>Max. instructions</span>
+          <input
+            type="number"
+            min="1"
+            value={asked.max_instructions ?? ""}
+            placeholder="no limit"
+            onInput={(event) => change({ max_instructions: event.currentTarget.value ? Number(event.currentTarget.value) : null })}
+          />
+        </label>
+      </div>
+      <label class="args">
+        <span>Arguments, one a line</span>
+        <textarea
+          rows={Math.max(2, asked.args.length)}
+          spellcheck={false}
+          value={asked.args.join("\n")}
+          onInput={(event) => change({ args: event.currentTarget.value.split("\n").filter((line) => line.trim()) })}
+        />
+      </label>
+      <fieldset>
+        <label class="check">
+          <input type="checkbox" checked={beside.value !== null} onChange={(event) => compareWith(event.currentTarget.checked ? asked.device : null)} />
+          <span>Compare with</span>
+        </label>
+        {beside.value && (
+          <>
+            <Device label="Device" value={beside.value.device} onChange={(device) => (beside.value = { ...beside.value!, device })} />
+            <Schedule label="Schedule" value={beside.value.schedule} onChange={(schedule) => (beside.value = { ...beside.value!, schedule })} />
+          </>
+        )}
+      </fieldset>
+      <div class="do">
+        <button type="submit" class="primary" disabled={running.value}>
+          {running.value ? "Running …" : "Run"} <kbd>Ctrl ⏎</kbd>
+        </button>
+        <button type="button" onClick={() => (launchOpen.value = false)}>
+          Close
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Device({ label, value, onChange }: { label: string; value: string; onChange: (name: string) => void }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {show.value!.devices.map((device) => (
+          <option key={device.name} value={device.name}>
+            {device.cc} · {device.name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Schedule({ label, value, onChange }: { label: string; value: string; onChange: (name: string) => void }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {show.value!.schedules.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** What went wrong, told where it can be seen. */
+export function Trouble() {
+  const wrong = refusal.value;
+  if (wrong) {
+    return (
+      <div class="trouble" role="alert">
+        <button aria-label="Close" onClick={() => (refusal.value = null)}>
+          ✕
+        </button>
+        <pre>{wrong.message}</pre>
+      </div>
+    );
+  }
+  if (running.value) return <div class="trouble calm" role="status">Running the kernel …</div>;
+  const error = model.value?.trace.error;
+  if (error && !other.value) {
+    return (
+      <details class="trouble ended">
+        <summary>✕ {error.split("\n")[0]}</summary>
+        <pre>{error}</pre>
+      </details>
+    );
+  }
+  return null;
+}

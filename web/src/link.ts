@@ -1,0 +1,45 @@
+// Deep links: the position is in the URL, behind `#`.
+
+import { batch, effect } from "@preact/signals";
+import { goTo, model, pane, register, time, warp, type Pane } from "./state.ts";
+
+const PANES: readonly string[] = ["warp", "memory", "machine", "numbers", "code"];
+
+/** Go where the URL says. */
+export function followLink(): void {
+  const shown = model.value;
+  const asked = new URLSearchParams(location.hash.slice(1));
+  if (!shown || !asked.has("step")) return;
+  batch(() => {
+    const wanted = Number(asked.get("warp"));
+    if (wanted >= 0 && wanted < shown.trace.warps.length) warp.value = wanted;
+    goTo(Number(asked.get("step")) || 0);
+    const seen = asked.get("view") ?? "";
+    if (PANES.includes(seen)) pane.value = seen as Pane;
+    const name = asked.get("register");
+    const index = shown.trace.registers.findIndex((one) => one.name === name);
+    if (index >= 0) register.value = index;
+  });
+}
+
+function write(place: string): void {
+  try {
+    history.replaceState(null, "", place);
+  } catch {
+    // A frame that is apart from its page, as in a notebook, has no URL of its own.
+  }
+}
+
+/** Keep the URL where the page is; a browser allows that only now and then. */
+export function keepLink(): void {
+  let waiting = 0;
+  effect(() => {
+    const shown = model.value;
+    if (!shown) return;
+    const place = new URLSearchParams({ step: String(time.value), warp: String(warp.value), view: pane.value });
+    if (register.value !== null) place.set("register", shown.trace.registers[register.value]?.name ?? "");
+    clearTimeout(waiting);
+    waiting = setTimeout(() => write(`#${place}`), 250);
+  });
+  addEventListener("hashchange", followLink);
+}

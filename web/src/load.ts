@@ -1,0 +1,57 @@
+// Where the page gets what it shows: from itself (an export), or from the server that gave it.
+
+import { decode } from "@msgpack/msgpack";
+import { Model } from "./model.ts";
+import { VERSION, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace } from "./schema.ts";
+
+export const token = new URLSearchParams(location.search).get("token") ?? "";
+
+export function readShow(): Show {
+  const found = document.getElementById("warploom-show");
+  if (!found) throw new Error("this page was opened without anything to show");
+  return JSON.parse(found.textContent) as Show;
+}
+
+/** Trace number `number`, as the page came with it. */
+export async function readTrace(number: number, live: boolean): Promise<Model> {
+  if (!live) {
+    const text = document.getElementById(`warploom-trace${number}`)?.textContent ?? "";
+    const characters = atob(text);
+    const bytes = new Uint8Array(characters.length);
+    for (let i = 0; i < characters.length; i++) bytes[i] = characters.charCodeAt(i);
+    return opened(bytes);
+  }
+  const answer = await ask(`/trace/${number}`);
+  return opened(new Uint8Array(await answer.arrayBuffer()));
+}
+
+export async function readLesson(name: string): Promise<Lesson> {
+  return (await (await ask(`/lesson/${name}`)).json()) as Lesson;
+}
+
+/** Run a launch on the server: its trace, or why there is none. */
+export async function run(request: LaunchRequest): Promise<Model | Refusal> {
+  let answer: Response;
+  try {
+    answer = await ask("/run", { method: "POST", body: JSON.stringify(request) });
+  } catch {
+    return { kind: "stopped", message: "The server does not answer; was `warploom view` ended?", errors: [] };
+  }
+  if (answer.status === 422) return (await answer.json()) as Refusal;
+  if (!answer.ok) return { kind: "stopped", message: await answer.text(), errors: [] };
+  return opened(new Uint8Array(await answer.arrayBuffer()));
+}
+
+function ask(path: string, options: RequestInit = {}): Promise<Response> {
+  return fetch(path, { ...options, headers: { "X-Warploom-Token": token } });
+}
+
+async function opened(bytes: Uint8Array<ArrayBuffer>): Promise<Model> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const plain = new Uint8Array(await new Response(stream).arrayBuffer());
+  const trace = decode(plain) as Trace;
+  if (trace.version !== VERSION) {
+    throw new Error(`the trace is of version ${trace.version} of the schema, and this page reads ${VERSION}`);
+  }
+  return new Model(trace);
+}

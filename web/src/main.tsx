@@ -1,0 +1,36 @@
+// Opens the page: reads what there is to show, and begins.
+
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { startKeys } from "./keys.ts";
+import { startLesson } from "./lesson.tsx";
+import { followLink, keepLink } from "./link.ts";
+import { readShow, readTrace } from "./load.ts";
+import { labels, open, request, show } from "./state.ts";
+import { startTips } from "./tips.ts";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+
+async function begin(): Promise<void> {
+  const given = readShow();
+  show.value = given;
+  document.title = `${given.title} · Warploom`;
+  const root = document.getElementById("app")!;
+  render(<App />, root);
+  startTips();
+  startKeys();
+  try {
+    const first = await readTrace(0, given.live);
+    const second = given.traces > 1 ? await readTrace(1, given.live) : null;
+    request.value = given.request;
+    if (given.lesson) startLesson(given.lesson);
+    else labels.value = given.labels;
+    open(first, second);
+    if (!given.lesson) followLink();
+    keepLink();
+  } catch (error) {
+    root.textContent = `The trace cannot be shown: ${String(error)}`;
+  }
+}
+
+void begin();

@@ -1,0 +1,315 @@
+// A trace, made ready for questions: what was step t, what did warp w do then, what did register r
+// hold. Every answer is a look-up; nothing is replayed.
+
+import { Tallies } from "./counters.ts";
+import { DIVERGED, MET, type Allocated, type Code, type Shape, type Site, type State, type Trace } from "./schema.ts";
+
+/** Kinds of events, in the order of their numbers. */
+export const EVENTS = [
+  "divergence",
+  "reconvergence",
+  "barrier",
+  "conflict",
+  "uncoalesced",
+  "fault",
+] as const;
+export type EventKind = (typeof EVENTS)[number];
+
+export interface Events {
+  /** Steps, in rising order, and what is to be seen at each. */
+  readonly step: Uint32Array;
+  readonly kind: Uint8Array;
+}
+
+export interface Access {
+  readonly site: Site;
+  readonly shape: Shape;
+  readonly base: number;
+  readonly step: number;
+}
+
+/** What a warp does at a moment. */
+export interface Moment {
+  /** The step that it executes or has executed last; -1 before its first. */
+  readonly step: number;
+  /** How many of its steps were before that one. */
+  readonly nth: number;
+  readonly state: State;
+  readonly executing: number;
+  readonly status: Status;
+}
+
+export type Status = "waiting to start" | "executing" | "ready" | "at a barrier" | "ended" | "stopped";
+
+export class Model {
+  readonly trace: Trace;
+  readonly count: number;
+  readonly warp: Uint32Array;
+  readonly instruction: Uint32Array;
+  readonly state: Uint32Array;
+  readonly executing: Uint32Array;
+  readonly marks: Uint8Array;
+  readonly events: Events;
+  readonly tallies: Tallies;
+
+  readonly #warpStart: Uint32Array;
+  readonly #warpSteps: Uint32Array;
+  readonly #accessStart: Uint32Array;
+  readonly #accessSite: Uint32Array;
+  readonly #accessShape: Uint32Array;
+  readonly #accessBase: BigUint64Array;
+  #writes: Map<number, { step: number[]; value: number[] }> | null = null;
+  readonly #narrow: Uint32Array;
+  readonly #wide: BigUint64Array;
+
+  constructor(trace: Trace) {
+    const steps = trace.steps;
+    this.trace = trace;
+    this.count = steps.count;
+    this.warp = u32(steps.warp);
+    this.instruction = u32(steps.instruction);
+    this.state = u32(steps.state);
+    this.executing = u32(steps.executing);
+    this.marks = steps.marks;
+    const made = trace.accesses;
+    this.#accessSite = u32(made.site);
+    this.#accessShape = u32(made.shape);
+    this.#accessBase = u64(made.base);
+    this.#narrow = u32(trace.writes.narrow);
+    this.#wide = u64(trace.writes.wide);
+    this.#accessStart = starts(u32(made.step), this.count);
+    [this.#warpStart, this.#warpSteps] = byWarp(this.warp, trace.warps.length);
+    this.events = this.#findEvents();
+    this.tallies = new Tallies(this);
+  }
+
+  // ---- steps --------------------------------------------------------------------------------
+
+  code(step: number): Code {
+    return this.trace.code[this.instruction[step]!]!;
+  }
+
+  stateOf(step: number): State {
+    return this.trace.states[this.state[step]!]!;
+  }
+
+  /** The steps of a warp, in order. */
+  stepsOf(warp: number): Uint32Array {
+    return this.#warpSteps.subarray(this.#warpStart[warp]!, this.#warpStart[warp + 1]!);
+  }
+
+  /** How many steps of a warp come before step `time`, that one among them. */
+  stepsUntil(warp: number, time: number): number {
+    return upper(this.stepsOf(warp), time);
+  }
+
+  /** What a warp does at step `time`; `time` may be the number of steps: the end. */
+  moment(warp: number, time: number): Moment {
+    const steps = this.stepsOf(warp);
+    const nth = upper(steps, time) - 1;
+    if (nth < 0) {
+      const existing = this.trace.warps[warp]!.existing;
+      const state = { active: existing, off: nobodyOff(existing), stack: [], splits: [] };
+      return { step: -1, nth, state, executing: 0, status: "waiting to start" };
+    }
+    const step = steps[nth]!;
+    const over = time > step && nth === steps.length - 1;
+    const final = this.trace.states[this.trace.warps[warp]!.final]!;
+    const state = over && time >= this.count ? final : this.stateOf(step);
+    const executing = over ? 0 : this.executing[step]!;
+    return { step, nth, state, executing, status: this.#status(step, time, over) };
+  }
+
+  #status(step: number, time: number, over: boolean): Status {
+    if (step === time) return "executing";
+    if (over && !this.trace.error && this.trace.left_out.steps === 0) return "ended";
+    if (this.code(step).is_barrier) return "at a barrier";
+    return over ? "stopped" : "ready";
+  }
+
+  // ---- accesses -----------------------------------------------------------------------------
+
+  accessesOf(step: number): Access[] {
+    const found: Access[] = [];
+    for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) found.push(this.#access(i, step));
+    return found;
+  }
+
+  /** The number of accesses of a step, and for each the cost that the rule counts. */
+  eachCost(step: number, tell: (site: Site, cost: readonly number[]) => void): void {
+    for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
+      tell(this.trace.sites[this.#accessSite[i]!]!, this.trace.shapes[this.#accessShape[i]!]!.cost);
+    }
+  }
+
+  /** The accesses of the last step of a warp, up to `time`, that had any. */
+  lastAccesses(warp: number, time: number): Access[] {
+    const steps = this.stepsOf(warp);
+    for (let nth = upper(steps, time) - 1; nth >= 0; nth--) {
+      const found = this.accessesOf(steps[nth]!);
+      if (found.length > 0) return found;
+    }
+    return [];
+  }
+
+  #access(i: number, step: number): Access {
+    const site = this.trace.sites[this.#accessSite[i]!]!;
+    const shape = this.trace.shapes[this.#accessShape[i]!]!;
+    return { site, shape, base: Number(this.#accessBase[i]!), step };
+  }
+
+  // ---- registers ----------------------------------------------------------------------------
+
+  /** What a register holds in each lane before step `time` (behind it, if `behind`). */
+  register(warp: number, register: number, time: number, behind = false): (number | bigint)[] | null {
+    if (!this.trace.warps[warp]!.registers) return null;
+    const wide = this.trace.registers[register]!.type.endsWith("64");
+    const written = this.#written().get(warp * this.trace.registers.length + register);
+    const before = written ? upper(written.step, behind ? time : time - 1) : 0;
+    if (!written || before === 0) return Array<number>(32).fill(0);
+    const row = written.value[before - 1]! * 32;
+    if (wide) return Array.from(this.#wide.subarray(row, row + 32));
+    return Array.from(this.#narrow.subarray(row, row + 32));
+  }
+
+  #written(): Map<number, { step: number[]; value: number[] }> {
+    if (this.#writes) return this.#writes;
+    const made = this.trace.writes;
+    const [step, register, value] = [u32(made.step), u32(made.register), u32(made.value)];
+    this.#writes = new Map();
+    for (let i = 0; i < made.count; i++) {
+      const key = this.warp[step[i]!]! * this.trace.registers.length + register[i]!;
+      let row = this.#writes.get(key);
+      if (!row) this.#writes.set(key, (row = { step: [], value: [] }));
+      row.step.push(step[i]!);
+      row.value.push(value[i]!);
+    }
+    return this.#writes;
+  }
+
+  // ---- events -------------------------------------------------------------------------------
+
+  #findEvents(): Events {
+    const found: [number, number][] = [];
+    const { code, sites, shapes } = this.trace;
+    const met = new Uint8Array(this.trace.warps.length);
+    for (let step = 0; step < this.count; step++) {
+      const warp = this.warp[step]!;
+      if (met[warp]) found.push([step, EVENTS.indexOf("reconvergence")]);
+      met[warp] = this.marks[step]! & MET;
+      if (this.marks[step]! & DIVERGED) found.push([step, EVENTS.indexOf("divergence")]);
+      if (code[this.instruction[step]!]!.is_barrier) found.push([step, EVENTS.indexOf("barrier")]);
+      for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
+        const site = sites[this.#accessSite[i]!]!;
+        const cost = shapes[this.#accessShape[i]!]!.cost;
+        if (site.space === "shared" ? cost[10]! > 0 : site.best > 0 && cost[3]! > site.best) {
+          found.push([step, EVENTS.indexOf(site.space === "shared" ? "conflict" : "uncoalesced")]);
+        }
+      }
+    }
+    if (this.trace.error && this.count > 0) found.push([this.count - 1, EVENTS.indexOf("fault")]);
+    return { step: Uint32Array.from(found, (e) => e[0]), kind: Uint8Array.from(found, (e) => e[1]) };
+  }
+
+  /** What happens at a step. */
+  eventsAt(step: number): EventKind[] {
+    const found: EventKind[] = [];
+    const { step: steps, kind } = this.events;
+    for (let i = upper(steps, step - 1); i < steps.length && steps[i] === step; i++) found.push(EVENTS[kind[i]!]!);
+    return found;
+  }
+
+  /** The next step with an event behind `time` (before it, if `back`), of a warp or of any (-1). */
+  nextEvent(time: number, warp: number, back: boolean): number | null {
+    const steps = this.events.step;
+    const fits = (i: number) => warp < 0 || this.warp[steps[i]!] === warp;
+    if (back) {
+      for (let i = upper(steps, time - 1) - 1; i >= 0; i--) if (fits(i)) return steps[i]!;
+    } else {
+      for (let i = upper(steps, time); i < steps.length; i++) if (fits(i)) return steps[i]!;
+    }
+    return null;
+  }
+
+  // ---- places -------------------------------------------------------------------------------
+
+  /** A line of source in words, for an instruction. */
+  place(instruction: number): string {
+    const code = this.trace.code[instruction];
+    if (!code) return "the end";
+    return code.file >= 0 && code.line > 0 ? `line ${code.line}` : `PTX line ${code.ptx_line}`;
+  }
+
+  /** Where a basic block is, in words: the line that most of it comes from. */
+  blockPlace(block: number): string {
+    const made = this.trace.basic_blocks[block];
+    if (!made) return "the end";
+    const times = new Map<number, number>();
+    for (const code of this.trace.code.slice(made.start, made.stop)) {
+      if (code.line > 0 && code.file >= 0) times.set(code.line, (times.get(code.line) ?? 0) + 1);
+    }
+    const [most] = [...times].sort((a, b) => b[1] - a[1]);
+    return most ? `line ${most[0]}` : this.place(made.start);
+  }
+
+  /** An address by the allocation that it lies in. */
+  where(space: string, address: number): string {
+    const inside = space === "global" || space === "const" ? this.allocation(address) : null;
+    return inside ? `${inside.name} + ${address - inside.address}` : "0x" + address.toString(16);
+  }
+
+  /** The allocation that an address lies in. */
+  allocation(address: number): Allocated | null {
+    const found = this.trace.allocations.find((one) => address >= one.address && address < one.address + one.size);
+    return found ?? null;
+  }
+
+  warpName(warp: number): string {
+    const one = this.trace.warps[warp]!;
+    return `block ${one.block}, warp ${one.warp}`;
+  }
+}
+
+/** The first place in a rising row behind everything up to `value`. */
+export function upper(row: ArrayLike<number>, value: number): number {
+  let low = 0;
+  let high = row.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (row[middle]! <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function nobodyOff(existing: number) {
+  return { absent: ~existing >>> 0, exited: 0, other_path: 0, gathering: 0, syncing: 0, at_barrier: 0 };
+}
+
+/** Bytes as numbers; a copy, for they need not be aligned. */
+function u32(bytes: Uint8Array): Uint32Array {
+  return new Uint32Array(bytes.slice().buffer);
+}
+
+function u64(bytes: Uint8Array): BigUint64Array {
+  return new BigUint64Array(bytes.slice().buffer);
+}
+
+/** For rows that name steps in rising order: where those of each step begin. */
+function starts(step: Uint32Array, count: number): Uint32Array {
+  const found = new Uint32Array(count + 1);
+  for (const one of step) found[one + 1]!++;
+  for (let i = 0; i < count; i++) found[i + 1]! += found[i]!;
+  return found;
+}
+
+/** The steps of each warp, one warp after the other, and where each begins. */
+function byWarp(warp: Uint32Array, warps: number): [Uint32Array, Uint32Array] {
+  const first = new Uint32Array(warps + 1);
+  for (const one of warp) first[one + 1]!++;
+  for (let i = 0; i < warps; i++) first[i + 1]! += first[i]!;
+  const next = first.slice();
+  const steps = new Uint32Array(warp.length);
+  for (let step = 0; step < warp.length; step++) steps[next[warp[step]!]!++] = step;
+  return [first, steps];
+}

@@ -1,0 +1,277 @@
+// Made by tools/page_types.py from the Python schema; do not edit.
+
+export const VERSION = 2;
+export const DIVERGED = 1;
+export const MET = 2;
+export const COSTS = ["requests", "sectors", "lines", "transactions", "transactions_32", "transactions_64", "transactions_128", "bytes_requested", "bytes_moved", "wavefronts", "bank_conflicts", "passes", "writes"] as const;
+
+export interface LanesOff {
+  absent: number;
+  exited: number;
+  other_path: number;
+  gathering: number;
+  syncing: number;
+  at_barrier: number;
+}
+
+export interface Meeting {
+  block: number;
+  expected: number;
+  arrived: number;
+  other_block: number;
+  other_side: number;
+}
+
+export interface DeviceFacts {
+  name: string;
+  title: string;
+  cc: string;
+  sms: number;
+  independent: boolean;
+  global_rule: string;
+  shared_rule: string;
+  banks: number;
+  bank_bytes: number;
+  warp_size: number;
+}
+
+export interface OccupancyFacts {
+  active_blocks: number;
+  active_warps: number;
+  max_warps: number;
+  registers: number;
+  shared_bytes: number;
+  limiters: readonly string[];
+}
+
+export interface LaunchFacts {
+  kernel: string;
+  name: string;
+  grid: readonly [number, number, number];
+  block: readonly [number, number, number];
+  engine: string;
+  schedule: string;
+  seed: number;
+}
+
+export interface SourceText {
+  name: string;
+  text: string;
+}
+
+export interface Code {
+  text: string;
+  file: number;
+  line: number;
+  ptx_line: number;
+  unit: string;
+  is_branch: boolean;
+  is_barrier: boolean;
+  guarded: boolean;
+  hidden: boolean;
+  block: number;
+  reads: readonly number[];
+  writes: readonly number[];
+}
+
+export interface BasicBlock {
+  start: number;
+  stop: number;
+  meets_at: number;
+}
+
+export interface Register {
+  name: string;
+  type: string;
+}
+
+export interface Warp {
+  block: number;
+  warp: number;
+  existing: number;
+  final: number;
+  registers: boolean;
+}
+
+export interface State {
+  active: number;
+  off: LanesOff;
+  stack: readonly Meeting[];
+  splits: readonly (readonly [number, number])[];
+}
+
+export interface Steps {
+  count: number;
+  warp: Uint8Array;
+  instruction: Uint8Array;
+  state: Uint8Array;
+  executing: Uint8Array;
+  marks: Uint8Array;
+}
+
+export interface Site {
+  instruction: number;
+  space: string;
+  op: string;
+  size: number;
+  rule: string;
+  best: number;
+}
+
+export interface Shape {
+  lanes: number;
+  offsets: readonly number[];
+  served: readonly (readonly [number, number, number])[];
+  cost: readonly number[];
+}
+
+export interface Accesses {
+  count: number;
+  step: Uint8Array;
+  site: Uint8Array;
+  shape: Uint8Array;
+  base: Uint8Array;
+}
+
+export interface Writes {
+  count: number;
+  step: Uint8Array;
+  register: Uint8Array;
+  value: Uint8Array;
+  narrow: Uint8Array;
+  wide: Uint8Array;
+}
+
+export interface Allocated {
+  address: number;
+  size: number;
+  name: string;
+}
+
+export interface LeftOut {
+  steps: number;
+  warps: number;
+}
+
+export interface Trace {
+  version: number;
+  launch: LaunchFacts;
+  device: DeviceFacts;
+  occupancy: OccupancyFacts;
+  sources: readonly SourceText[];
+  ptx: string;
+  code: readonly Code[];
+  basic_blocks: readonly BasicBlock[];
+  registers: readonly Register[];
+  allocations: readonly Allocated[];
+  warps: readonly Warp[];
+  states: readonly State[];
+  steps: Steps;
+  sites: readonly Site[];
+  shapes: readonly Shape[];
+  accesses: Accesses;
+  writes: Writes;
+  left_out: LeftOut;
+  error: string;
+}
+
+export interface LaunchRequest {
+  name: string;
+  source: string;
+  kernel: string;
+  grid: string;
+  block: string;
+  shared: number;
+  args: readonly string[];
+  options: readonly string[];
+  device: string;
+  engine: string;
+  schedule: string;
+  seed: number;
+  l1: boolean | null;
+  bank_bytes: number | null;
+  max_instructions: number | null;
+  cooperative: boolean;
+  trace_warps: number;
+  trace_steps: number;
+  trace_blocks: readonly number[];
+}
+
+export interface SourceError {
+  line: number;
+  message: string;
+}
+
+export interface Refusal {
+  kind: string;
+  message: string;
+  errors: readonly SourceError[];
+}
+
+export interface Anchor {
+  block: number;
+  warp: number;
+  line: string;
+  ptx: string;
+  event: string;
+  nth: number;
+}
+
+export interface Caption {
+  at: Anchor;
+  text: string;
+  look: string;
+}
+
+export interface Question {
+  ask: string;
+  choices: readonly string[];
+  answer: number;
+  because: string;
+}
+
+export interface Variant {
+  label: string;
+  kernel: string | null;
+  device: string | null;
+  schedule: string | null;
+  seed: number | null;
+  block: string | null;
+  grid: string | null;
+}
+
+export interface Lesson {
+  id: string;
+  title: string;
+  summary: string;
+  label: string;
+  request: LaunchRequest;
+  captions: readonly Caption[];
+  question: Question;
+  versus: Variant | null;
+}
+
+export interface LessonHead {
+  id: string;
+  title: string;
+  summary: string;
+}
+
+export interface DeviceChoice {
+  name: string;
+  title: string;
+  cc: string;
+}
+
+export interface Show {
+  title: string;
+  live: boolean;
+  traces: number;
+  labels: readonly string[];
+  request: LaunchRequest | null;
+  versus: LaunchRequest | null;
+  lesson: Lesson | null;
+  lessons: readonly LessonHead[];
+  devices: readonly DeviceChoice[];
+  schedules: readonly string[];
+}

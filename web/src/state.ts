@@ -1,0 +1,125 @@
+// What the page shows now: one position in time, one warp, and everything that follows from them.
+
+import { batch, computed, signal } from "@preact/signals";
+import type { Model } from "./model.ts";
+import type { LaunchRequest, Lesson, Refusal, Show } from "./schema.ts";
+
+export type Pane = "warp" | "memory" | "machine" | "numbers" | "code";
+
+export const show = signal<Show | null>(null);
+export const model = signal<Model | null>(null);
+/** The run beside the first one, where two are compared. */
+export const other = signal<Model | null>(null);
+export const labels = signal<readonly string[]>([]);
+export const lesson = signal<Lesson | null>(null);
+/** Which caption of the lesson is shown; -1 is the question before the first. */
+export const caption = signal(-1);
+export const predicted = signal<number | null>(null);
+
+/** The step that is shown; the number of steps for the end. */
+export const time = signal(0);
+export const warp = signal(0);
+/** The register whose values the lanes show; null follows the instruction. */
+export const register = signal<number | null>(null);
+export const pane = signal<Pane>("memory");
+export const playing = signal(false);
+/** Steps a second. */
+export const speed = signal(4);
+
+export const request = signal<LaunchRequest | null>(null);
+export const editing = signal(false);
+export const launchOpen = signal(false);
+export const lessonsOpen = signal(false);
+export const helpOpen = signal(false);
+export const running = signal(false);
+export const refusal = signal<Refusal | null>(null);
+
+export const moment = computed(() => model.value?.moment(warp.value, time.value) ?? null);
+
+/** The step of the other run beside the one that is shown: as far in its warp. */
+export const otherTime = computed(() => {
+  const [mine, its] = [model.value, other.value];
+  if (!mine || !its) return 0;
+  if (time.value >= mine.count) return its.count;
+  const steps = its.stepsOf(Math.min(warp.value, its.trace.warps.length - 1));
+  const nth = mine.stepsUntil(warp.value, time.value) - 1;
+  if (nth < 0 || steps.length === 0) return 0;
+  return nth < steps.length ? steps[nth]! : its.count;
+});
+
+export const otherWarp = computed(() => {
+  const its = other.value;
+  return its ? Math.min(warp.value, its.trace.warps.length - 1) : 0;
+});
+
+/** Show a step; it is brought inside of what there is. */
+export function goTo(step: number): void {
+  const shown = model.value;
+  if (shown) time.value = Math.max(0, Math.min(step, shown.count));
+}
+
+/** Step by the chosen warp, from where it is. */
+export function stepBy(steps: number): void {
+  const shown = model.value;
+  if (!shown) return;
+  const row = shown.stepsOf(warp.value);
+  const nth = shown.stepsUntil(warp.value, time.value) - 1;
+  if (time.value >= shown.count && steps < 0) return goTo(row[row.length + steps] ?? 0);
+  // From between two of its steps, back leads to the earlier one first.
+  const here = nth >= 0 && row[nth] !== time.value && steps < 0 ? nth + 1 : nth;
+  const wanted = here + steps;
+  goTo(wanted >= row.length ? shown.count : wanted < 0 ? (row[0] ?? 0) : row[wanted]!);
+}
+
+/** Step by the launch: whichever warp is next, which becomes the chosen one. */
+export function stepAny(steps: number): void {
+  const shown = model.value;
+  if (!shown) return;
+  batch(() => {
+    goTo(time.value + steps);
+    if (time.value < shown.count) warp.value = shown.warp[time.value]!;
+  });
+}
+
+export function toEvent(back: boolean): void {
+  const shown = model.value;
+  const found = shown?.nextEvent(time.value, warp.value, back);
+  if (shown) goTo(found ?? (back ? (shown.stepsOf(warp.value)[0] ?? 0) : shown.count));
+}
+
+/** Choose a warp; where it has not begun yet, go to its first step. */
+export function choose(number: number): void {
+  const shown = model.value;
+  if (!shown) return;
+  batch(() => {
+    warp.value = (number + shown.trace.warps.length) % shown.trace.warps.length;
+    if (shown.stepsUntil(warp.value, time.value) === 0) goTo(shown.stepsOf(warp.value)[0] ?? 0);
+  });
+}
+
+/** Show another run from its start. */
+export function open(first: Model, second: Model | null): void {
+  batch(() => {
+    model.value = first;
+    other.value = second;
+    warp.value = 0;
+    register.value = null;
+    playing.value = false;
+    zoom.value = null;
+    time.value = first.stepsOf(0)[0] ?? 0;
+  });
+}
+
+/** The steps that the timeline shows, all of them where null. */
+export const zoom = signal<readonly [number, number] | null>(null);
+
+/** Go to a step, and to the warp of a row of the timeline where one was meant. */
+export function batchGo(step: number, row: number | undefined): void {
+  const shown = model.value;
+  if (!shown) return;
+  batch(() => {
+    goTo(step);
+    if (row !== undefined) warp.value = row;
+    else if (step < shown.count) warp.value = shown.warp[step]!;
+  });
+}

@@ -1,0 +1,310 @@
+// The source beside the PTX that it became; colours link lines to instructions.
+
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { cpp } from "@codemirror/lang-cpp";
+import { python } from "@codemirror/lang-python";
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { Compartment, EditorState, RangeSet, StateEffect, StateField, type Extension, type Range } from "@codemirror/state";
+import { Decoration, EditorView, GutterMarker, gutter, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { effect, signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { byInstruction, together, type LineCount } from "../counters.ts";
+import { tip } from "../help.ts";
+import type { Model } from "../model.ts";
+import { editing, model as first, moment, other, otherTime, otherWarp, refusal, request } from "../state.ts";
+
+const HUES = 6;
+
+const highlight = HighlightStyle.define([
+  { tag: [tags.keyword, tags.controlKeyword, tags.modifier], class: "h-key" },
+  { tag: [tags.typeName, tags.standard(tags.typeName)], class: "h-type" },
+  { tag: [tags.comment, tags.lineComment, tags.blockComment], class: "h-note" },
+  { tag: [tags.number, tags.bool, tags.string, tags.character], class: "h-value" },
+  { tag: [tags.processingInstruction, tags.macroName, tags.meta], class: "h-meta" },
+]);
+
+/** Which lines are marked, and how. */
+interface Marks {
+  readonly lines: readonly (readonly [number, string])[];
+}
+
+/** The source line under the pointer, in either pane. */
+const pointed = signal(0);
+
+/** Tell of the line under the pointer: which line of the source it is, or comes from. */
+function pointing(sourceLine: (line: number) => number): Extension {
+  return EditorView.domEventHandlers({
+    mousemove: (event, view) => {
+      const at = view.posAtCoords({ x: event.clientX, y: event.clientY });
+      pointed.value = at === null ? 0 : sourceLine(view.state.doc.lineAt(at).number);
+    },
+    mouseleave: () => {
+      pointed.value = 0;
+    },
+  });
+}
+
+const setMarks = StateEffect.define<Marks>();
+const setCounts = StateEffect.define<readonly (LineCount | undefined)[]>();
+
+const marks = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(value, change) {
+    let found = value.map(change.changes);
+    for (const one of change.effects) {
+      if (!one.is(setMarks)) continue;
+      const made: Range<Decoration>[] = [];
+      for (const [line, name] of one.value.lines) {
+        if (line < 1 || line > change.state.doc.lines) continue;
+        made.push(Decoration.line({ class: name }).range(change.state.doc.line(line).from));
+      }
+      found = Decoration.set(made, true);
+    }
+    return found;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+class Count extends GutterMarker {
+  readonly text: string;
+  readonly bad: boolean;
+  constructor(text: string, bad = false) {
+    super();
+    this.text = text;
+    this.bad = bad;
+  }
+  override eq(made: Count): boolean {
+    return this.text === made.text && this.bad === made.bad;
+  }
+  override toDOM(): Node {
+    const cell = document.createElement("span");
+    cell.textContent = this.text;
+    if (this.bad) cell.className = "bad";
+    return cell;
+  }
+}
+
+const counts = StateField.define<readonly (LineCount | undefined)[]>({
+  create: () => [],
+  update(value, change) {
+    for (const one of change.effects) if (one.is(setCounts)) return one.value;
+    return change.docChanged ? [] : value;
+  },
+});
+
+/** A column of counts in the margin. */
+function column(name: string, cell: (row: LineCount) => Count | null): Extension {
+  return gutter({
+    class: `count c-${name}`,
+    side: "after",
+    markers: (view) => {
+      const found: Range<Count>[] = [];
+      view.state.field(counts).forEach((row, index) => {
+        const made = row && row.executions > 0 && index < view.state.doc.lines ? cell(row) : null;
+        if (made) found.push(made.range(view.state.doc.line(index + 1).from));
+      });
+      return RangeSet.of(found);
+    },
+    initialSpacer: () => new Count("8888"),
+  });
+}
+
+function compact(value: number): string {
+  if (value < 10000) return String(value);
+  return value < 1e6 ? `${Math.round(value / 1000)}k` : `${(value / 1e6).toFixed(1)}M`;
+}
+
+const margin = [
+  column("executions", (row) => new Count(compact(row.executions))),
+  column("lanes", (row) => new Count(row.average.toFixed(row.average === 32 ? 0 : 1), row.average < 16)),
+  column("sectors", (row) => (row.requests ? new Count((row.sectors / row.requests).toFixed(1).replace(/\.0$/, ""), row.sectors / row.requests > 4) : null)),
+];
+
+export function Code({ model }: { model: Model }) {
+  return (
+    <section class="view code" aria-label="Code">
+      <Source model={model} />
+      <Ptx model={model} />
+    </section>
+  );
+}
+
+function Heading({ name, children }: { name: string; children?: preact.ComponentChildren }) {
+  return (
+    <header>
+      <h2>{name}</h2>
+      {children}
+      <span class="columns" aria-hidden="true">
+        <abbr {...tip("executions")}>runs</abbr>
+        <abbr {...tip("lanes")}>lanes</abbr>
+        <abbr {...tip("sectors")}>sect.</abbr>
+      </span>
+    </header>
+  );
+}
+
+/** Where each line of the shown source is in the program: its instructions, and its colour. */
+function linesOf(model: Model, file: number): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  model.trace.code.forEach((code, index) => {
+    if (code.file === file && !code.hidden) found.set(code.line, [...(found.get(code.line) ?? []), index]);
+  });
+  return found;
+}
+
+function hue(line: number, lines: Map<number, number[]>): string {
+  return `hue-${[...lines.keys()].sort((a, b) => a - b).indexOf(line) % HUES}`;
+}
+
+function Source({ model }: { model: Model }) {
+  const place = useRef<HTMLDivElement>(null);
+  const source = model.trace.sources[0];
+  const text = source?.text ?? model.trace.ptx;
+  const name = source ? source.name.split("/").pop()! : "PTX text";
+  useEffect(() => {
+    const readOnly = new Compartment();
+    const lines = source ? linesOf(model, 0) : new Map(model.trace.code.map((code, i) => [code.ptx_line, [i]]));
+    const view = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: editing.peek() ? (request.peek()?.source ?? text) : text,
+        extensions: [
+          lineNumbers(),
+          ...margin,
+          marks,
+          counts,
+          history(),
+          bracketMatching(),
+          source?.name.endsWith(".py") ? python() : cpp(),
+          syntaxHighlighting(highlight),
+          readOnly.of(lock(editing.peek())),
+          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          EditorView.contentAttributes.of({ "aria-label": "Source of the kernel" }),
+          pointing((line) => (lines.has(line) ? line : 0)),
+          EditorView.updateListener.of((change) => {
+            const asked = request.peek();
+            if (change.docChanged && asked) request.value = { ...asked, source: change.state.doc.toString() };
+          }),
+        ],
+      }),
+    });
+    view.dispatch({ effects: setCounts.of(lineCounts(model, lines)) });
+    const stops = [
+      effect(() => view.dispatch({ effects: readOnly.reconfigure(lock(editing.value)) })),
+      effect(() => {
+        const now = moment.value;
+        const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
+        const made: [number, string][] = [...lines.keys()].map((line) => [line, hue(line, lines)]);
+        const beside = besideLine(model);
+        if (pointed.value) made.push([pointed.value, "is-linked"]);
+        if (beside) made.push([beside, "is-beside"]);
+        if (here) made.push([here, "is-now"]);
+        for (const wrong of refusal.value?.errors ?? []) made.push([wrong.line, "is-wrong"]);
+        view.dispatch({ effects: setMarks.of({ lines: made }) });
+      }),
+      effect(() => {
+        const now = moment.value;
+        const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
+        if (here && !editing.peek()) reveal(view, here);
+      }),
+    ];
+    return () => {
+      stops.forEach((stop) => stop());
+      view.destroy();
+    };
+  }, [model]);
+  return (
+    <div class="pane source">
+      <Heading name={name} />
+      <div class="editor" ref={place} />
+    </div>
+  );
+}
+
+function lock(open: boolean): Extension {
+  return [EditorState.readOnly.of(!open), EditorView.editable.of(open)];
+}
+
+function lineOf(model: Model, step: number): number {
+  const code = model.code(step);
+  return model.trace.sources.length === 0 ? code.ptx_line : code.file === 0 ? code.line : 0;
+}
+
+/** The line that the run beside this one is at. */
+function besideLine(model: Model): number {
+  const its = other.value;
+  if (!its || first.value !== model) return 0;
+  const now = its.moment(otherWarp.value, otherTime.value);
+  return now.step >= 0 ? lineOf(its, now.step) : 0;
+}
+
+function lineCounts(model: Model, lines: Map<number, number[]>): (LineCount | undefined)[] {
+  const rows = byInstruction(model);
+  const found: (LineCount | undefined)[] = [];
+  for (const [line, instructions] of lines) found[line - 1] = together(instructions.map((i) => rows[i]!));
+  return found;
+}
+
+/** Bring a line into sight, page by page: where the text stands depends on the line alone, so that
+    a step shows the same picture from wherever one comes to it. */
+function reveal(view: EditorView, line: number): void {
+  if (line > view.state.doc.lines) return;
+  const { top } = view.lineBlockAt(view.state.doc.line(line).from);
+  const height = view.scrollDOM.clientHeight;
+  const page = height * 0.6;
+  view.scrollDOM.scrollTop = Math.max(0, Math.floor(top / page) * page - height * 0.2);
+}
+
+function Ptx({ model }: { model: Model }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const lines = linesOf(model, 0);
+    const blocks = new Set(model.trace.basic_blocks.map((block) => block.start));
+    const fixed: [number, string][] = [];
+    model.trace.code.forEach((code, index) => {
+      if (code.file === 0) fixed.push([index + 1, hue(code.line, lines)]);
+      if (blocks.has(index) && index > 0) fixed.push([index + 1, "is-block"]);
+    });
+    const view = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: model.trace.code.map((code) => code.text).join("\n"),
+        extensions: [
+          lineNumbers({ formatNumber: (n) => String(n - 1) }),
+          ...margin,
+          marks,
+          counts,
+          lock(false),
+          EditorView.contentAttributes.of({ "aria-label": "PTX of the kernel", tabindex: "0" }),
+          pointing((line) => model.trace.code[line - 1]?.line ?? 0),
+        ],
+      }),
+    });
+    const rows = byInstruction(model).map((row) => together([row]));
+    view.dispatch({ effects: setCounts.of(rows) });
+    const follow = effect(() => {
+      const now = moment.value;
+      if (now && now.step >= 0) reveal(view, model.instruction[now.step]! + 1);
+    });
+    const stop = effect(() => {
+      const now = moment.value;
+      const here = now && now.step >= 0 ? model.instruction[now.step]! + 1 : 0;
+      const made = [...fixed];
+      for (const index of lines.get(pointed.value) ?? []) made.push([index + 1, "is-linked"]);
+      if (here) made.push([here, "is-now"]);
+      view.dispatch({ effects: setMarks.of({ lines: made }) });
+    });
+    return () => {
+      follow();
+      stop();
+      view.destroy();
+    };
+  }, [model]);
+  return (
+    <div class="pane ptx">
+      <Heading name="PTX" />
+      <div class="editor" ref={place} />
+    </div>
+  );
+}

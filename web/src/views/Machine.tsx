@@ -1,0 +1,126 @@
+// The blocks of the grid, the SMs and the warps on them, at the moment that is shown.
+
+import { tip } from "../help.ts";
+import type { Model, Status } from "../model.ts";
+import { choose, warp as chosen } from "../state.ts";
+
+type BlockStatus = "waiting" | "resident" | "done" | "not recorded";
+
+const GLYPHS: Record<Status, string> = {
+  "waiting to start": "·",
+  executing: "▶",
+  ready: "○",
+  "at a barrier": "‖",
+  ended: "✓",
+  stopped: "✕",
+};
+
+const MOST_SHOWN = 600;
+
+export function Machine({ model, time }: { model: Model; time: number }) {
+  const { trace } = model;
+  const [gx, gy, gz] = trace.launch.grid;
+  const statuses = trace.warps.map((_, number) => model.moment(number, time).status);
+  const blocks = statusOfBlocks(model, statuses, gx * gy * gz);
+  const resident = [...new Set(trace.warps.map((one) => one.block))].filter((block) => blocks[block] === "resident");
+  return (
+    <div class="machine">
+      <div class="blocks">
+        <h3 {...tip("block")} tabIndex={0}>
+          Blocks
+          <em>
+            {["waiting", "resident", "done"].map((kind) => `${blocks.filter((b) => b === kind).length} ${kind}`).join(" · ")}
+          </em>
+        </h3>
+        <div class="grid">
+          {blocks.slice(0, MOST_SHOWN).map((status, block) => (
+            <i key={block} class={`b-${status.replace(" ", "-")}`} data-tip={`Block ${block}: ${status}.\n`} />
+          ))}
+          {blocks.length > MOST_SHOWN && <em>and {blocks.length - MOST_SHOWN} more</em>}
+        </div>
+        <Left model={model} />
+      </div>
+      <div class="sms">
+        <h3 {...tip("sm")} tabIndex={0}>
+          SMs <em>those with a resident block, of {trace.device.sms}</em>
+        </h3>
+        <div class="cards">
+          {bySm(resident, trace.device.sms).map(([sm, inside]) => (
+            <div key={sm} class="sm">
+              <h4>SM {sm}</h4>
+              {inside.map((block) => (
+                <div key={block} class="on-sm">
+                  <span>block {block}</span>
+                  {trace.warps.map((one, number) =>
+                    one.block !== block ? null : (
+                      <button
+                        key={number}
+                        class={`w st-${statuses[number]!.replace(/\W/g, "-")}${number === chosen.value ? " chosen" : ""}`}
+                        onClick={() => choose(number)}
+                        aria-label={`warp ${one.warp} of block ${block}: ${statuses[number]}`}
+                        data-tip={`Warp ${one.warp} of block ${block}: ${statuses[number]}.\n`}
+                      >
+                        {GLYPHS[statuses[number]!]}
+                      </button>
+                    ),
+                  )}
+                </div>
+              ))}
+            </div>
+          ))}
+          {resident.length === 0 && <p class="empty">No block is resident.</p>}
+        </div>
+      </div>
+      <Occupancy model={model} />
+    </div>
+  );
+}
+
+function statusOfBlocks(model: Model, statuses: Status[], count: number): BlockStatus[] {
+  const found = Array<BlockStatus>(count).fill("not recorded");
+  model.trace.warps.forEach((one, number) => {
+    const status = statuses[number]!;
+    const now: BlockStatus = status === "waiting to start" ? "waiting" : status === "ended" ? "done" : "resident";
+    const before = found[one.block]!;
+    found[one.block] = before === "not recorded" || before === now ? now : "resident";
+  });
+  return found;
+}
+
+function bySm(blocks: number[], sms: number): [number, number[]][] {
+  const found = new Map<number, number[]>();
+  for (const block of blocks) found.set(block % sms, [...(found.get(block % sms) ?? []), block]);
+  return [...found].sort((a, b) => a[0] - b[0]).slice(0, 48);
+}
+
+function Left({ model }: { model: Model }) {
+  const { warps, steps } = model.trace.left_out;
+  if (!warps && !steps) return null;
+  return (
+    <p class="note">
+      Not recorded: {warps ? `${warps.toLocaleString()} more warps` : ""}
+      {warps && steps ? ", " : ""}
+      {steps ? `${steps.toLocaleString()} steps` : ""} (--trace-warps, --trace-steps).
+    </p>
+  );
+}
+
+function Occupancy({ model }: { model: Model }) {
+  const found = model.trace.occupancy;
+  const share = found.active_warps / found.max_warps;
+  return (
+    <div class="occupancy" {...tip("occupancy")} tabIndex={0}>
+      <h3>
+        Occupancy <em>modelled</em>
+      </h3>
+      <div class="bar">
+        <i style={{ width: `${100 * share}%` }} />
+      </div>
+      <p>
+        <b>{Math.round(100 * share)} %</b> {found.active_warps} of {found.max_warps} warps, {found.active_blocks} blocks an SM; limited by{" "}
+        <b>{found.limiters.join(" and ")}</b>. {found.registers} registers a thread
+        {found.shared_bytes ? `, ${found.shared_bytes.toLocaleString()} bytes of shared memory a block` : ""}.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,275 @@
+// Warps over steps, drawn once for what is in sight; only the cursor moves from step to step.
+
+import { computed, effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { count } from "../bits.ts";
+import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
+import { batchGo, goTo, time, warp as chosenWarp, zoom } from "../state.ts";
+import { tip } from "../help.ts";
+
+const LEFT = 92;
+const MARKS = 20;
+const MOST_ROWS = 10;
+
+export const GLYPHS: Record<EventKind, string> = {
+  divergence: "◇",
+  reconvergence: "◆",
+  barrier: "‖",
+  conflict: "▲",
+  uncoalesced: "△",
+  fault: "✕",
+};
+
+interface Look {
+  readonly ink: string;
+  readonly soft: string;
+  readonly line: string;
+  readonly accent: string;
+  readonly memory: string;
+  readonly control: string;
+  readonly barrier: string;
+  readonly bad: string;
+  readonly ground: string;
+}
+
+function look(): Look {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    ink: of("--ink"),
+    soft: of("--soft"),
+    line: of("--line"),
+    accent: of("--accent"),
+    memory: of("--memory"),
+    control: of("--control"),
+    barrier: of("--wait"),
+    bad: of("--bad"),
+    ground: of("--ground"),
+  };
+}
+
+export function Timeline({ model }: { model: Model }) {
+  const still = useRef<HTMLCanvasElement>(null);
+  const moving = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const [back, front] = [still.current!, moving.current!];
+    const size = () => {
+      const box = back.parentElement!.getBoundingClientRect();
+      for (const canvas of [back, front]) {
+        canvas.width = Math.max(1, Math.round(box.width * devicePixelRatio));
+        canvas.height = Math.max(1, Math.round(box.height * devicePixelRatio));
+      }
+      return box;
+    };
+    let box = size();
+    const redraw = () => drawStill(back, model, box);
+    const firstRow = computed(() => rowsOf(model, chosenWarp.value)[0]);
+    const stopStill = effect(() => {
+      void [zoom.value, firstRow.value];
+      redraw();
+    });
+    const stopCursor = effect(() => drawCursor(front, model, box, time.value, chosenWarp.value));
+    const again = () => {
+      box = size();
+      redraw();
+      drawCursor(front, model, box, time.value, chosenWarp.value);
+    };
+    const watch = new ResizeObserver(again);
+    watch.observe(back.parentElement!);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const themed = new MutationObserver(again);
+    themed.observe(document.documentElement, { attributes: true });
+    dark.addEventListener("change", again);
+    return () => {
+      stopStill();
+      stopCursor();
+      watch.disconnect();
+      themed.disconnect();
+      dark.removeEventListener("change", again);
+    };
+  }, [model]);
+
+  const at = (event: PointerEvent | WheelEvent) => {
+    const box = (event.currentTarget as Element).getBoundingClientRect();
+    const [from, to] = zoom.value ?? [0, model.count];
+    const share = Math.min(1, Math.max(0, (event.clientX - box.left - LEFT) / (box.width - LEFT - 8)));
+    return { box, step: Math.floor(from + share * (to - from)) };
+  };
+  const pick = (event: PointerEvent) => {
+    const { box, step } = at(event);
+    const rows = rowsOf(model, chosenWarp.value);
+    const height = rowHeight(box.height, rows.length);
+    const row = rows[Math.floor((event.clientY - box.top - MARKS) / height)];
+    const inMarks = event.clientY - box.top < MARKS;
+    batchGo(inMarks ? nearestEvent(model, step, (zoom.value?.[1] ?? model.count) - (zoom.value?.[0] ?? 0)) : step, inMarks ? undefined : row);
+  };
+  return (
+    <div
+      class="timeline"
+      style={{ height: `${heightFor(model)}px` }}
+      role="slider"
+      tabIndex={0}
+      aria-label="Timeline of the launch"
+      aria-valuemin={0}
+      aria-valuemax={model.count}
+      aria-valuenow={time.value}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        pick(event);
+      }}
+      onPointerMove={(event) => event.buttons & 1 && goTo(at(event).step)}
+      onWheel={(event) => {
+        event.preventDefault();
+        const [from, to] = zoom.value ?? [0, model.count];
+        const { step } = at(event);
+        const scale = event.deltaY > 0 ? 1.25 : 0.8;
+        const length = Math.max(24, (to - from) * scale);
+        if (length >= model.count) zoom.value = null;
+        else {
+          const first = Math.max(0, Math.min(model.count - length, step - ((step - from) / (to - from)) * length));
+          zoom.value = [first, first + length];
+        }
+      }}
+    >
+      <canvas ref={still} />
+      <canvas ref={moving} />
+      <Key />
+    </div>
+  );
+}
+
+function Key() {
+  return (
+    <ul class="key" aria-label="Marks">
+      {EVENTS.map((kind) => (
+        <li key={kind} {...tip(kind)}>
+          <span>{GLYPHS[kind]}</span> {kind}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The warps in sight: all, or those around the chosen one. */
+function rowsOf(model: Model, chosen: number): number[] {
+  const all = model.trace.warps.length;
+  const shown = Math.min(all, MOST_ROWS);
+  const first = Math.max(0, Math.min(all - shown, chosen - (shown >> 1)));
+  return Array.from({ length: shown }, (_, i) => first + i);
+}
+
+/** Room for the rows, the marks above them and their key below. */
+function heightFor(model: Model): number {
+  const rows = Math.min(MOST_ROWS, model.trace.warps.length);
+  return MARKS + Math.max(1, rows) * (rows > 6 ? 10 : 16) + 26;
+}
+
+function rowHeight(height: number, rows: number): number {
+  return Math.min(16, (height - MARKS - 24) / Math.max(1, rows));
+}
+
+function nearestEvent(model: Model, step: number, span: number): number {
+  const steps = model.events.step;
+  const next = upper(steps, step - 1);
+  const [a, b] = [steps[next - 1], steps[next]];
+  const near = a !== undefined && (b === undefined || step - a < b - step) ? a : b;
+  return near !== undefined && Math.abs(near - step) < span / 40 ? near : step;
+}
+
+function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void {
+  const pen = canvas.getContext("2d")!;
+  const colours = look();
+  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  pen.clearRect(0, 0, box.width, box.height);
+  const rows = rowsOf(model, chosenWarp.peek());
+  const height = rowHeight(box.height, rows.length);
+  const [from, to] = zoom.peek() ?? [0, model.count];
+  const width = box.width - LEFT - 8;
+  const scale = width / Math.max(1, to - from);
+  pen.font = `${height < 12 ? 9 : 11}px ui-sans-serif, system-ui, sans-serif`;
+  pen.textBaseline = "middle";
+  rows.forEach((row, index) => {
+    const y = MARKS + index * height;
+    if (height >= 9) {
+      pen.fillStyle = colours.soft;
+      const one = model.trace.warps[row]!;
+      pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
+    }
+    pen.fillStyle = colours.line;
+    pen.fillRect(LEFT, y + height - 1.5, width, 0.6);
+    drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });
+  });
+  drawMarks(pen, model, from, to, scale, colours);
+}
+
+interface RowLook {
+  readonly y: number;
+  readonly height: number;
+  readonly from: number;
+  readonly to: number;
+  readonly scale: number;
+  readonly width: number;
+  readonly colours: Look;
+}
+
+/** One warp: where steps are wide, a bar for each; where they are narrow, one for each pixel. */
+function drawRow(pen: CanvasRenderingContext2D, model: Model, row: number, at: RowLook): void {
+  const steps = model.stepsOf(row);
+  let nth = upper(steps, Math.floor(at.from) - 1);
+  const bar = Math.max(1, at.scale - (at.scale > 4 ? 1 : 0));
+  while (nth < steps.length && steps[nth]! < at.to) {
+    const step = steps[nth]!;
+    const x = Math.floor((step - at.from) * at.scale);
+    const lanes = count(model.stateOf(step).active) / 32;
+    pen.fillStyle = colourOf(model, step, at.colours);
+    const tall = Math.max(1.5, lanes * at.height);
+    pen.fillRect(LEFT + x, at.y + at.height - tall, bar, tall);
+    // Steps that fall into the same pixel are passed over: their warp is to be seen here already.
+    nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, at.from + (x + 1) / at.scale - 1e-9));
+  }
+}
+
+function colourOf(model: Model, step: number, colours: Look): string {
+  const code = model.code(step);
+  if (code.is_barrier) return colours.barrier;
+  if (code.unit === "memory" || code.unit === "atomic" || code.unit === "texture") return colours.memory;
+  if (code.unit === "control") return colours.control;
+  return colours.accent;
+}
+
+function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to: number, scale: number, colours: Look): void {
+  const { step, kind } = model.events;
+  pen.textAlign = "center";
+  pen.font = "12px ui-sans-serif, system-ui, sans-serif";
+  let last = -99;
+  for (let i = upper(step, from - 1); i < step.length && step[i]! <= to; i++) {
+    const x = LEFT + (step[i]! - from + 0.5) * scale;
+    const fault = EVENTS[kind[i]!] === "fault";
+    if (x - last < 9 && !fault) continue;
+    last = x;
+    const name = EVENTS[kind[i]!]!;
+    pen.fillStyle = name === "fault" || name === "conflict" || name === "uncoalesced" ? colours.bad : name === "barrier" ? colours.barrier : colours.ink;
+    pen.fillText(GLYPHS[name], x, MARKS / 2);
+  }
+  pen.textAlign = "start";
+}
+
+function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, now: number, warp: number): void {
+  const pen = canvas.getContext("2d")!;
+  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  pen.clearRect(0, 0, box.width, box.height);
+  const [from, to] = zoom.peek() ?? [0, model.count];
+  const scale = (box.width - LEFT - 8) / Math.max(1, to - from);
+  const x = LEFT + (now - from + 0.5) * scale;
+  const rows = rowsOf(model, warp);
+  const height = rowHeight(box.height, rows.length);
+  const colours = look();
+  pen.fillStyle = colours.ink;
+  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, rows.length * height + 4);
+  const row = rows.indexOf(warp);
+  if (row >= 0) {
+    pen.strokeStyle = colours.accent;
+    pen.lineWidth = 1.5;
+    pen.strokeRect(4, MARKS + row * height - 1, box.width - 8, height);
+  }
+}

@@ -1,0 +1,86 @@
+// How a warp's lanes have parted: where each part is, and where they will meet again.
+
+import { count } from "../bits.ts";
+import { tip } from "../help.ts";
+import type { Model, Moment } from "../model.ts";
+import type { Meeting, State } from "../schema.ts";
+import { Strip } from "./lanes.tsx";
+
+export function Tree({ model, moment }: { model: Model; moment: Moment }) {
+  const { state } = moment;
+  const independent = model.trace.device.independent;
+  const parted = state.stack.length > 0 || state.splits.length > 0;
+  return (
+    <div class="tree">
+      <h3 {...tip(independent ? "splits" : "stack")} tabIndex={0}>
+        {independent ? "Splits" : "Reconvergence stack"}
+        {!parted && <em>all living lanes are together</em>}
+      </h3>
+      {parted && (
+        <ul role="tree" aria-label="How the lanes have parted">
+          <Nested model={model} moment={moment} stack={state.stack} />
+          {[...aside(state)].map(([block, masks]) => (
+            <li key={`s${block}`} role="treeitem">
+              <Row
+                mask={masks.reduce((all, mask) => all | mask, 0)}
+                kind="wait"
+                label="put aside"
+                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}to go on at ${model.blockPlace(block)}`}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** The splits that are put aside, by the basic block at which they go on. */
+function aside(state: State): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  for (const [mask, block] of state.splits) found.set(block, [...(found.get(block) ?? []), mask]);
+  return found;
+}
+
+function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack: readonly Meeting[] }) {
+  const [outer, ...inner] = stack;
+  if (!outer) {
+    if (moment.state.active === 0) return null;
+    const here = moment.step < 0 ? "the start" : model.place(model.instruction[moment.step]!);
+    return (
+      <li role="treeitem">
+        <Row mask={moment.state.active} kind="active" label="running" text={`at ${here}`} />
+      </li>
+    );
+  }
+  return (
+    <li role="treeitem" aria-expanded="true">
+      <Row mask={outer.expected} kind="meet" label="meet" text={`before ${model.blockPlace(outer.block)}`} />
+      <ul role="group">
+        {outer.arrived !== 0 && (
+          <li role="treeitem">
+            <Row mask={outer.arrived} kind="wait" label="there already" text="" />
+          </li>
+        )}
+        <Nested model={model} moment={moment} stack={inner} />
+        {outer.other_side !== 0 && (
+          <li role="treeitem">
+            <Row mask={outer.other_side} kind="other" label="next" text={`the other side, from ${model.blockPlace(outer.other_block)}`} />
+          </li>
+        )}
+      </ul>
+    </li>
+  );
+}
+
+function Row({ mask, kind, label, text }: { mask: number; kind: string; label: string; text: string }) {
+  return (
+    <div class={`row k-${kind}`}>
+      <Strip mask={mask} kind={kind} />
+      <b>{count(mask)}</b>
+      <span>
+        <em>{label}</em> {text}
+      </span>
+    </div>
+  );
+}

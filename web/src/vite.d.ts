@@ -1,0 +1,2 @@
+// Vite turns imports of style sheets into styles of the page.
+declare module "*.css";
