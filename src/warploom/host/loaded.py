@@ -21,6 +21,8 @@ class LoadedKernel:
     def __init__(self, context: Context, ptx: Module, image: Image, name: str) -> None:
         self.context, self.image, self.name = context, image, name
         self._ptx = ptx
+        self.prepared: dict[object, Launch] = {}
+        """Launches without arguments by configuration (`host.prepare`)."""
 
     @cached_property
     def program(self) -> Program:
