@@ -20,6 +20,7 @@ from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
+from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions
@@ -40,7 +41,8 @@ class Device(MakesTextures):
     results and counters are those of one. `run.alone_because` tells why a launch had one.
 
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
-    call themselves, or through pointers) and for `alloca`.
+    call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
+    memory, where not the product's own.
 
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
@@ -62,6 +64,7 @@ class Device(MakesTextures):
         seed: int = 0,
         workers: int = 1,
         stack_bytes: int = STACK_BYTES,
+        memory_bytes: int | None = None,
         output: Callable[[str], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
@@ -74,7 +77,10 @@ class Device(MakesTextures):
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
-        self._context = Context(self.spec, options, engine, order, workers, output, stack_bytes)
+        memory = DeviceMemory(memory_bytes or self.spec.memory_bytes)
+        self._context = Context(
+            self.spec, options, engine, order, workers, output, stack_bytes, memory
+        )
         self.memory = self._context.memory
 
     @property
