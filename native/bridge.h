@@ -31,6 +31,7 @@ typedef struct {
     atomic_int closed;            /* Python has gone */
     int32_t count;
     const char *const *names;
+    const int8_t *words; /* how many each function has */
     const char *library;
 } bridge_control;
 

@@ -253,9 +253,11 @@ def _source(library: Library, compiler: str) -> Iterator[str]:
     yield "static const char *const names[] = {"
     yield from (f'    "{function.name}",' for function in functions)
     yield "};"
+    counts = ", ".join(str(len(function.parameters)) for function in functions)
+    yield f"static const int8_t words[] = {{{counts}}};"
     yield (
         f"static bridge_control bridge = {{.count = {len(functions)}, .names = names,"
-        f' .library = "{library.soname}"}};'
+        f' .words = words, .library = "{library.soname}"}};'
     )
     for number, function in enumerate(functions):
         yield from _stub(function, number)
@@ -270,8 +272,8 @@ def _stub(function: Function, number: int) -> Iterator[str]:
     listed = ", ".join(p.declaration for p in function.parameters) or "void"
     words = ", ".join(p.word for p in function.parameters) or "0"
     yield f"{function.result} {function.name}({listed}) {{"
-    yield f"    const int64_t words[] = {{{words}}};"
-    yield f"    return ({function.result})bridge_call({number}, words);"
+    yield f"    const int64_t given[] = {{{words}}};"
+    yield f"    return ({function.result})bridge_call({number}, given);"
     yield "}"
     for alias in function.exported[1:]:
         yield f"{function.result} {alias}({listed})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,11 @@ class Device(MakesTextures):
     def name(self) -> str:
         """What the catalog calls it."""
         return self.spec.name
+
+    @property
+    def turn(self) -> Lock:
+        """Held while a kernel runs; whoever takes it waits until none does."""
+        return self._context.turn
 
     # ---- programs ---------------------------------------------------------------------------
 

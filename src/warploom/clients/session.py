@@ -1,0 +1,142 @@
+"""The software GPU of this process, and what its kernels did: told when the process ends.
+
+The driver library and `warploom.cuda` share it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import sys
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from warploom.clients.settings import Settings
+from warploom.core.errors import Dim3
+from warploom.host.device import Device
+from warploom.host.loaded import LoadedKernel
+from warploom.host.run import Execution, Run
+from warploom.machine.workers import merged
+from warploom.report.export import as_json
+
+BATCH = 64
+"""So many launches of a kernel are kept before their counts are added up."""
+
+
+@dataclass
+class KernelRuns:
+    """All launches of a kernel in one shape: how many, and their runs, the first of which stands
+    for those that were added up."""
+
+    kernel: LoadedKernel
+    grid: Dim3
+    block: Dim3
+    launches: int = 0
+    seconds: float = 0.0
+    runs: list[Run] = field(default_factory=list[Run])
+
+    def add(self, run: Run) -> None:
+        """Count one more launch."""
+        self.launches += 1
+        self.seconds += run.seconds
+        self.runs.append(run)
+        if len(self.runs) >= BATCH:
+            self.total()
+
+    def total(self) -> Run:
+        """A run that stands for all launches together: counters are sums."""
+        if len(self.runs) > 1:
+            first = self.runs[0]
+            tally = merged([run.tally for run in self.runs])
+            done: Future[Execution] = Future()
+            done.set_result(Execution(tally, self.seconds))
+            self.runs = [Run(first.kernel, first.launch, done)]
+        return self.runs[0]
+
+
+class Session:
+    """One process's device and the runs on it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
+        self._lock = Lock()
+        self._told = False
+
+    @cached_property
+    def device(self) -> Device:
+        """The device, made when it is first asked for."""
+        return self.settings.make_device()
+
+    def record(self, run: Run) -> None:
+        """Remember what a launch did."""
+        launch = run.launch
+        key = (id(run.kernel), launch.grid, launch.block)
+        with self._lock:
+            if key not in self.kernels:
+                self.kernels[key] = KernelRuns(run.kernel, launch.grid, launch.block)
+            self.kernels[key].add(run)
+
+    def tell(self) -> None:
+        """Write the report, once, to where the settings say."""
+        if self._told:
+            return
+        self._told = True
+        if self.settings.report != "none" and self.kernels:
+            sys.stdout.flush()
+            print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
+        if self.settings.json:
+            Path(self.settings.json).write_text(json.dumps(self.data(), indent=2))
+
+    def text(self, report: str) -> str:
+        """The report: a line for each kernel, or all sections of each ("full")."""
+        runs = list(self.kernels.values())
+        if report == "full":
+            return "\n".join(f"{_launches(one)}\n{one.total().report()}" for one in runs)
+        lines = [f"Warploom ran {_counted(len(runs), 'kernel')} on {self.device.spec.title}:"]
+        for one in runs:
+            counters = one.total().counters
+            sectors = counters.global_load_sectors + counters.global_store_sectors
+            lines.append(
+                f"  {_launches(one)}: {counters.warp_instructions:,} warp instructions,"
+                f" {sectors:,} global sectors,"
+                f" {counters.divergent_branches:,} divergent branches, {one.seconds:.3f} s"
+            )
+        return "\n".join(lines) + "\n"
+
+    def data(self) -> dict[str, object]:
+        """The report as data for JSON."""
+        return {
+            "device": self.device.name,
+            "kernels": [
+                {"launches": one.launches, **as_json(one.total().summary)}
+                for one in self.kernels.values()
+            ],
+        }
+
+
+def _launches(one: KernelRuns) -> str:
+    grid, block = ("x".join(map(str, dims)) for dims in (one.grid, one.block))
+    times = _counted(one.launches, "launch", "launches")
+    return f"{one.kernel.name}, {times} of {grid} blocks of {block}"
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+_session: Session | None = None
+_making = Lock()
+
+
+def session() -> Session:
+    """The session of this process, with the settings of its environment."""
+    global _session
+    with _making:
+        if _session is None:
+            _session = Session(Settings.from_environment())
+            atexit.register(_session.tell)
+        return _session
