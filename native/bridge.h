@@ -26,9 +26,8 @@ typedef int64_t (*bridge_server)(int32_t index, const int64_t *arguments);
 
 /* What Python reads and writes; `warploom.clients.attach` has its mirror. */
 typedef struct {
-    _Atomic(bridge_server) serve; /* null until Python is attached, and after it has gone */
+    _Atomic(bridge_server) serve; /* null until Python is attached */
     atomic_int started;           /* from now on a forked child may not come in */
-    atomic_int closed;            /* Python has gone */
     int32_t count;
     const char *const *names;
     const int8_t *words; /* how many each function has */
@@ -40,6 +39,7 @@ static bridge_control bridge;
 static const int64_t bridge_forked, bridge_closed, bridge_absent;
 
 static atomic_int bridge_is_child;
+static int (*bridge_python_ends)(void);
 
 static float bridge_float_bits(float value, int32_t *bits) {
     memcpy(bits, &value, sizeof value);
@@ -119,8 +119,10 @@ static bridge_server bridge_attach(void) {
     void (*release)(int) = bridge_find(library, "PyGILState_Release");
     int (*run)(const char *) = bridge_find(library, "PyRun_SimpleString");
     if (!ensure || !release || !run) return NULL;
+    bridge_python_ends = bridge_find(library, "Py_IsFinalizing");
+    if (!bridge_python_ends) bridge_python_ends = bridge_find(library, "_Py_IsFinalizing");
     int state = ensure();
-    if (!atomic_load(&bridge.serve) && !atomic_load(&bridge.closed)) {
+    if (!atomic_load(&bridge.serve)) {
         char text[sizeof bridge_import + 32];
         snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge);
         run(text);
@@ -133,9 +135,18 @@ __attribute__((constructor)) static void bridge_load(void) {
     pthread_atfork(NULL, NULL, bridge_mark_child);
 }
 
+/* Python ends, and with it all that was ever allocated: giving things back has nothing to do. */
+static int64_t bridge_end(int32_t index) {
+    static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
+                                             "Synchronize", "PopCurrent", "SetCurrent"};
+    for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
+        if (strstr(bridge.names[index], gives_back[n])) return 0;
+    return bridge_closed;
+}
+
 static int64_t bridge_call(int32_t index, const int64_t *arguments) {
     if (atomic_load(&bridge_is_child)) return bridge_forked;
-    if (atomic_load(&bridge.closed)) return bridge_closed;
+    if (bridge_python_ends && bridge_python_ends()) return bridge_end(index);
     bridge_server serve = atomic_load(&bridge.serve);
     if (!serve && !(serve = bridge_attach())) return bridge_absent;
     return serve(index, arguments);

@@ -15,8 +15,10 @@ from warploom.cli.devices import devices
 from warploom.cli.explore import explore
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
+from warploom.cli.programs import program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.verbs import PROGRAM, verbs
 from warploom.core.errors import (
     CompileError,
     DeadlockError,
@@ -46,6 +48,8 @@ app = typer.Typer(
     " 4 launch refused, 5 kernel fault.",
 )
 app.command()(run)
+app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
+app.command()(shell)
 app.command()(profile)
 app.command()(explore)
 app.command()(occupancy)
@@ -56,7 +60,7 @@ app.command()(devices)
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
-        app()
+        app(args=verbs(sys.argv[1:]))
     except WarploomError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 from importlib import import_module
 
@@ -27,7 +26,6 @@ class Control(ctypes.Structure):
     _fields_ = (
         ("serve", ctypes.c_void_p),
         ("started", ctypes.c_int),
-        ("closed", ctypes.c_int),
         ("count", ctypes.c_int32),
         ("names", ctypes.POINTER(ctypes.c_char_p)),
         ("words", ctypes.POINTER(ctypes.c_int8)),
@@ -50,10 +48,4 @@ def attach(address: int) -> None:
     function = _FUNCTION(registry.server(names, control.words[: control.count]))
     _kept.append(function)
     registry.started = ctypes.c_int.from_address(address + Control.started.offset)
-    atexit.register(_close, control)
     control.serve = ctypes.cast(function, ctypes.c_void_p).value
-
-
-def _close(control: Control) -> None:
-    """Python goes: nobody may come in any more."""
-    control.closed = 1

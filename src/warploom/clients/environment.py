@@ -23,9 +23,7 @@ def libraries_are_built() -> bool:
     return all((LIBRARIES / name).exists() for name in PRELOADED)
 
 
-def environment_for(
-    settings: Settings, outer: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a program with the software GPU in place. Raises WarploomError where the
     stand-ins are missing."""
     outer = os.environ if outer is None else outer

@@ -71,6 +71,15 @@ def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
     return _plain(chosen).rstrip(b"\0").decode(errors="replace")
 
 
+def has_ptx(data: bytes) -> bool:
+    """Whether any fat binary inside of a file has PTX."""
+    magic, at = FATBIN.to_bytes(4, "little"), -1
+    while (at := data.find(magic, at + 1)) >= 0:
+        if any(entry.kind == PTX for entry in _entries(data[at:])):
+            return True
+    return False
+
+
 def _entries(data: bytes) -> Iterator[_Entry]:
     """The entries of all fat binaries in the data, one after the other."""
     at = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,10 +29,8 @@ def real_library(soname: str) -> ctypes.CDLL:
 def _folders() -> list[Path]:
     found: list[Path] = []
     roots: list[str] = []
-    try:
+    with suppress(ImportError):  # a toolkit elsewhere may have it
         roots += importlib.import_module("nvidia.cu13").__path__
-    except ImportError:
-        pass  # a toolkit elsewhere may have it
     found += [Path(root) / "lib" for root in roots]
     found += [Path(part) for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     found += [Path("/usr/local/cuda/lib64")]

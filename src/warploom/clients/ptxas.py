@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from itertools import pairwise
 
 
 def main(arguments: list[str]) -> int:
@@ -15,7 +16,7 @@ def main(arguments: list[str]) -> int:
     if "--version" in arguments:
         print("ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 13.0")
         return 0
-    target = next((b for a, b in zip(arguments, arguments[1:], strict=False) if a == "-o"), None)
+    target = next((b for a, b in pairwise(arguments) if a == "-o"), None)
     sources = [a for a in arguments if a.endswith(".ptx")]
     if target is None or len(sources) != 1:
         print(f"ptxas (Warploom's): cannot tell input from output in {arguments}", file=sys.stderr)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from warploom.core.errors import WarploomError
-from warploom.devices.catalog import DEFAULT
+from warploom.devices.catalog import DEFAULT, find_device
+from warploom.host.context import schedule_of
 from warploom.host.device import Device
 
 PREFIX = "WARPLOOM_"
@@ -34,6 +35,14 @@ class Settings:
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
             raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
+
+    def checked(self) -> Settings:
+        """These, if they make sense together; WarploomError if not."""
+        find_device(self.device)
+        if self.memory:
+            bytes_of(self.memory)
+        schedule_of(find_device(self.device), self.schedule, self.seed)
+        return self
 
     @classmethod
     def from_environment(cls, given: Mapping[str, str] = os.environ) -> Settings:
