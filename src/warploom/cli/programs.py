@@ -1,4 +1,4 @@
-"""`warploom run PROGRAM` and `warploom shell`: programs for a GPU, with the software one in place."""
+"""`warploom run PROGRAM` and `warploom shell`: whole programs, with the software GPU in place."""
 
 from __future__ import annotations
 

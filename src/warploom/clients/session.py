@@ -64,6 +64,8 @@ class Session:
         self.settings = settings
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
         self._lock = Lock()
+        self.if_nothing_ran = ""
+        """What to tell at the end where no kernel ran: why that may be."""
         self._told = False
 
     @cached_property
@@ -85,6 +87,8 @@ class Session:
         if self._told:
             return
         self._told = True
+        if self.if_nothing_ran and not self.kernels:
+            print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
         if self.settings.report != "none" and self.kernels:
             sys.stdout.flush()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)

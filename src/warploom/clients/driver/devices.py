@@ -7,8 +7,9 @@ import hashlib
 
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, started_by, state
-from warploom.clients.driver.table import entry, explain, registry
+from warploom.clients.driver.table import entry, registry
 from warploom.clients.driver.words import put, put_int, put_text, text_at
+from warploom.clients.session import session
 
 VERSION = 13050
 """The CUDA version that the driver reports; libraries of an older toolkit accept a newer driver."""
@@ -16,7 +17,7 @@ VERSION = 13050
 BUS_ID = "0000:01:00.0"
 
 STATIC_RUNTIME = (
-    "this program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
+    "This program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
     " statically (nvcc's default; CuPy and PyTorch do so as well). Build it with `nvcc -cudart"
     " shared`, load its kernels with the driver API, or use numba-cuda, cuda.core, tinygrad or"
     " `from warploom import cuda`."
@@ -42,7 +43,7 @@ def driver_version(version: int) -> None:
 def export_table(table: int, _identity: int) -> int:
     """What is not documented is not answered."""
     put(table, 0)
-    explain(STATIC_RUNTIME)
+    session().if_nothing_ran = STATIC_RUNTIME
     return Result.NOT_SUPPORTED
 
 
