@@ -1,4 +1,4 @@
-"""Calls through a pointer where no function's address is taken: fine as long as nobody comes there."""
+"""Calls through a pointer where no function's address is taken: fine if nobody comes there."""
 
 from __future__ import annotations
 

@@ -9,13 +9,14 @@ import atexit
 import json
 import sys
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
+from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Execution, Run
@@ -144,3 +145,14 @@ def session() -> Session:
             _session = Session(Settings.from_environment())
             atexit.register(_session.tell)
         return _session
+
+
+def use(device: str | None = None, **settings: str | int) -> Device:
+    """Begin anew with other settings (`schedule=`, `seed=`, `workers=`, `memory=`, `report=`):
+    gives the device. Arrays of the device before belong to that one."""
+    global _session
+    chosen = replace(Settings.from_environment(), **{"device": device or DEFAULT, **settings})
+    with _making:
+        _session = Session(chosen.checked())
+        atexit.register(_session.tell)
+        return _session.device

@@ -15,15 +15,15 @@ NAMES = ("cudaCGGetIntrinsicHandle", "cudaCGSynchronize")
 SOURCE = """\
 #include <cooperative_groups.h>
 
-extern "C" __device__ unsigned long long cudaCGGetIntrinsicHandle(unsigned scope)
+extern "C" __device__ unsigned long long cudaCGGetIntrinsicHandle(enum cudaCGScope scope)
 {
-    return scope == 1u ? 1ull : 0ull;
+    return scope == cudaCGScopeGrid;
 }
 
-extern "C" __device__ int cudaCGSynchronize(unsigned long long handle, unsigned flags)
+extern "C" __device__ cudaError_t cudaCGSynchronize(unsigned long long handle, unsigned int flags)
 {
     cooperative_groups::this_grid().sync();
-    return 0;
+    return cudaSuccess;
 }
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -125,8 +125,8 @@ class DeviceArray:
 
     def __getitem__(self, index: Any) -> Any:
         """A part; one element comes as a number of the host."""
-        found = self._view[index]
-        return self._made(found) if isinstance(found, np.ndarray) else found
+        found: Any = self._view[index]
+        return self._made(cast("Array", found)) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         source = value.view_of_memory if isinstance(value, DeviceArray) else value
@@ -143,8 +143,9 @@ class DeviceArray:
 
     def reshape(self, *shape: Any, order: Any = "C") -> DeviceArray:
         """The same memory in another shape; ValueError where that takes a copy."""
-        made = self._view.view()
-        made.shape = made.reshape(*shape, order=order).shape
+        made = self._view.reshape(*shape, order=order)
+        if not np.shares_memory(made, self._view) and made.size:
+            raise ValueError("this shape takes a copy; copy to the host and back instead")
         return self._made(made)
 
     def ravel(self, order: Any = "C", stream: object = 0) -> DeviceArray:

@@ -6,18 +6,17 @@ tuple its elements, a complex number two floats, a record a pointer.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numba.core import types
+from numba.cuda import types
 
 from warploom.clients.numba.arrays import DeviceArray, In, MappedArray, to_device
 from warploom.host.buffer import Array
 
 Words = list[Any]
-Back = list[Callable[[], None]]
+Back = list[Callable[[], object]]
 Packer = Callable[[Any, Words, Back], None]
 """Appends the values of an argument, and what is to be done after the launch."""
 
@@ -45,7 +44,7 @@ def packer_of(type: Any) -> tuple[str, Packer]:
         case types.Record():
             return "Q", _record
         case types.BaseTuple():
-            return _tuple([packer_of(one) for one in cast("Any", type)])
+            return _tuple([packer_of(one) for one in type])
         case types.EnumMember():
             format, packer = packer_of(type.dtype)
             return format, lambda value, words, back: packer(value.value, words, back)
@@ -53,11 +52,6 @@ def packer_of(type: Any) -> tuple[str, Packer]:
             return "Q", _append
         case _:
             raise TypeError(f"kernels do not take {type}")
-
-
-def aligned(formats: list[str]) -> struct.Struct:
-    """The layout of all parameters: each at a multiple of its size, as PTX places them."""
-    return struct.Struct("@" + "".join(formats))
 
 
 def _append(value: Any, words: Words, back: Back) -> None:
@@ -87,7 +81,6 @@ def _array(value: Any, words: Words, back: Back) -> None:
     words += (0, 0, view.size, view.dtype.itemsize, device.address)
     words += view.shape
     words += view.strides
-    back.append(lambda: None if device is None else None)
 
 
 def on_device(value: Any, back: Back) -> DeviceArray:
@@ -104,12 +97,12 @@ def on_device(value: Any, back: Back) -> DeviceArray:
     if (travel is None or travel.back) and host.flags.writeable:
         back.append(lambda: _copy_back(device, host))
     else:
-        back.append(lambda: device.bind() and None)
+        back.append(device.is_c_contiguous)  # it lives until the launch is over
     return device
 
 
 def _copy_back(device: DeviceArray, host: Array) -> None:
-    host[...] = device.view_of_memory
+    np.copyto(host, device.view_of_memory)
 
 
 def _record(value: Any, words: Words, back: Back) -> None:
@@ -120,9 +113,10 @@ def _record(value: Any, words: Words, back: Back) -> None:
     host = np.asarray(value).reshape(1)
     device = to_device(host)
 
-    def return_it() -> None:
-        if isinstance(value, np.void):
-            value[()] = device.copy_to_host()[0] if value.flags.writeable else value
+    def take_back() -> None:
+        if value.flags.writeable:
+            for name in host.dtype.names or ():
+                value[name] = device.view_of_memory[0][name]
 
-    back.append(return_it)
+    back.append(take_back)
     words.append(device.address)
