@@ -18,6 +18,7 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
+from warploom.host.names import source_name
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Execution, Run
 from warploom.machine.workers import merged
@@ -66,7 +67,8 @@ class Session:
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
         self._lock = Lock()
         self.if_nothing_ran = ""
-        """What to tell at the end where no kernel ran: why that may be."""
+        """What to tell at the end where no launch was tried: why that may be."""
+        self.launched = False
         self._told = False
 
     @cached_property
@@ -88,7 +90,7 @@ class Session:
         if self._told:
             return
         self._told = True
-        if self.if_nothing_ran and not self.kernels:
+        if self.if_nothing_ran and not self.launched:
             print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
         if self.settings.report != "none" and self.kernels:
             sys.stdout.flush()
@@ -126,7 +128,8 @@ class Session:
 def _launches(one: KernelRuns) -> str:
     grid, block = ("x".join(map(str, dims)) for dims in (one.grid, one.block))
     times = _counted(one.launches, "launch", "launches")
-    return f"{one.kernel.name}, {times} of {grid} blocks of {block}"
+    name = source_name(one.kernel.name)
+    return f"{name}, {times} of {grid} blocks of {block}"
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

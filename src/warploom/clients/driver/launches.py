@@ -90,6 +90,7 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
 def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:
     state.current()
     stream_of(request.stream)
+    session().launched = True
     kernel = function.kernel
     try:
         if request.shared_bytes > function.dynamic_limit:

@@ -65,10 +65,10 @@ class Kernel:
 
     def __getitem__(self, configuration: Any) -> Configured:
         """A launch configuration: grid, block, and perhaps a stream and bytes of shared memory."""
-        if (
-            not isinstance(configuration, tuple)
-            or not 2 <= len(given := cast("tuple[Any, ...]", configuration)) <= 4
-        ):
+        given: list[Any] = []
+        if isinstance(configuration, tuple):
+            given += cast("tuple[Any, ...]", configuration)
+        if not 2 <= len(given) <= 4:
             raise ValueError(
                 "must specify at least the grid and block dimensions: kernel[grid, block]"
             )
