@@ -1,4 +1,4 @@
-"""Builds the shared libraries that stand in for NVIDIA's: libcuda, libnvJitLink, libnvrtc.
+"""Builds the shared libraries that stand in for NVIDIA's: libcuda, libcudart, libnvrtc and others.
 
 Every function of a library's header becomes a stub that hands its arguments to Python
 (`native/bridge.h`); what each does is in `warploom.clients`. The headers come with NVIDIA's wheels
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,7 +54,8 @@ class Function:
 class Library:
     """A library to build. `codes` are what its functions give in a forked child, after Python has
     gone, and where there is no Python. The file `extra` defines the functions `own`, which need no
-    Python; `more` are declarations that stand in another header."""
+    Python; `more` are declarations that stand in another header. The symbols of a `versioned` one
+    have its name for a version, as programs linked with NVIDIA's expect."""
 
     soname: str
     header: str
@@ -64,8 +65,28 @@ class Library:
     own: tuple[str, ...] = ()
     extra: str = ""
     more: tuple[str, ...] = ()
-    links: tuple[str, ...] = field(default=())
+    links: tuple[str, ...] = ()
+    versioned: bool = False
 
+
+RUNTIME_INTERNALS = """
+void **__cudaRegisterFatBinary(void *image);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaRegisterVar(void **h, char *v, char *a, const char *n, int e, size_t s, int c, int g);
+void __cudaRegisterManagedVar(void **h, void **v, char *a, const char *n, int e, size_t s,
+    int c, int g);
+void __cudaRegisterFunction(void **h, const char *f, char *d, const char *n, int limit, uint3 *t,
+    uint3 *b, dim3 *bd, dim3 *gd, int *w);
+char __cudaInitModule(void **handle);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+    struct CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+    size_t shared, cudaStream_t stream);
+"""
+"""What nvcc's own code calls, as crt/host_runtime.h declares it for C++."""
 
 LIBRARIES = (
     Library(
@@ -84,8 +105,19 @@ LIBRARIES = (
         ),
         links=("libcuda.so",),
     ),
+    Library(
+        soname="libcudart.so.13",
+        header="cuda_runtime_api.h",
+        result="(?:cudaError_t|void|void \\*\\*|unsigned|char)",
+        # cudaErrorInitializationError, cudaErrorCudartUnloading, cudaErrorSystemNotReady
+        codes=(3, 4, 802),
+        own=("cudaGetErrorName", "cudaGetErrorString"),
+        extra="runtime.h",
+        more=(RUNTIME_INTERNALS,),
+        versioned=True,
+    ),
     # NVJITLINK_ERROR_INTERNAL and NVRTC_ERROR_INTERNAL_ERROR, whatever happened
-    Library("libnvJitLink.so.13", "nvJitLink.h", "nvJitLinkResult", (6, 6, 6)),
+    Library("libnvJitLink.so.13", "nvJitLink.h", "nvJitLinkResult", (6, 6, 6), versioned=True),
     Library(
         soname="libnvrtc.so.13",
         header="nvrtc.h",
@@ -93,6 +125,7 @@ LIBRARIES = (
         codes=(11, 11, 11),
         own=("nvrtcGetErrorString",),
         extra="nvrtc_errors.h",
+        versioned=True,
     ),
 )
 
@@ -133,6 +166,7 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
             *("-Wno-deprecated-declarations", f"-I{NATIVE}", f"-I{_includes()}"),
             *(f"-D{define}" for define in library.defines),
             *(str(source), f"-Wl,-soname,{library.soname}", "-ldl", "-lpthread", "-o", str(target)),
+            *_version_script(library, source.parent),
         ],
         check=True,
     )
@@ -145,6 +179,15 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
             ],
             check=True,
         )
+
+
+def _version_script(library: Library, folder: Path) -> list[str]:
+    """The option that gives symbols their version."""
+    if not library.versioned:
+        return []
+    script = folder / "version.map"
+    script.write_text(f"{library.soname} {{ global: *; }};")
+    return [f"-Wl,--version-script,{script}"]
 
 
 # ---- reading a header ----------------------------------------------------------------------------
@@ -169,7 +212,7 @@ def functions_of(text: str, result: str) -> Iterator[Function]:
     """The functions in preprocessed declarations that give `result`, each once."""
     structures = set(_structures(text))
     seen: set[str] = set()
-    for name, listed in re.findall(rf"\b{result}\s+(\w+)\s*\(([^;{{}}]*)\)\s*;", text):
+    for given, name, listed in re.findall(rf"\b({result})\s*(\w+)\s*\(([^;{{}}]*)\)\s*;", text):
         exported = _exported(name)
         if exported[0] in seen:
             continue
@@ -178,11 +221,15 @@ def functions_of(text: str, result: str) -> Iterator[Function]:
             _parameter(declaration, number, structures)
             for number, declaration in enumerate(_split(listed))
         )
-        yield Function(exported[0], result, parameters, exported)
+        yield Function(exported[0], given, parameters, exported)
 
 
 def _structures(text: str) -> Iterator[str]:
     """The names of structure and union types, which functions may take by value."""
+    complete = set(re.findall(r"struct (\w+)\s*\{", text))
+    for name, alias in re.findall(r"typedef struct (\w+) (\w+);", text):
+        if name in complete:
+            yield alias
     for found in re.finditer(r"typedef (?:struct|union) \w*\s*\{", text):
         at, depth = found.end(), 1
         while depth:
@@ -229,7 +276,7 @@ def _parameter(declaration: str, number: int, structures: set[str]) -> Parameter
         declaration = f"{declaration} {name}"
     if type == "float":
         return Parameter(declaration, name, f"bridge_float({name})")
-    if type in structures:
+    if type in structures or (type.startswith("struct ") and "*" not in type):
         return Parameter(declaration, name, f"WORD(&{name})")
     return Parameter(declaration, name, f"WORD({name})")
 
@@ -262,8 +309,10 @@ def _source(library: Library, compiler: str) -> Iterator[str]:
     for number, function in enumerate(functions):
         yield from _stub(function, number)
     if library.header == "cuda.h":
-        yield from _results(text)
+        yield from _results(text, "cudaError_enum", r"CUDA_\w+")
         yield from _addresses((f.name for f in functions), library.own)
+    if library.header == "cuda_runtime_api.h":
+        yield from _results(text, "cudaError", r"cuda\w+")
     if library.extra:
         yield f'#include "{library.extra}"'
 
@@ -273,7 +322,8 @@ def _stub(function: Function, number: int) -> Iterator[str]:
     words = ", ".join(p.word for p in function.parameters) or "0"
     yield f"{function.result} {function.name}({listed}) {{"
     yield f"    const int64_t given[] = {{{words}}};"
-    yield f"    return ({function.result})bridge_call({number}, given);"
+    cast = "(void)" if function.result == "void" else f"return ({function.result})"
+    yield f"    {cast}bridge_call({number}, given);"
     yield "}"
     for alias in function.exported[1:]:
         yield f"{function.result} {alias}({listed})"
@@ -288,12 +338,12 @@ def _jit_link_types() -> Iterator[str]:
     yield "typedef void *nvJitLinkHandle;"
 
 
-def _results(text: str) -> Iterator[str]:
+def _results(text: str, enumeration: str, pattern: str) -> Iterator[str]:
     """The error codes with their names."""
-    listed = re.search(r"enum cudaError_enum \{(.*?)\}", text, re.DOTALL)
+    listed = re.search(rf"enum {enumeration}\s*\{{(.*?)\}}", text, re.DOTALL)
     assert listed is not None
     yield "static const struct { int code; const char *name; } results[] = {"
-    for name, code in re.findall(r"(CUDA_\w+)\s*=\s*(\d+)", listed[1]):
+    for name, code in re.findall(rf"({pattern})\s*=\s*(\d+)", listed[1]):
         yield f'    {{{code}, "{name}"}},'
     yield "};"
 

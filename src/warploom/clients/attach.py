@@ -12,6 +12,7 @@ from warploom.clients.registry import Registry
 
 SERVERS = {
     "libcuda.so.1": "warploom.clients.driver.entries",
+    "libcudart.so.13": "warploom.clients.runtime.entries",
     "libnvJitLink.so.13": "warploom.clients.jitlink",
     "libnvrtc.so.13": "warploom.clients.nvrtc",
 }

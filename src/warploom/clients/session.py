@@ -18,8 +18,8 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
-from warploom.host.names import source_name
 from warploom.host.loaded import LoadedKernel
+from warploom.host.names import source_name
 from warploom.host.run import Execution, Run
 from warploom.machine.workers import merged
 from warploom.report.export import as_json

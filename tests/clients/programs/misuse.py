@@ -119,7 +119,7 @@ def deadlock():
 
 def out_of_memory():
     begin()
-    free, total = must(driver.cuMemGetInfo())
+    _, total = must(driver.cuMemGetInfo())
     print(total, code(driver.cuMemAlloc(total + 1)), code(driver.cuMemAlloc(0)))
     blocks = []
     while int((result := driver.cuMemAlloc(total // 8))[0]) == 0:

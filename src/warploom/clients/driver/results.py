@@ -18,12 +18,16 @@ from warploom.core.errors import (
 
 
 class Result(IntEnum):
-    """CUresult; the names are CUDA's without CUDA_ERROR_."""
+    """CUresult, whose numbers are those of cudaError_t; the names are without CUDA_ERROR_."""
 
     SUCCESS = 0
     INVALID_VALUE = 1
     OUT_OF_MEMORY = 2
     NOT_INITIALIZED = 3
+    INVALID_PITCH = 12
+    INVALID_SYMBOL = 13
+    INVALID_MEMCPY_DIRECTION = 21
+    INVALID_DEVICE_FUNCTION = 98
     INVALID_DEVICE = 101
     INVALID_IMAGE = 200
     INVALID_CONTEXT = 201

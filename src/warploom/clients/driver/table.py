@@ -31,7 +31,8 @@ def spoil(result: Result) -> None:
         state.stack[-1].error = result
 
 
-def _failed(error: BaseException, name: str) -> int:
+def code_of(error: BaseException, name: str) -> int:
+    """The code for what a call raised, explained to the user where the code says too little."""
     match error:
         case DriverError():
             if error.explained:
@@ -52,12 +53,13 @@ def _failed(error: BaseException, name: str) -> int:
             return Result.UNKNOWN
 
 
-def _missing(name: str, _words: Sequence[int]) -> int:
+def code_of_missing(name: str, _words: Sequence[int]) -> int:
+    """The code for a function that is not there; it is named once in the log."""
     if name not in _missed:
         _missed.add(name)
         log.warning("warploom: %s is not there (CUDA_ERROR_NOT_SUPPORTED)", name)
     return Result.NOT_SUPPORTED
 
 
-registry = Registry(_failed, _missing, lambda: session().tell())
+registry = Registry(code_of, code_of_missing, lambda: session().tell())
 entry = registry.entry
