@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: demo test lint clean
+CLIENTS := .venv-clients
+
+.PHONY: demo test test-clients test-numba lint clean
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,6 +22,22 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
+# Unmodified programs of every client, in an environment of their own; PyCUDA is built with the
+# headers of a CUDA toolkit, where there is one.
+$(CLIENTS)/installed: pyproject.toml
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev
+	-$(CLIENTS)/bin/python -m pip install --quiet ".[pycuda]"
+	touch $@
+
+test-clients: $(CLIENTS)/installed
+	$(CLIENTS)/bin/python -m pytest tests/clients $(PYTEST_ARGS)
+
+# numba-cuda's own tests; writes docs/numba_tests.md. NUMBA_ARGS="--only REGEX" runs some modules.
+test-numba: $(CLIENTS)/installed
+	$(CLIENTS)/bin/python tools/numba_tests.py $(NUMBA_ARGS)
+
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -27,4 +45,4 @@ lint: $(VENV)/installed
 	$(BIN)/pyright
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(CLIENTS)

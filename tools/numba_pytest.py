@@ -11,4 +11,4 @@ import pytest
 @pytest.fixture
 def initialize_from_pytest_config(request: pytest.FixtureRequest) -> None:
     """Failed checks of generated code are told in the failure alone."""
-    request.instance._dump_failed_filechecks = False
+    request.node.instance._dump_failed_filechecks = False

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import warploom as wl
 from tests.clients.conftest import PROGRAMS, RunProgram
+from tests.clients.images import fat_binary
+from warploom.clients.binaries import check_binary
+from warploom.clients.nvcc import build_program
 
 CLIENTS = {
     "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
@@ -50,7 +54,20 @@ def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
 def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc")
-    command = ("warploom", "run", "--report", "none", str(PROGRAMS / "runtime.cu"), "1000")
-    outcome = run_program(["python", "-m", *command] if False else command)
+    outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == ["saxpy", "2000", "constant", "6", "error", "1"]
+
+
+def test_what_stands_in_the_way_of_a_binary_is_told(tmp_path: Path) -> None:
+    """Two stretches of a file tell: the section of GPU code, and the runtime that it is linked to;
+    a fat binary's PTX entry has kind 1, machine code 2."""
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF .nv_fatbin")
+    with pytest.raises(wl.WarploomError, match="-cudart shared"):
+        check_binary(program)
+    program.write_bytes(b"\x7fELF .nv_fatbin libcudart.so.13")
+    with pytest.raises(wl.WarploomError, match="machine code"):
+        check_binary(program)
+    program.write_bytes(b"\x7fELF .nv_fatbin libcudart.so.13" + fat_binary((1, 80, 0, b"x", 1)))
+    check_binary(program)

@@ -53,6 +53,12 @@ class Link:
                 return int(digits[:-1]), int(digits[-1:])
         return 8, 0
 
+    @property
+    def registers(self) -> int:
+        """The limit of registers a thread; 0 where there is none."""
+        found = (option.partition(b"-maxrregcount=")[2] for option in self.options)
+        return next((int(digits) for digits in found if digits.isdigit()), 0)
+
 
 _links: dict[int, Link] = {}
 _numbers = count(0x6A17_0000_0000, 0x100)
@@ -129,7 +135,7 @@ def complete(handle: int) -> int:
     if not parts:
         return INVALID_INPUT
     try:
-        link.outcome = linked(parts).encode() + b"\0"
+        link.outcome = linked(parts, link.registers).encode() + b"\0"
     except WarploomError as error:
         link.log = str(error).encode() + b"\0"
         return PTX_COMPILE

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from warploom.clients.settings import Settings
 from warploom.core.errors import Dim3
 from warploom.devices.catalog import DEFAULT
 from warploom.host.device import Device
+from warploom.host.launcher import LaunchOptions
 from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.host.run import Execution, Run
@@ -65,6 +67,8 @@ class Session:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
+        self.order: tuple[str, int] | None = None
+        """The schedule and the seed of the launches from now on, where not the device's."""
         self._lock = Lock()
         self.if_nothing_ran = ""
         """What to tell at the end where no launch was tried: why that may be."""
@@ -74,7 +78,14 @@ class Session:
     @cached_property
     def device(self) -> Device:
         """The device, made when it is first asked for."""
-        return self.settings.make_device()
+        return self.settings.make_device(self.record)
+
+    def launch_options(self, *, cooperative: bool) -> LaunchOptions:
+        """What a launch of this process says beside its arguments."""
+        if self.order is None:
+            return {"cooperative": cooperative}
+        schedule, seed = self.order
+        return {"cooperative": cooperative, "schedule": schedule, "seed": seed}
 
     def record(self, run: Run) -> None:
         """Remember what a launch did."""
@@ -100,21 +111,26 @@ class Session:
 
     def text(self, report: str) -> str:
         """The report: a line for each kernel, or all sections of each ("full")."""
-        runs = list(self.kernels.values())
         if report == "full":
+            runs = self.kernels.values()
             return "\n".join(f"{_launches(one)}\n{one.total().report()}" for one in runs)
-        lines = [f"Warploom ran {_counted(len(runs), 'kernel')} on {self.device.spec.title}:"]
-        for one in runs:
+        title = f"Warploom ran {_counted(len(self.kernels), 'kernel')} on {self.device.spec.title}:"
+        return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
+
+    def lines(self) -> list[str]:
+        """A line for each kernel."""
+        lines: list[str] = []
+        for one in self.kernels.values():
             counters = one.total().counters
             sectors = counters.global_load_sectors + counters.global_store_sectors
             lines.append(
-                f"  {_launches(one)}: {counters.warp_instructions:,} warp instructions,"
+                f"{_launches(one)}: {counters.warp_instructions:,} warp instructions,"
                 f" {sectors:,} global sectors,"
                 f" {counters.divergent_branches:,} divergent branches, {one.seconds:.3f} s"
             )
-        return "\n".join(lines) + "\n"
+        return lines
 
-    def data(self) -> dict[str, object]:
+    def data(self) -> dict[str, Any]:
         """The report as data for JSON."""
         return {
             "device": self.device.name,

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.context import schedule_of
 from warploom.host.device import Device
+from warploom.host.run import Run
 
 PREFIX = "WARPLOOM_"
 REPORTS = ("none", "short", "full")
@@ -58,8 +59,8 @@ class Settings:
         """The settings as variables of an environment."""
         return {PREFIX + f.name.upper(): str(getattr(self, f.name)) for f in fields(self)}
 
-    def make_device(self) -> Device:
-        """The device that they describe."""
+    def make_device(self, on_run: Callable[[Run], object]) -> Device:
+        """The device that they describe; it tells of each launch that ended well."""
         return Device(
             self.device,
             engine=self.engine,
@@ -67,6 +68,7 @@ class Settings:
             seed=self.seed,
             workers=self.workers,
             memory_bytes=bytes_of(self.memory) if self.memory else None,
+            on_run=on_run,
         )
 
 

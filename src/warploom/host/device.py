@@ -17,6 +17,7 @@ from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
 from warploom.host.engines import ENGINES
 from warploom.host.module import Module
+from warploom.host.run import Run
 from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
@@ -43,7 +44,7 @@ class Device(MakesTextures):
 
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
     call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
-    memory, where not the product's own.
+    memory, where not the product's own. `on_run` is told of each launch that ended well.
 
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
@@ -67,6 +68,7 @@ class Device(MakesTextures):
         stack_bytes: int = STACK_BYTES,
         memory_bytes: int | None = None,
         output: Callable[[str], object] | None = None,
+        on_run: Callable[[Run], object] | None = None,
     ) -> None:
         if engine not in ENGINES:
             raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
@@ -80,7 +82,7 @@ class Device(MakesTextures):
         order = schedule_of(self.spec, schedule, seed)
         memory = DeviceMemory(memory_bytes or self.spec.memory_bytes)
         self._context = Context(
-            self.spec, options, engine, order, workers, output, stack_bytes, memory
+            self.spec, options, engine, order, workers, output, stack_bytes, memory, on_run
         )
         self.memory = self._context.memory
 

@@ -161,11 +161,18 @@ class Launcher:
             arguments.copy_back()
         finally:
             arguments.release()
-        return Execution(tally, seconds)
+        execution = Execution(tally, seconds)
+        if context.on_run is not None:
+            context.on_run(Run(kernel, launch, _done(execution)))
+        return execution
 
     def _start(self, work: Callable[[], Execution]) -> Future[Execution]:
         if self.stream is not None:
             return self.stream.submit(work)
-        done: Future[Execution] = Future()
-        done.set_result(work())
-        return done
+        return _done(work())
+
+
+def _done(execution: Execution) -> Future[Execution]:
+    future: Future[Execution] = Future()
+    future.set_result(execution)
+    return future

@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from warploom.clients.driver.results import DriverError
 from warploom.clients.driver.words import int_at, word_at
 
+MAX_REGISTERS = 0
 INFO_SIZE, ERROR_LOG, ERROR_SIZE = 4, 5, 6
 
 
 @dataclass
 class Options:
-    """The buffer for errors, its size, and where the caller wants to know how much was written."""
+    """The buffer for errors, its size, and where the caller wants to know how much was written;
+    the limit of registers a thread, 0 for none."""
 
     error_log: int = 0
     error_size: int = 0
     error_filled: int = 0
     info_filled: int = 0
+    registers: int = 0
 
     @contextmanager
     def reporting(self) -> Generator[None]:
@@ -48,7 +51,9 @@ def read_options(count: int, names: int, values: int) -> Options:
     for index in range(count & 0xFFFFFFFF):
         place = values + 8 * index
         number = int_at(names + 4 * index)
-        if number == INFO_SIZE:
+        if number == MAX_REGISTERS:
+            options.registers = word_at(place) & 0xFFFFFFFF
+        elif number == INFO_SIZE:
             options.info_filled = place
         elif number == ERROR_LOG:
             options.error_log = word_at(place)

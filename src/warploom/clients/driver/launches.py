@@ -102,7 +102,7 @@ def _launch(function: Function, request: _Request, parameters: int, extra: int) 
             )
         data = _packed(function, parameters, extra)
         launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-        session().record(launcher.packed(data, cooperative=request.cooperative))
+        launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
     except WarploomError as error:
         explain(error)
         result = result_of(error)

@@ -65,7 +65,7 @@ def complete(link: int, binary: int, size: int) -> None:
     found = state.handles.get(link, Link)
     with found.options.reporting():
         try:
-            text = linked(found.parts)
+            text = linked(found.parts, found.options.registers)
         except WarploomError as error:
             raise DriverError(Result.INVALID_PTX, str(error)) from None
     found.outcome = ctypes.create_string_buffer(text.encode())

@@ -16,8 +16,8 @@ from numba import cuda as numba_cuda
 from numba.core.errors import NumbaPerformanceWarning
 from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda import types
-from numba.cuda.core import sigutils
-from numba.cuda.typing.typeof import typeof
+from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSource]
+from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
 
 from warploom.clients.driver.grid_sync import NAMES, with_runtime
 from warploom.clients.numba.arrays import DeviceArray, In, MappedArray
@@ -130,7 +130,7 @@ class Kernel:
         launcher = Launcher(
             made.kernel, configured.grid, configured.block, None, configured.shared_bytes
         )
-        session().record(launcher.packed(data, cooperative=made.cooperative))
+        launcher.packed(data, **session().launch_options(cooperative=made.cooperative))
         for after in back:
             after()
 

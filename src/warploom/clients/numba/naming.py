@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import cuda as numba_cuda
 from numba.cuda import cudadecl, types
-from numba.cuda.typing.typeof import typeof_impl
+from numba.cuda.typing.typeof import typeof_impl  # pyright: ignore[reportMissingModuleSource]
 
 from warploom.clients.numba.kernels import Kernel
 
