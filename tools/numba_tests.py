@@ -1,7 +1,7 @@
 """Runs the tests that ship inside the numba-cuda wheel on the software GPU, and writes down how it
 went: docs/numba_tests.md.
 
-    python tools/numba_tests.py [--only REGEX] [--results FILE] [--document FILE]
+    python tools/numba_tests.py [--only REGEX] [--engine NAME] [--results FILE] [--document FILE]
 
 Each module has a process of its own. A test that fails there runs once more alone, for an error
 that CUDA calls sticky takes all tests after it along. Results are kept in a file, so that a run of
@@ -22,6 +22,7 @@ import xml.etree.ElementTree as Xml
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypedDict
 
 from warploom.clients.environment import environment_for
 from warploom.clients.settings import Settings
@@ -61,11 +62,15 @@ def modules() -> list[str]:
     return sorted(f"{match[1]}.{match[2]}" for match in named if match)
 
 
-def run(target: str) -> dict[str, dict[str, str]]:
-    """Run a module, or one test of it; each test's outcome and message."""
+Outcomes = dict[str, dict[str, str]]
+"""By test: its outcome and its message."""
+
+
+def run(target: str, engine: str) -> Outcomes:
+    """Run a module, or one test of it."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        environment = environment_for(Settings(device=DEVICE))
+        environment = environment_for(Settings(DEVICE, engine))
         environment["PYTHONPATH"] = f"{TOOLS}:{environment.get('PYTHONPATH', '')}"
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "numba_pytest", "-p", "no:cacheprovider"),
@@ -105,18 +110,25 @@ def _outcomes(report: Xml.ElementTree[Xml.Element]) -> list[tuple[str, dict[str,
     return list(found.items())
 
 
-def run_module(module: str) -> dict[str, dict[str, str]]:
+def run_module(module: str, engine: str) -> Outcomes:
     """Run a module; what fails runs once more alone."""
-    outcomes = run(module)
+    outcomes = run(module, engine)
     for name, told in outcomes.items():
         if told["outcome"] == "failed" and "::" in name:
-            again = run(f"{module}::{name.split('[')[0].split(' ')[0]}")
+            again = run(f"{module}::{name.split('[')[0].split(' ')[0]}", engine)
             outcomes[name] = again.get(name, told)
     return outcomes
 
 
 def _matching(table: dict[str, str], name: str) -> str:
     return next((why for pattern, why in table.items() if re.search(pattern, name)), "")
+
+
+class Results(TypedDict):
+    """What came of a module: the engine that ran it, and its tests."""
+
+    engine: str
+    tests: Outcomes
 
 
 def _beyond(tests: Iterable[str]) -> list[str]:
@@ -127,13 +139,14 @@ def _beyond(tests: Iterable[str]) -> list[str]:
     ]
 
 
-def document(results: dict[str, dict[str, dict[str, str]]]) -> str:
+def document(results: dict[str, Results]) -> str:
     """docs/numba_tests.md."""
     tests = {
         f"{module}::{name}": told
-        for module, outcomes in sorted(results.items())
-        for name, told in outcomes.items()
+        for module, result in sorted(results.items())
+        for name, told in result["tests"].items()
     }
+    slow = [module for module, result in results.items() if result["engine"] == "reference"]
     beyond = {name for name in tests if _matching(BEYOND, name)}
     asked = {name: told for name, told in tests.items() if name not in beyond}
     count = Counter(told["outcome"] for told in asked.values())
@@ -145,7 +158,12 @@ def document(results: dict[str, dict[str, dict[str, str]]]) -> str:
         "",
         f"The tests that ship inside the wheel of numba-cuda {version}, run unchanged on a software"
         f" {DEVICE.upper()}",
-        "(`make test-numba`, which writes this page).",
+        "(`make test-numba`, which writes this page). "
+        + (
+            f"{len(slow)} of the {len(results)} modules ran on the reference engine."
+            if slow
+            else ""
+        ),
         "",
         "| | tests |",
         "| --- | --- |",
@@ -178,6 +196,7 @@ def main() -> int:
     """Run, keep the results, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
+    parser.add_argument("--engine", default="compiled")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "numba_tests.json")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "numba_tests.md")
     given = parser.parse_args()
@@ -186,8 +205,9 @@ def main() -> int:
         if not re.search(given.only, module):
             continue
         started = time.monotonic()
-        results[module] = run_module(module)
-        count = Counter(told["outcome"] for told in results[module].values())
+        tests = run_module(module, given.engine)
+        results[module] = {"engine": given.engine, "tests": tests}
+        count = Counter(told["outcome"] for told in tests.values())
         print(f"{module}: {dict(count)}, {time.monotonic() - started:.0f} s", flush=True)
         given.results.parent.mkdir(parents=True, exist_ok=True)
         given.results.write_text(json.dumps(results, indent=1))
