@@ -139,6 +139,12 @@ def _beyond(tests: Iterable[str]) -> list[str]:
     ]
 
 
+def _engines(results: dict[str, Results]) -> str:
+    """Which modules did not run on the default engine."""
+    count = sum(result["engine"] == "reference" for result in results.values())
+    return f"{count} of the {len(results)} modules ran on the reference engine." if count else ""
+
+
 def document(results: dict[str, Results]) -> str:
     """docs/numba_tests.md."""
     tests = {
@@ -146,7 +152,6 @@ def document(results: dict[str, Results]) -> str:
         for module, result in sorted(results.items())
         for name, told in result["tests"].items()
     }
-    slow = [module for module, result in results.items() if result["engine"] == "reference"]
     beyond = {name for name in tests if _matching(BEYOND, name)}
     asked = {name: told for name, told in tests.items() if name not in beyond}
     count = Counter(told["outcome"] for told in asked.values())
@@ -158,12 +163,7 @@ def document(results: dict[str, Results]) -> str:
         "",
         f"The tests that ship inside the wheel of numba-cuda {version}, run unchanged on a software"
         f" {DEVICE.upper()}",
-        "(`make test-numba`, which writes this page). "
-        + (
-            f"{len(slow)} of the {len(results)} modules ran on the reference engine."
-            if slow
-            else ""
-        ),
+        f"(`make test-numba`, which writes this page). {_engines(results)}",
         "",
         "| | tests |",
         "| --- | --- |",
@@ -174,11 +174,7 @@ def document(results: dict[str, Results]) -> str:
         f"| passed | {count['passed']:,} ({share:.1f} %) |",
         f"| failed | {count['failed']} |",
         "",
-        "Beyond this driver: "
-        + "; ".join(
-            f"{why} ({sum(bool(re.search(p, n)) for n in tests)})" for p, why in BEYOND.items()
-        )
-        + ".",
+        f"Beyond this driver: {'; '.join(_beyond(tests))}.",
         "",
         "## What fails, and why",
         "",
