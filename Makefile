@@ -7,7 +7,9 @@ PYTEST_ARGS ?=
 # What the page of the view is built from, as part of the package.
 PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
-.PHONY: demo test lint clean
+CLIENTS := .venv-clients
+
+.PHONY: demo test test-clients test-numba lint clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +24,24 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
+# Unmodified programs of every client, in an environment of their own. PyCUDA is built there, with
+# the headers of the wheels and against the stand-in library; without a C++ compiler it is left out.
+$(CLIENTS)/installed: pyproject.toml
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev
+	-CPATH=$$(echo $(CURDIR)/$(CLIENTS)/lib/python*/site-packages/nvidia/cu13/include) \
+	  LIBRARY_PATH=$(CURDIR)/src/warploom/clients/lib \
+	  $(CLIENTS)/bin/python -m pip install --quiet "pycuda>=2025.1"
+	touch $@
+
+test-clients: $(CLIENTS)/installed
+	$(CLIENTS)/bin/python -m pytest tests/clients $(PYTEST_ARGS)
+
+# numba-cuda's own tests; writes docs/numba_tests.md. NUMBA_ARGS="--only REGEX" runs some modules.
+test-numba: $(CLIENTS)/installed
+	$(CLIENTS)/bin/python tools/numba_tests.py $(NUMBA_ARGS)
+
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -29,4 +49,4 @@ lint: $(VENV)/installed
 	$(BIN)/pyright
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(CLIENTS)

@@ -1,19 +1,18 @@
-"""Makes what a wheel holds beside Python: each artefact by a function of its own in `tools/`."""
+"""What is built when the package is: each artefact by a function of its own in `tools/`."""
 
 from __future__ import annotations
 
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ROOT = Path(__file__).parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
-from build_web import build_web, needed_to_build  # noqa: E402
-
-ARTEFACTS = (build_web,)
+from build_driver import build as build_driver
+from build_web import build_web, needed_to_build
 
 
 class Artefacts(BuildHookInterface[Any]):
@@ -23,5 +22,8 @@ class Artefacts(BuildHookInterface[Any]):
         return needed_to_build()
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        for build in ARTEFACTS:
-            build()
+        build_web()
+        if build_driver():
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform}"

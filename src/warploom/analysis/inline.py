@@ -74,7 +74,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
             inliner.body(_Frame(function, renaming, calls.end_label(function.name)))
             waiting += inliner.wanted()
-    if not parts and not first.kept and not inliner.has_stack:
+    if not (parts or first.kept or inliner.has_stack):
         return first.flat
     return calls.assemble(first, parts.values(), stack_bytes, inliner.graph.reached)
 

@@ -16,8 +16,10 @@ from warploom.cli.explore import explore
 from warploom.cli.learn import learn
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
+from warploom.cli.programs import program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.verbs import PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
@@ -48,6 +50,8 @@ app = typer.Typer(
     " 4 launch refused, 5 kernel fault.",
 )
 app.command()(run)
+app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
+app.command()(shell)
 app.command()(profile)
 app.command()(explore)
 app.command()(view)
@@ -60,7 +64,7 @@ app.command()(devices)
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
-        app()
+        app(args=verbs(sys.argv[1:]))
     except WarploomError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))

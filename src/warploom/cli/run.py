@@ -67,7 +67,8 @@ def run(
     bank_bytes: BankBytes = None,
     as_json: Json = False,
 ) -> None:
-    """Launch a kernel, print the first elements of its buffers and the report.
+    """Launch a kernel, print the first elements of its buffers and the report. Before a program
+    (`warploom run program.py`), run that with the software GPU: see `warploom run-program --help`.
 
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`

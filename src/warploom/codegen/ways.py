@@ -92,7 +92,9 @@ class WaysCode:
         b.store(b.zext(chosen, vector(I64)), goals, align=64)
         before = b.zext(lanes.bits(frame.mask()), I64)
         frame.save_head()
-        numbers = (count, block.successors[-1], frame.program.reconvergence[block.index], index)
+        meet = frame.program.reconvergence[block.index]
+        beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
+        numbers = (count, beside, meet, index)
         count_at, *rest = (I64(number) for number in numbers)
         level = I64(0) if frame.program.depth is None else frame.level()
         given = [frame.context(0), goals, b.zext(lanes.bits(on), I64), table, count_at, *rest]

@@ -56,7 +56,7 @@ def catalog() -> dict[str, DeviceSpec]:
     for name, product in _load("products.json").items():
         cc = cast(str, product["compute_capability"])
         facts = {**tables["architectures"][cc], "sms": product["sms"]}
-        facts["l2_bytes"] = product["l2_bytes"]
+        facts["l2_bytes"], facts["memory_bytes"] = product["l2_bytes"], product["memory_bytes"]
         major, minor = (int(part) for part in cc.split("."))
         made[name] = DeviceSpec(
             name=name,

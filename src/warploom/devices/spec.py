@@ -34,6 +34,8 @@ class DeviceSpec:
     compute_capability: tuple[int, int]
     sms: int
     l2_bytes: int
+    memory_bytes: int
+    """Its global memory, as the product is sold."""
 
     warp_size: int
     max_threads_per_block: int

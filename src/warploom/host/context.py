@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
@@ -14,6 +15,9 @@ from warploom.host.engines import Execute, find_engine
 from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
+
+if TYPE_CHECKING:
+    from warploom.host.run import Run
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Context:
     stack_bytes: int = STACK_BYTES
     """What a thread's stack has, for calls that cannot be inlined and for alloca."""
     memory: DeviceMemory = field(default_factory=DeviceMemory)
+    on_run: Callable[[Run], object] | None = None
+    """Told of each launch that ended well."""
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 

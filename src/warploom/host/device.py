@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
 from warploom.host.engines import choose_engine
 from warploom.host.module import Module
+from warploom.host.run import Run
 from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
 from warploom.machine.launch import WARP_SIZE
+from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions
@@ -50,7 +53,8 @@ class Device(MakesTextures):
     shuffles and votes, are UnsupportedInstruction there.
 
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
-    call themselves, or through pointers) and for `alloca`.
+    call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
+    memory, where not the product's own. `on_run` is told of each launch that ended well.
 
     `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
@@ -73,7 +77,9 @@ class Device(MakesTextures):
         workers: int = 1,
         warp_size: int = WARP_SIZE,
         stack_bytes: int = STACK_BYTES,
+        memory_bytes: int | None = None,
         output: Callable[[str], object] | None = None,
+        on_run: Callable[[Run], object] | None = None,
     ) -> None:
         if workers < 1:
             raise WarploomError(f"a device needs at least one worker, not {workers}")
@@ -83,8 +89,9 @@ class Device(MakesTextures):
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
+        memory = DeviceMemory(memory_bytes or self.spec.memory_bytes)
         self._context = Context(
-            self.spec, options, self.engine, order, workers, output, stack_bytes
+            self.spec, options, self.engine, order, workers, output, stack_bytes, memory, on_run
         )
         self.memory = self._context.memory
 
@@ -92,6 +99,11 @@ class Device(MakesTextures):
     def name(self) -> str:
         """What the catalog calls it."""
         return self.spec.name
+
+    @property
+    def turn(self) -> Lock:
+        """Held while a kernel runs; whoever takes it waits until none does."""
+        return self._context.turn
 
     # ---- programs ---------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The launch of a kernel: the checks, the arguments, the wait."""
+"""The launch of a kernel: the arguments, the wait. The checks are for `host.prepare`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from warploom.analysis.program import PARAMETERS
-from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
-from warploom.devices.launches import check_launch, check_local, check_registers
+from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
 from warploom.host.arguments import Arguments, pack
-from warploom.host.context import schedule_of
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
+from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
-from warploom.machine.launch import Launch, shared_bytes
-from warploom.ptx.ir import Function
+from warploom.machine.launch import Launch
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
@@ -68,7 +66,13 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options)
-        arguments = self._pack(args)
+        return self._run(launch, self._pack(args), progress)
+
+    def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
+        """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
+        return self._run(self._launch(options), Arguments(bytearray(data)), None)
+
+    def _run(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Run:
         launch = self._ready(launch, arguments)
         execute = self.kernel.context.engine
         work = self._start(lambda: self._execute(execute, launch, arguments, progress))
@@ -120,38 +124,16 @@ class Launcher:
 
     def _launch(self, options: LaunchOptions) -> Launch:
         """The launch without its arguments. Raises LaunchError for what the device cannot do."""
-        kernel, context = self.kernel, self.kernel.context
-        program = kernel.program
-        launch = Launch(
+        asked = Configuration(
             self.grid,
             self.block,
-            b"",
-            kernel.image.addresses(program.globals),
             self.shared_bytes,
             options.get("max_instructions"),
-            context.schedule,
-            context.output,
-            warp_size=context.spec.warp_size,
+            bool(options.get("cooperative")),
+            options.get("schedule"),
+            options.get("seed"),
         )
-        check_launch(context.spec, self.grid, self.block, shared_bytes(program, launch))
-        check_local(context.spec, program.local_bytes + program.frame_bytes)
-        _check_directives(kernel.function, self.block)
-        self._check_registers()
-        resident = kernel.occupancy(launch).active_blocks * context.spec.sms
-        if options.get("cooperative") and launch.blocks > resident:
-            raise LaunchError(
-                f"a cooperative launch of {kernel.name} needs all its {launch.blocks:,} blocks"
-                f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
-                f" fewer blocks, and let each do more.",
-                resource="resident blocks",
-                requested=launch.blocks,
-                limit=resident,
-            )
-        policy = options.get("schedule") or context.schedule.policy
-        seed = options.get("seed")
-        order = schedule_of(context.spec, policy, context.schedule.seed if seed is None else seed)
-        order = replace(order, resident_blocks=max(1, resident))
-        return replace(launch, schedule=order, cooperative=bool(options.get("cooperative")))
+        return prepare(self.kernel, asked)
 
     def _ready(self, launch: Launch, arguments: Arguments) -> Launch:
         """The launch with its arguments; a cooperative one with the memory in which its blocks wait
@@ -171,14 +153,6 @@ class Launcher:
         kernel = self.kernel
         return pack(kernel.program, kernel.function.parameters, args, kernel.context.memory)
 
-    def _check_registers(self) -> None:
-        """Refuse blocks with too many registers, where ptxas tells; an estimate refuses nothing."""
-        spec, threads = self.kernel.context.spec, self.block[0] * self.block[1] * self.block[2]
-        if threads * spec.max_registers_per_thread > spec.registers_per_block:
-            resources = self.kernel.resources
-            if resources.source == "ptxas":
-                check_registers(spec, threads, resources.registers)
-
     def _execute(
         self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
     ) -> Execution:
@@ -192,37 +166,18 @@ class Launcher:
             arguments.copy_back()
         finally:
             arguments.release()
-        return Execution(counted, seconds)
+        execution = Execution(counted, seconds)
+        if context.on_run is not None:
+            context.on_run(Run(kernel, launch, _done(execution)))
+        return execution
 
     def _start(self, work: Callable[[], Execution]) -> Future[Execution]:
         if self.stream is not None:
             return self.stream.submit(work)
-        done: Future[Execution] = Future()
-        done.set_result(work())
-        return done
+        return _done(work())
 
 
-def _check_directives(function: Function, block: Dim3) -> None:
-    """What the kernel itself demands of a block (PTX ISA, "Performance-Tuning Directives")."""
-    threads = block[0] * block[1] * block[2]
-    for directive, values in function.directives:
-        numbers = [int(value) for value in values] if directive in ("maxntid", "reqntid") else []
-        limit = 1
-        for number in numbers:
-            limit *= number
-        if directive == "maxntid" and threads > limit:
-            raise LaunchError(
-                f"a block of {threads} threads is too large for {function.name}: it was compiled"
-                f" for at most {limit} (__launch_bounds__ or .maxntid).",
-                resource="threads",
-                requested=threads,
-                limit=limit,
-            )
-        if directive == "reqntid" and (*numbers, 1, 1)[:3] != block:
-            raise LaunchError(
-                f"{function.name} wants blocks of exactly {numbers} threads (.reqntid), not"
-                f" {list(block)}.",
-                resource="threads",
-                requested=threads,
-                limit=limit,
-            )
+def _done(execution: Execution) -> Future[Execution]:
+    future: Future[Execution] = Future()
+    future.set_result(execution)
+    return future

@@ -24,6 +24,8 @@ class LoadedKernel:
     ) -> None:
         self.context, self.image, self.name, self.source = context, image, name, source
         self._ptx = ptx
+        self.prepared: dict[object, Launch] = {}
+        """Launches without arguments by configuration (`host.prepare`)."""
 
     @cached_property
     def program(self) -> Program:

@@ -37,7 +37,12 @@ class Run:
     the kernel did wrong."""
 
     def __init__(self, kernel: LoadedKernel, launch: Launch, outcome: Future[Execution]) -> None:
-        self.kernel, self._launch, self._outcome = kernel, launch, outcome
+        self.kernel, self.launch, self._outcome = kernel, launch, outcome
+
+    @property
+    def tally(self) -> Tally:
+        """The raw counts; `counters` has them by name."""
+        return self._outcome.result().tally
 
     @property
     def seconds(self) -> float:
@@ -47,28 +52,28 @@ class Run:
     @property
     def workers(self) -> int:
         """How many threads of the host shared its blocks."""
-        return self._outcome.result().tally.workers
+        return self.tally.workers
 
     @property
     def alone_because(self) -> str:
         """Why it had one worker where the device has more; empty where it did not."""
-        return self._outcome.result().tally.alone_because
+        return self.tally.alone_because
 
     @cached_property
     def counters(self) -> Counters:
         """Everything that was counted."""
-        return Counters(self._outcome.result().tally)
+        return Counters(self.tally)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
         """The costliest access of each instruction that has one worse than it could be: its lanes,
         their addresses, and which of them collide in shared memory."""
-        return find_examples(self._outcome.result().tally, self.kernel.context.rules)
+        return find_examples(self.tally, self.kernel.context.rules)
 
     @cached_property
     def occupancy(self) -> Occupancy:
         """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
-        return self.kernel.occupancy(self._launch)
+        return self.kernel.occupancy(self.launch)
 
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as
@@ -95,14 +100,14 @@ class Run:
             kernel=program.name,
             spec=spec,
             engine=kernel.context.engine_name,
-            grid=self._launch.grid,
-            block=self._launch.block,
+            grid=self.launch.grid,
+            block=self.launch.block,
             warps=execution.tally.launched_warps,
             registers=kernel.resources.registers,
             registers_from=kernel.resources.source,
             spill_bytes=kernel.resources.spill_bytes,
             static_shared_bytes=program.shared_bytes,
-            dynamic_shared_bytes=self._launch.dynamic_shared_bytes,
+            dynamic_shared_bytes=self.launch.dynamic_shared_bytes,
             local_bytes=program.local_bytes,
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
@@ -110,6 +115,6 @@ class Run:
         return make_report(facts, program, self.counters, self.occupancy, self.examples)
 
     def __repr__(self) -> str:
-        grid, block = self._launch.grid, self._launch.block
+        grid, block = self.launch.grid, self.launch.block
         state = "done" if self._outcome.done() else "queued"
         return f"Run(grid={grid}, block={block}, {state})"

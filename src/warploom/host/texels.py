@@ -29,10 +29,11 @@ class Texels:
     """An array of texels in device memory: its levels one after the other.
 
     `shape` is that of level 0, layers first, then slices, rows, columns, and where there are
-    several, components. Whoever reads or writes it holds it.
+    several, components. Whoever reads or writes it holds it. There is no buffer where the texels
+    are in memory that others own.
     """
 
-    buffer: Buffer
+    buffer: Buffer | None
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     components: int

@@ -60,7 +60,8 @@ class Handle:
     def copy_to_host(self) -> Array:
         """The texels of the first level as a new array."""
         count = int(np.prod(self.texels.shape))
-        flat = self.texels.buffer.view.view(self.texels.dtype)[:count]
+        size = count * self.texels.dtype.itemsize
+        flat = self.memory.view(self.texels.levels[0], size).view(self.texels.dtype)
         return flat.reshape(self.texels.shape).copy()
 
     def free(self) -> None:

@@ -56,6 +56,17 @@ class Image:
                 address = self._addresses[variable.name]
                 yield variable.name, self._memory.view(address, _size(variable)), address
 
+    def place_of(self, name: str) -> tuple[int, int] | None:
+        """The address and the size of a variable; None where the module has none of that name."""
+        address, variable = self._addresses.get(name), self._variables.get(name)
+        return None if address is None or variable is None else (address, _size(variable))
+
+    def release(self) -> None:
+        """Give the memory of all variables back."""
+        for address in self._addresses.values():
+            self._memory.free(address)
+        self._addresses.clear()
+
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
         """Where the variables of these names are."""
         return tuple(self._address(name) for name in names)

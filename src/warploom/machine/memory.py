@@ -1,13 +1,14 @@
 """The memory of a device: one reserved range of addresses, and what is live in it.
 
 Device addresses are host addresses inside that range, so compiled code uses them as they are. The
-range is reserved, not filled: pages come into being when they are first touched, as zeros. Which
-address an allocation gets is for `machine.allocator`; what goes in it for `machine.image` and the
-host API.
+range is reserved, not filled: pages come into being when they are first touched, as zeros. Memory
+of the host can be lent to kernels; it keeps its own addresses. Which address an allocation gets is
+for `machine.allocator`; what goes in it for `machine.image` and the host API.
 """
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
 from bisect import bisect_right
@@ -60,6 +61,8 @@ class DeviceMemory:
         self._addresses: list[int] = []
         self._live: dict[int, Allocation] = {}
         self._constants: set[int] = set()
+        self._lent: dict[int, object] = {}
+        self._used = 0
         self._table: AllocationTable | None = None
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
@@ -69,6 +72,11 @@ class DeviceMemory:
     def base(self) -> int:
         """The first address of its range."""
         return self._base
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of the range that no allocation has."""
+        return self.capacity - self._used
 
     @property
     def bytes(self) -> Bytes:
@@ -87,12 +95,32 @@ class DeviceMemory:
             if address is None:
                 raise self._out_of_memory(size, name)
             made = Allocation(address, size, name)
-            self._addresses.insert(bisect_right(self._addresses, address), address)
-            self._live[address] = made
+            self._enter(made)
+            self._used += size
             if constant:
                 self._constants.add(address)
-            self._table = None
         return made
+
+    def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
+        """Let kernels reach `size` bytes of the host at `address` until `free(address)`; `owner` is
+        kept alive for so long. Raises WarploomError where they are reachable already."""
+        made = Allocation(address, size, name)
+        with self._lock:
+            index = bisect_right(self._addresses, address)
+            around = (self._live[a] for a in self._addresses[max(0, index - 1) : index + 1])
+            inside = self._base < address + size and address < self._base + self.capacity
+            if inside or any(
+                a.address < address + size and address < a.address + a.size for a in around
+            ):
+                raise WarploomError(f"kernels can reach {name} at {address:#x} already")
+            self._enter(made)
+            self._lent[address] = owner
+        return made
+
+    def _enter(self, made: Allocation) -> None:
+        self._addresses.insert(bisect_right(self._addresses, made.address), made.address)
+        self._live[made.address] = made
+        self._table = None
 
     def free(self, address: int) -> None:
         """End the allocation that starts at `address`; its memory is zero when it is next used."""
@@ -103,6 +131,10 @@ class DeviceMemory:
             del self._addresses[bisect_right(self._addresses, address) - 1]
             self._constants.discard(address)
             self._table = None
+            if address in self._lent:
+                del self._lent[address]
+                return
+            self._used -= gone.size
             self._clear(gone)
             self._allocator.give_back(address, gone.size)
 
@@ -136,6 +168,8 @@ class DeviceMemory:
         found = self._at_or_below(address)
         if found is None or size < 0 or address + size > found.address + found.size:
             raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
+        if found.address in self._lent:
+            return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
         start = address - self._base
         return self._bytes[start : start + size]
 
@@ -167,6 +201,7 @@ class DeviceMemory:
         self._addresses.clear()
         self._live.clear()
         self._constants.clear()
+        self._lent.clear()
         self._table = None
         self._bytes = np.empty(0, np.uint8)
         try:
@@ -180,11 +215,10 @@ class DeviceMemory:
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
-        used = sum(a.size for a in self._live.values())
         largest = self._allocator.largest
         return LaunchError(
             f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"
-            f" {largest:,} ({used:,} of {self.capacity:,} bytes are in use by"
+            f" {largest:,} ({self._used:,} of {self.capacity:,} bytes are in use by"
             f" {len(self._live)} allocations). Free buffers that are no longer needed.",
             resource="device memory",
             requested=size,

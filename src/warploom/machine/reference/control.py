@@ -130,7 +130,8 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     block = program.blocks[splits.block]
     goals = read(warp, instruction.operands[0], U32).astype(np.int64)
     targets = np.array(ways(instruction, program.targets), np.int64)
-    before, point, through = splits.active, program.reconvergence[block.index], block.successors[-1]
+    before, point = splits.active, program.reconvergence[block.index]
+    through = block.successors[-1] if block.successors else point  # no target: every lane faults
     chosen = goals.copy()
     first = splits.part_ways(index, point, goals, targets, mask, through, warp.level)
     if first == NONE:

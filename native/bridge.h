@@ -1,0 +1,153 @@
+/* How the entries of a library reach Python.
+ *
+ * `tools/build_driver.py` writes one file for each library: it includes this one, defines a stub for
+ * every function of a header, and lists their names. A stub puts its arguments into words and calls
+ * `bridge_call`; `warploom.clients.attach` registers the Python function that serves it. Nothing here
+ * needs Python's headers, so one build serves every version of it.
+ *
+ * A process without Python gets one: `warploom run` says in the environment where its library is
+ * (WARPLOOM_LIBPYTHON), its home and its path.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A value of any integer or pointer type as a word. */
+#define WORD(value) ((int64_t)(value))
+
+typedef int64_t (*bridge_server)(int32_t index, const int64_t *arguments);
+
+/* What Python reads and writes; `warploom.clients.attach` has its mirror. */
+typedef struct {
+    _Atomic(bridge_server) serve; /* null until Python is attached */
+    atomic_int started;           /* from now on a forked child may not come in */
+    int32_t count;
+    const char *const *names;
+    const int8_t *words; /* how many each function has */
+    const char *library;
+} bridge_control;
+
+/* Each library defines these. */
+static bridge_control bridge;
+static const int64_t bridge_forked, bridge_closed, bridge_absent;
+
+static atomic_int bridge_is_child;
+static int (*bridge_python_ends)(void);
+
+static float bridge_float_bits(float value, int32_t *bits) {
+    memcpy(bits, &value, sizeof value);
+    return value;
+}
+
+static inline int64_t bridge_float(float value) {
+    int32_t bits;
+    bridge_float_bits(value, &bits);
+    return bits;
+}
+
+static void bridge_mark_child(void) {
+    if (atomic_load(&bridge.started)) atomic_store(&bridge_is_child, 1);
+}
+
+static void *bridge_find(void *library, const char *name) {
+    return dlsym(library ? library : RTLD_DEFAULT, name);
+}
+
+/* The last thing in a process whose Python we started: let it tell what it has to. */
+static void bridge_finish(void) {
+    bridge_server serve = atomic_load(&bridge.serve);
+    if (serve && !atomic_load(&bridge_is_child)) serve(-1, NULL);
+}
+
+/* Start Python in a process that has none; gives its library, or null. */
+static void *bridge_start_python(void) {
+    const char *path = getenv("WARPLOOM_LIBPYTHON");
+    if (!path) {
+        fprintf(stderr, "warploom: this program has no Python in it; start it with `warploom run`\n");
+        return NULL;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library) {
+        fprintf(stderr, "warploom: %s\n", dlerror());
+        return NULL;
+    }
+    int (*is_initialized)(void) = bridge_find(library, "Py_IsInitialized");
+    void (*initialize)(int) = bridge_find(library, "Py_InitializeEx");
+    void *(*save_thread)(void) = bridge_find(library, "PyEval_SaveThread");
+    if (!is_initialized || !initialize || !save_thread) return NULL;
+    if (!is_initialized()) {
+        const char *home = getenv("WARPLOOM_PYTHONHOME");
+        const char *before = getenv("PYTHONHOME");
+        if (home && !before) setenv("PYTHONHOME", home, 1);
+        initialize(0);
+        if (home && !before) unsetenv("PYTHONHOME");
+        save_thread();
+        atexit(bridge_finish);
+    }
+    return library;
+}
+
+static const char bridge_import[] =
+    "import os, sys\n"
+    "_path = os.environ.get('WARPLOOM_PATH', '').split(os.pathsep)\n"
+    "sys.path.extend(p for p in _path if p and p not in sys.path)\n"
+    "from warploom.clients.attach import attach\n"
+    "attach(%llu)\n";
+
+/* Make the server known, once; null where that cannot be. */
+static bridge_server bridge_attach(void) {
+    static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+    static void *python;
+    void *library = NULL;
+    int (*is_initialized)(void) = bridge_find(NULL, "Py_IsInitialized");
+    if (!is_initialized || !is_initialized()) {
+        /* Nobody holds Python's lock while there is no Python, so waiting here is safe. */
+        pthread_mutex_lock(&starting);
+        if (!python) python = bridge_start_python();
+        library = python;
+        pthread_mutex_unlock(&starting);
+        if (!library) return NULL;
+    }
+    int (*ensure)(void) = bridge_find(library, "PyGILState_Ensure");
+    void (*release)(int) = bridge_find(library, "PyGILState_Release");
+    int (*run)(const char *) = bridge_find(library, "PyRun_SimpleString");
+    if (!ensure || !release || !run) return NULL;
+    bridge_python_ends = bridge_find(library, "Py_IsFinalizing");
+    if (!bridge_python_ends) bridge_python_ends = bridge_find(library, "_Py_IsFinalizing");
+    int state = ensure();
+    if (!atomic_load(&bridge.serve)) {
+        char text[sizeof bridge_import + 32];
+        snprintf(text, sizeof text, bridge_import, (unsigned long long)(uintptr_t)&bridge);
+        run(text);
+    }
+    release(state);
+    return atomic_load(&bridge.serve);
+}
+
+__attribute__((constructor)) static void bridge_load(void) {
+    pthread_atfork(NULL, NULL, bridge_mark_child);
+}
+
+/* Python ends, and with it all that was ever allocated: giving things back has nothing to do. */
+static int64_t bridge_end(int32_t index) {
+    static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
+                                             "Synchronize", "PopCurrent", "SetCurrent"};
+    for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
+        if (strstr(bridge.names[index], gives_back[n])) return 0;
+    return bridge_closed;
+}
+
+static int64_t bridge_call(int32_t index, const int64_t *arguments) {
+    if (atomic_load(&bridge_is_child)) return bridge_forked;
+    if (bridge_python_ends && bridge_python_ends()) return bridge_end(index);
+    bridge_server serve = atomic_load(&bridge.serve);
+    if (!serve && !(serve = bridge_attach())) return bridge_absent;
+    return serve(index, arguments);
+}

@@ -1,0 +1,57 @@
+/* What libcudart answers without Python: the names of errors. */
+
+#include <ctype.h>
+
+const char *cudaGetErrorName(cudaError_t code) {
+    for (size_t n = 0; n < sizeof results / sizeof *results; ++n)
+        if (results[n].code == (int)code) return results[n].name;
+    return "unrecognized error code";
+}
+
+/* Descriptions are the names in words; these are those that say more than their names. */
+static const struct { int code; const char *text; } described[] = {
+    {0, "no error"},
+    {1, "invalid argument"},
+    {2, "out of memory"},
+    {3, "initialization error"},
+    {9, "invalid configuration argument"},
+    {98, "invalid device function"},
+    {100, "no CUDA-capable device is detected"},
+    {101, "invalid device ordinal"},
+    {209, "no kernel image is available for execution on the device"},
+    {218, "a PTX JIT compilation failed"},
+    {400, "invalid resource handle"},
+    {500, "named symbol not found"},
+    {700, "an illegal memory access was encountered"},
+    {701, "too many resources requested for launch"},
+    {702, "the launch timed out and was terminated"},
+    {710, "device-side assert triggered"},
+    {716, "misaligned address"},
+    {719, "unspecified launch failure"},
+    {720, "too many blocks in cooperative launch"},
+    {801, "operation not supported"},
+};
+
+/* "cudaErrorMissingConfiguration" as "missing configuration". */
+static void put_in_words(const char *name, char *words, size_t room) {
+    static const char prefix[] = "cudaError";
+    if (!strncmp(name, prefix, sizeof prefix - 1)) name += sizeof prefix - 1;
+    size_t n = 0;
+    for (; *name && n + 2 < room; ++name) {
+        if (n && isupper((unsigned char)*name)) words[n++] = ' ';
+        words[n++] = (char)tolower((unsigned char)*name);
+    }
+    words[n] = 0;
+}
+
+const char *cudaGetErrorString(cudaError_t code) {
+    static char words[sizeof results / sizeof *results][80];
+    for (size_t n = 0; n < sizeof described / sizeof *described; ++n)
+        if (described[n].code == (int)code) return described[n].text;
+    for (size_t n = 0; n < sizeof results / sizeof *results; ++n)
+        if (results[n].code == (int)code) {
+            put_in_words(results[n].name, words[n], sizeof words[n]);
+            return words[n];
+        }
+    return "unrecognized error code";
+}

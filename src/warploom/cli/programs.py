@@ -1,0 +1,111 @@
+"""`warploom run PROGRAM` and `warploom shell`: whole programs, with the software GPU in place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warploom.cli.launching import Engine, Schedule, Seed, Workers
+from warploom.clients.binaries import check_binary
+from warploom.clients.environment import environment_for
+from warploom.clients.nvcc import build_program
+from warploom.clients.settings import REPORTS, Settings
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import DEFAULT
+
+Program = Annotated[
+    str,
+    typer.Argument(help="A Python program, an executable, or CUDA C++ with a main (needs nvcc)."),
+]
+Arguments = Annotated[list[str] | None, typer.Argument(help="What the program gets.")]
+DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")]
+Memory = Annotated[
+    str, typer.Option(metavar="SIZE", help="The device's memory, such as 512M; else the product's.")
+]
+ReportKind = Annotated[
+    str, typer.Option(help=f"What is told at the end, on standard error: {', '.join(REPORTS)}.")
+]
+JsonFile = Annotated[
+    str,
+    typer.Option("--json", metavar="FILE", help="Write the report of all kernels as JSON."),
+]
+
+
+def program(
+    file: Program,
+    arguments: Arguments = None,
+    device: DeviceName = DEFAULT,
+    engine: Engine = "compiled",
+    schedule: Schedule = "converge",
+    seed: Seed = 0,
+    workers: Workers = 1,
+    memory: Memory = "",
+    report: ReportKind = "short",
+    as_json: JsonFile = "",
+) -> None:
+    """Run a program that uses a GPU through numba-cuda, cuda.core, tinygrad, Triton, PyCUDA or the
+    CUDA runtime, unchanged. Everything behind its name is the program's own.
+
+    Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
+    """
+    settings = _settings(device, engine, schedule, seed, workers, memory, report, as_json)
+    command = _command(file)
+    _become([*command, *(arguments or [])], settings)
+
+
+def shell(
+    device: DeviceName = DEFAULT,
+    engine: Engine = "compiled",
+    schedule: Schedule = "converge",
+    seed: Seed = 0,
+    workers: Workers = 1,
+    memory: Memory = "",
+    report: ReportKind = "none",
+) -> None:
+    """Start a shell in which every program finds the software GPU."""
+    settings = _settings(device, engine, schedule, seed, workers, memory, report, "")
+    _become([os.environ.get("SHELL", "/bin/sh")], settings)
+
+
+def _settings(
+    device: str,
+    engine: str | None,
+    schedule: str,
+    seed: int,
+    workers: int,
+    memory: str,
+    report: str,
+    json: str,
+) -> Settings:
+    """The settings, checked now and not in the program."""
+    path = str(Path(json).absolute()) if json else ""
+    return Settings(
+        device, engine or "compiled", schedule, seed, workers, memory, report, path
+    ).checked()
+
+
+def _command(file: str) -> list[str]:
+    """How a program is started: Python programs by this Python, others by themselves."""
+    path = Path(file)
+    if path.suffix == ".py":
+        if not path.exists():
+            raise WarploomError(f"{file} cannot be read: there is no such file")
+        return [sys.executable, file]
+    if path.suffix == ".cu":
+        return [str(build_program(path))]
+    check_binary(path)
+    return [str(path.absolute()) if path.exists() else file]
+
+
+def _become(command: list[str], settings: Settings) -> None:
+    """Let the program take the place of this process: signals and its exit code are its own."""
+    environment = environment_for(settings)
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        raise WarploomError(f"{command[0]} cannot be started: {error.strerror}") from None

@@ -1,0 +1,47 @@
+"""Which `run` is meant: one launch of a kernel from a file, or a whole program."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+RUN, PROGRAM = "run", "run-program"
+
+MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
+
+
+def verbs(args: Sequence[str]) -> list[str]:
+    """The arguments of the command line; `run` before a program becomes the hidden verb for it."""
+    if args[:1] == [RUN] and is_program(args[1:]):
+        return [PROGRAM, *args[1:]]
+    return list(args)
+
+
+def is_program(args: Sequence[str]) -> bool:
+    """Whether the first argument that is no option, nor an option's value, names a program."""
+    given = iter(args)
+    for arg in given:
+        if arg.startswith("-") and arg != "-":
+            if arg == "--":
+                return next(given, None) is not None
+            if arg in ("--help", "-h"):
+                return False
+            if "=" not in arg:
+                next(given, None)
+            continue
+        return _names_program(arg)
+    return False
+
+
+def _names_program(name: str) -> bool:
+    path = Path(name)
+    if path.suffix == ".cu":
+        try:
+            return bool(MAIN.search(path.read_text(errors="replace")))
+        except OSError:
+            return False
+    if path.suffix.lower() == ".ptx":
+        return False
+    return path.suffix == ".py" or (path.exists() and not path.suffix) or bool(shutil.which(name))

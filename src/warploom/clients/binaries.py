@@ -1,0 +1,34 @@
+"""Looks at a program before it is run: what stands in the way of its kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warploom.clients.fatbin import has_ptx
+from warploom.core.errors import WarploomError
+
+FATBIN_SECTION = b".nv_fatbin"
+SHARED_RUNTIME = b"libcudart.so"
+
+
+def check_binary(path: Path) -> None:
+    """Raise WarploomError for a CUDA program that cannot find the software GPU."""
+    try:
+        data = path.read_bytes() if path.is_file() else b""
+    except OSError as error:
+        raise WarploomError(f"{path} cannot be read: {error.strerror}") from None
+    if not data.startswith(b"\x7fELF") or FATBIN_SECTION not in data:
+        return
+    if SHARED_RUNTIME not in data:
+        raise WarploomError(
+            f"{path} has NVIDIA's CUDA runtime linked into it, which talks to NVIDIA's driver in"
+            f" ways that are not documented. Link the shared one: `nvcc -cudart shared`; with CMake"
+            f" set CMAKE_CUDA_RUNTIME_LIBRARY to Shared. Its kernels can also be run one by one:"
+            f" `nvcc -ptx -lineinfo`, then `warploom run FILE.ptx --kernel NAME`."
+        )
+    if not has_ptx(data):
+        raise WarploomError(
+            f"{path} has machine code for GPUs and no PTX, and machine code cannot be run here."
+            f" Build it with PTX in it: `nvcc -arch=compute_80`, or -gencode"
+            f" arch=compute_80,code=compute_80."
+        )

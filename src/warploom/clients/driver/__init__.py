@@ -1,0 +1,6 @@
+"""The CUDA driver API (libcuda) on the software GPU: a module for each part of it.
+
+Work is done when it is asked for, in every stream: so streams are in order, events are complete
+when they are recorded, and what the API calls asynchronous has happened on return. Every handle is
+looked up, never followed; pointers of the host are trusted, as CUDA trusts them.
+"""

@@ -1,0 +1,202 @@
+"""Copies of all kinds: along a line, of rows, of boxes; to and from arrays.
+
+Device addresses are checked. So is a host pointer into memory that is the device's (managed or
+pinned); any other is trusted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from warploom.clients.driver.arrays import CudaArray
+from warploom.clients.driver.memory import device_bytes
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import state
+from warploom.clients.driver.structures import Copy2D, Copy3D
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import unsigned
+
+HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
+
+
+def _host(address: int, size: int) -> int:
+    """A host address, checked where it is the device's as well."""
+    address = unsigned(address)
+    memory = state.device.memory
+    if memory.base <= address < memory.base + memory.capacity:
+        device_bytes(address, size)
+    elif not address:
+        raise DriverError(Result.INVALID_VALUE)
+    return address
+
+
+def _device(address: int, size: int) -> int:
+    address = unsigned(address)
+    device_bytes(address, size)
+    return address
+
+
+def _move(target: int, source: int, size: int) -> None:
+    ctypes.memmove(target, source, size)
+
+
+@entry("cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2")
+def to_device(target: int, source: int, size: int) -> None:
+    state.current()
+    if size := unsigned(size):
+        _move(_device(target, size), _host(source, size), size)
+
+
+@entry("cuMemcpyDtoH_v2", "cuMemcpyDtoHAsync_v2")
+def to_host(target: int, source: int, size: int) -> None:
+    state.current()
+    if size := unsigned(size):
+        _move(_host(target, size), _device(source, size), size)
+
+
+@entry("cuMemcpyDtoD_v2", "cuMemcpyDtoDAsync_v2")
+def on_device(target: int, source: int, size: int) -> None:
+    state.current()
+    if size := unsigned(size):
+        _move(_device(target, size), _device(source, size), size)
+
+
+@entry("cuMemcpy", "cuMemcpyAsync")
+def anywhere(target: int, source: int, size: int) -> None:
+    """Addresses tell where they belong."""
+    state.current()
+    if size := unsigned(size):
+        _move(_host(target, size), _host(source, size), size)
+
+
+@entry("cuMemcpyPeer", "cuMemcpyPeerAsync")
+def between_contexts(target: int, into: int, source: int, out_of: int, size: int) -> None:
+    state.context(into)
+    state.context(out_of)
+    on_device(target, source, size)
+
+
+# ---- arrays along a line -------------------------------------------------------------------------
+
+
+def _in_array(handle: int, offset: int, size: int) -> int:
+    made = state.handles.get(handle, CudaArray)
+    if offset + size > made.buffer.nbytes:
+        raise DriverError(Result.INVALID_VALUE)
+    return made.buffer.address + offset
+
+
+@entry("cuMemcpyHtoA_v2", "cuMemcpyHtoAAsync_v2")
+def host_to_array(array: int, offset: int, source: int, size: int) -> None:
+    state.current()
+    size = unsigned(size)
+    _move(_in_array(array, unsigned(offset), size), _host(source, size), size)
+
+
+@entry("cuMemcpyAtoH_v2", "cuMemcpyAtoHAsync_v2")
+def array_to_host(target: int, array: int, offset: int, size: int) -> None:
+    state.current()
+    size = unsigned(size)
+    _move(_host(target, size), _in_array(array, unsigned(offset), size), size)
+
+
+@entry("cuMemcpyDtoA_v2")
+def device_to_array(array: int, offset: int, source: int, size: int) -> None:
+    state.current()
+    size = unsigned(size)
+    _move(_in_array(array, unsigned(offset), size), _device(source, size), size)
+
+
+@entry("cuMemcpyAtoD_v2")
+def array_to_device(target: int, array: int, offset: int, size: int) -> None:
+    state.current()
+    size = unsigned(size)
+    _move(_device(target, size), _in_array(array, unsigned(offset), size), size)
+
+
+@entry("cuMemcpyAtoA_v2")
+def between_arrays(target: int, to: int, source: int, start: int, size: int) -> None:
+    state.current()
+    size = unsigned(size)
+    _move(_in_array(target, unsigned(to), size), _in_array(source, unsigned(start), size), size)
+
+
+# ---- rows and boxes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Where a copy of `width` bytes by `height` rows by `depth` slices begins, and its steps."""
+
+    address: int
+    row: int
+    slice: int
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of a copy as the caller describes it."""
+
+    kind: int
+    host: int
+    device: int
+    array: int
+    pitch: int
+    height: int
+    x: int
+    y: int
+    z: int
+
+
+def _box(end: _End, width: int, height: int, depth: int) -> _Box:
+    if end.kind == ARRAY:
+        made = state.handles.get(end.array, CudaArray)
+        start, row, rows = made.buffer.address, made.row_bytes, made.rows
+        if end.x + width > row or end.y + height > rows or end.z + depth > made.slices:
+            raise DriverError(Result.INVALID_VALUE)
+        offset = (end.z * rows + end.y) * row + end.x
+        return _Box(start + offset, row, row * rows)
+    start = unsigned((end.host if end.kind == HOST else end.device) or 0)
+    row, rows = end.pitch or width, end.height or height
+    if (row < end.x + width and height > 1) or (rows < end.y + height and depth > 1):
+        raise DriverError(Result.INVALID_VALUE)
+    address = start + (end.z * rows + end.y) * row + end.x
+    reach = (depth - 1) * row * rows + (height - 1) * row + width
+    check = _device if end.kind == DEVICE else _host
+    return _Box(check(address, reach), row, row * rows)
+
+
+def _copy_box(source: _End, target: _End, width: int, height: int, depth: int) -> None:
+    state.current()
+    if not (width and height and depth):
+        return
+    start, end = _box(source, width, height, depth), _box(target, width, height, depth)
+    for z in range(depth):
+        for y in range(height):
+            to = end.address + z * end.slice + y * end.row
+            _move(to, start.address + z * start.slice + y * start.row, width)
+
+
+@entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy2DAsync_v2")
+def rows(description: int) -> None:
+    if not description:
+        raise DriverError(Result.INVALID_VALUE)
+    c = Copy2D.from_address(description)
+    _copy_box(_end(c, "src"), _end(c, "dst"), c.width, c.height, 1)
+
+
+@entry("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
+def boxes(description: int) -> None:
+    if not description:
+        raise DriverError(Result.INVALID_VALUE)
+    c = Copy3D.from_address(description)
+    if c.src_level or c.dst_level:
+        raise DriverError(Result.INVALID_VALUE)
+    _copy_box(_end(c, "src"), _end(c, "dst"), c.width, c.height, c.depth)
+
+
+def _end(copy: Copy2D | Copy3D, end: str) -> _End:
+    """One end ("src" or "dst") of a copy; what two dimensions lack is 0."""
+    fields = ("type", "host", "device", "array", "pitch", "height", "x", "y", "z")
+    return _End(*(getattr(copy, f"{end}_{field}", 0) for field in fields))

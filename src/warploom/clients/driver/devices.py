@@ -1,0 +1,136 @@
+"""Initialisation, versions, and what the device is."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import check_device, started_by, state
+from warploom.clients.driver.table import entry, registry
+from warploom.clients.driver.words import put, put_int, put_text, text_at
+from warploom.clients.session import session
+
+VERSION = 13050
+"""The CUDA version that the driver reports; libraries of an older toolkit accept a newer driver."""
+
+BUS_ID = "0000:01:00.0"
+
+STATIC_RUNTIME = (
+    "This program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
+    " statically (nvcc's default; CuPy and PyTorch do so as well). Build it with `nvcc -cudart"
+    " shared`, load its kernels with the driver API, or use numba-cuda, cuda.core, tinygrad or"
+    " `from warploom import cuda`."
+)
+
+
+@entry("cuInit")
+def init(flags: int) -> None:
+    """Nothing works before it."""
+    if flags:
+        raise DriverError(Result.INVALID_VALUE)
+    state.initialise()
+    started_by(registry.started)
+
+
+@entry("cuDriverGetVersion")
+def driver_version(version: int) -> None:
+    """Works before cuInit."""
+    put_int(version, VERSION)
+
+
+@entry("cuGetExportTable")
+def export_table(table: int, _identity: int) -> int:
+    """What is not documented is not answered."""
+    put(table, 0)
+    session().if_nothing_ran = STATIC_RUNTIME
+    return Result.NOT_SUPPORTED
+
+
+@entry("cuDeviceGetCount")
+def device_count(number: int) -> None:
+    state.check()
+    put_int(number, 1)
+
+
+@entry("cuDeviceGet")
+def device_get(device: int, ordinal: int) -> None:
+    check_device(ordinal)
+    put_int(device, ordinal)
+
+
+@entry("cuDeviceGetName")
+def device_name(name: int, room: int, device: int) -> None:
+    check_device(device)
+    put_text(name, room, state.device.spec.title)
+
+
+@entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
+def device_uuid(uuid: int, device: int) -> None:
+    """The same for the same product, every time."""
+    check_device(device)
+    if not uuid:
+        raise DriverError(Result.INVALID_VALUE)
+    digest = hashlib.sha256(f"warploom {state.device.name}".encode()).digest()[:16]
+    ctypes.memmove(uuid, digest, 16)
+
+
+@entry("cuDeviceTotalMem_v2")
+def device_memory(size: int, device: int) -> None:
+    check_device(device)
+    put(size, state.device.memory.capacity)
+
+
+@entry("cuDeviceComputeCapability")
+def compute_capability(major: int, minor: int, device: int) -> None:
+    check_device(device)
+    first, second = state.device.spec.compute_capability
+    put_int(major, first)
+    put_int(minor, second)
+
+
+@entry("cuDeviceGetAttribute")
+def device_attribute(value: int, attribute: int, device: int) -> None:
+    check_device(device)
+    known = state.attributes
+    if attribute not in known:
+        raise DriverError(Result.INVALID_VALUE)
+    put_int(value, known[attribute])
+
+
+@entry("cuDeviceGetPCIBusId")
+def bus_id(text: int, room: int, device: int) -> None:
+    check_device(device)
+    put_text(text, room, BUS_ID)
+
+
+@entry("cuDeviceGetByPCIBusId")
+def by_bus_id(device: int, text: int) -> None:
+    state.check()
+    if text_at(text) != BUS_ID:
+        raise DriverError(Result.INVALID_DEVICE)
+    put_int(device, 0)
+
+
+@entry("cuDeviceGetExecAffinitySupport", "cuDeviceGetP2PAttribute")
+def no_support(value: int, _kind: int, device: int) -> None:
+    check_device(device)
+    put_int(value, 0)
+
+
+@entry("cuDeviceCanAccessPeer")
+def can_access_peer(possible: int, device: int, peer: int) -> None:
+    """There is no peer: a device is none of its own."""
+    check_device(device)
+    check_device(peer)
+    put_int(possible, 0)
+
+
+@entry("cuProfilerStart", "cuProfilerStop")
+def profiler() -> None:
+    """Counters are always on."""
+
+
+@entry("cuFlushGPUDirectRDMAWrites")
+def flush(_target: int, _scope: int) -> None:
+    """Writes are visible when they are made."""

@@ -1,0 +1,210 @@
+"""Launches. What a kernel does wrong is told by the next call, as CUDA does, and explained here."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from warploom.clients.driver.programs import Function, function_at
+from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
+from warploom.clients.driver.state import state
+from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.structures import LaunchAttribute, LaunchConfig
+from warploom.clients.driver.table import entry, explain, spoil
+from warploom.clients.driver.words import word_at
+from warploom.clients.session import session
+from warploom.core.errors import Dim3, WarploomError
+from warploom.host.launcher import Launcher
+
+BUFFER_POINTER, BUFFER_SIZE = 1, 2
+COOPERATIVE, CLUSTER = 2, 4
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A launch without its parameters."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    stream: int
+    cooperative: bool = False
+
+
+@entry("cuLaunchKernel")
+def launch(
+    function: int,
+    grid_x: int,
+    grid_y: int,
+    grid_z: int,
+    block_x: int,
+    block_y: int,
+    block_z: int,
+    shared_bytes: int,
+    stream: int,
+    parameters: int,
+    extra: int,
+) -> None:
+    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
+    request = _Request(grid, block, shared_bytes, stream)
+    _launch(function_at(function), request, parameters, extra)
+
+
+@entry("cuLaunchCooperativeKernel")
+def launch_cooperative(
+    function: int,
+    grid_x: int,
+    grid_y: int,
+    grid_z: int,
+    block_x: int,
+    block_y: int,
+    block_z: int,
+    shared_bytes: int,
+    stream: int,
+    parameters: int,
+) -> None:
+    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
+    request = _Request(grid, block, shared_bytes, stream, cooperative=True)
+    _launch(function_at(function), request, parameters, 0)
+
+
+@entry("cuLaunchKernelEx")
+def launch_with(config: int, function: int, parameters: int, extra: int) -> None:
+    if not config:
+        raise DriverError(Result.INVALID_VALUE)
+    c = LaunchConfig.from_address(config)
+    count = c.attribute_count if c.attributes else 0
+    cooperative = False
+    for given in (LaunchAttribute * count).from_address(c.attributes) if count else ():
+        if given.id == COOPERATIVE:
+            cooperative = bool(given.value[0])
+        elif given.id == CLUSTER and tuple(given.value[:3]) not in ((1, 1, 1), (0, 0, 0)):
+            raise DriverError(
+                Result.NOT_SUPPORTED, "clusters of more than one block are not there yet"
+            )
+    grid, block = (c.grid[0], c.grid[1], c.grid[2]), (c.block[0], c.block[1], c.block[2])
+    request = _Request(grid, block, c.shared_bytes, c.stream or 0, cooperative)
+    _launch(function_at(function), request, parameters, extra)
+
+
+def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:
+    state.current()
+    stream_of(request.stream)
+    session().launched = True
+    kernel = function.kernel
+    try:
+        if request.shared_bytes > function.dynamic_limit:
+            raise DriverError(
+                Result.INVALID_VALUE,
+                f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory"
+                f" a block, and the launch asks for {request.shared_bytes}: raise"
+                f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
+            )
+        data = _packed(function, parameters, extra)
+        launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
+        launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
+    except WarploomError as error:
+        explain(error)
+        result = result_of(error)
+        if result not in STICKY:
+            raise DriverError(result) from None
+        spoil(result)
+
+
+def _packed(function: Function, parameters: int, extra: int) -> bytes:
+    """The parameter block: from a pointer to each value, or from a buffer of all of them."""
+    data = bytearray(function.kernel.program.parameter_bytes)
+    if parameters:
+        for index, (offset, size) in enumerate(function.places):
+            source = word_at(parameters + 8 * index)
+            if not source:
+                raise DriverError(Result.INVALID_VALUE)
+            data[offset : offset + size] = ctypes.string_at(source, size)
+    elif extra:
+        given = _buffer(extra)
+        if len(given) < _end(function):
+            raise DriverError(Result.INVALID_VALUE)
+        data[:] = given[: len(data)].ljust(len(data), b"\0")
+    elif function.places:
+        raise DriverError(Result.INVALID_VALUE)
+    return bytes(data)
+
+
+def _end(function: Function) -> int:
+    return max((offset + size for offset, size in function.places), default=0)
+
+
+def _buffer(extra: int) -> bytes:
+    """The bytes that an `extra` list leads to."""
+    at, size = 0, 0
+    while (key := word_at(extra)) != 0:
+        value = word_at(extra + 8)
+        if key == BUFFER_POINTER:
+            at = value
+        elif key == BUFFER_SIZE:
+            size = word_at(value)
+        else:
+            raise DriverError(Result.INVALID_VALUE)
+        extra += 16
+    return ctypes.string_at(at, size) if at else b""
+
+
+# ---- the way of CUDA 3 ---------------------------------------------------------------------------
+
+
+@entry("cuFuncSetBlockShape")
+def set_block(function: int, x: int, y: int, z: int) -> None:
+    function_at(function).shape = (x, y, z)
+
+
+@entry("cuFuncSetSharedSize")
+def set_shared(function: int, size: int) -> None:
+    function_at(function).shared_bytes = size
+
+
+@entry("cuParamSetSize")
+def set_size(function: int, size: int) -> None:
+    found = function_at(function)
+    found.parameters = found.parameters[:size].ljust(size, b"\0")
+
+
+@entry("cuParamSeti", "cuParamSetf")
+def set_word(function: int, offset: int, value: int) -> None:
+    _put(function_at(function), offset, (value & 0xFFFFFFFF).to_bytes(4, "little"))
+
+
+@entry("cuParamSetv")
+def set_bytes(function: int, offset: int, pointer: int, size: int) -> None:
+    if not pointer:
+        raise DriverError(Result.INVALID_VALUE)
+    _put(function_at(function), offset, ctypes.string_at(pointer, size))
+
+
+def _put(function: Function, offset: int, data: bytes) -> None:
+    end = offset + len(data)
+    if not offset >= 0 or end > 4096:
+        raise DriverError(Result.INVALID_VALUE)
+    if len(function.parameters) < end:
+        function.parameters = function.parameters.ljust(end, b"\0")
+    function.parameters[offset:end] = data
+
+
+@entry("cuLaunchGrid", "cuLaunchGridAsync")
+def launch_grid(function: int, width: int, height: int) -> None:
+    found = function_at(function)
+    request = _Request((width, height, 1), found.shape, found.shared_bytes, 0)
+    _launch_buffer(found, request)
+
+
+@entry("cuLaunch")
+def launch_one(function: int) -> None:
+    launch_grid(function, 1, 1)
+
+
+def _launch_buffer(function: Function, request: _Request) -> None:
+    data = ctypes.create_string_buffer(bytes(function.parameters), len(function.parameters) or 1)
+    size = ctypes.c_uint64(len(function.parameters))
+    words = (ctypes.c_uint64 * 5)(
+        BUFFER_POINTER, ctypes.addressof(data), BUFFER_SIZE, ctypes.addressof(size), 0
+    )
+    _launch(function, request, 0, ctypes.addressof(words))

@@ -1,0 +1,217 @@
+"""Allocations: on the device, on the host, managed; and filling them."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+
+import numpy as np
+
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import Owned, state
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import offer, put, unsigned
+from warploom.core.errors import WarploomError
+from warploom.machine.memory import Bytes
+
+PITCH = 512
+"""Rows of cuMemAllocPitch begin at multiples of so many bytes, as on real devices."""
+
+
+@entry("cuMemGetInfo_v2")
+def info(free: int, total: int) -> None:
+    state.current()
+    memory = state.device.memory
+    offer(free, memory.free_bytes)
+    offer(total, memory.capacity)
+
+
+def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
+    """The address of a new allocation in device memory."""
+    context = state.current()
+    if not 0 < size < 1 << 62:
+        raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
+    address = state.device.memory.allocate(size, f"{kind} memory").address
+    state.allocations[address] = Owned(kind, context, size, flags, pool)
+    return address
+
+
+@entry("cuMemAlloc_v2")
+def alloc(pointer: int, size: int) -> None:
+    put(pointer, allocate(unsigned(size), "device"))
+
+
+@entry("cuMemAllocPitch_v2")
+def alloc_pitch(pointer: int, pitch: int, width: int, height: int, _element: int) -> None:
+    row = -(-unsigned(width) // PITCH) * PITCH
+    address = allocate(row * unsigned(height), "device")
+    put(pointer, address)
+    put(pitch, row)
+
+
+@entry("cuMemAllocManaged")
+def alloc_managed(pointer: int, size: int, flags: int) -> None:
+    """Device memory is memory of this process: the host can use its addresses."""
+    if flags not in (1, 2):
+        raise DriverError(Result.INVALID_VALUE)
+    put(pointer, allocate(unsigned(size), "managed", flags))
+
+
+@entry("cuMemFree_v2")
+def free(address: int) -> None:
+    state.current()
+    address = unsigned(address)
+    if address == 0:
+        return
+    owned = state.allocations.get(address)
+    if owned is None or owned.kind not in ("device", "managed"):
+        raise DriverError(Result.INVALID_VALUE)
+    state.free(address)
+
+
+# ---- of the host ---------------------------------------------------------------------------------
+
+
+@entry("cuMemHostAlloc")
+def host_alloc(pointer: int, size: int, flags: int) -> None:
+    """Pages of the host that kernels reach by the host's own addresses."""
+    context = state.current()
+    length = unsigned(size)
+    if not 0 < length < 1 << 62:
+        raise DriverError(Result.OUT_OF_MEMORY if length else Result.INVALID_VALUE)
+    try:
+        pages = np.frombuffer(mmap.mmap(-1, length), np.uint8)
+    except OSError:
+        raise DriverError(Result.OUT_OF_MEMORY) from None
+    address = int(pages.ctypes.data)
+    state.device.memory.lend(address, length, pages, "host memory")
+    state.allocations[address] = Owned("host", context, length, flags)
+    put(pointer, address)
+
+
+@entry("cuMemAllocHost_v2")
+def alloc_host(pointer: int, size: int) -> None:
+    host_alloc(pointer, size, 0)
+
+
+@entry("cuMemFreeHost")
+def free_host(address: int) -> None:
+    state.current()
+    _check_kind(unsigned(address), "host", Result.INVALID_VALUE)
+    state.free(unsigned(address))
+
+
+@entry("cuMemHostRegister_v2")
+def host_register(address: int, size: int, flags: int) -> None:
+    context = state.current()
+    address, length = unsigned(address), unsigned(size)
+    if not address or not length:
+        raise DriverError(Result.INVALID_VALUE)
+    try:
+        state.device.memory.lend(address, length, None, "registered host memory")
+    except WarploomError:
+        raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED) from None
+    state.allocations[address] = Owned("registered", context, length, flags)
+
+
+@entry("cuMemHostUnregister")
+def host_unregister(address: int) -> None:
+    state.current()
+    _check_kind(unsigned(address), "registered", Result.HOST_MEMORY_NOT_REGISTERED)
+    state.free(unsigned(address))
+
+
+@entry("cuMemHostGetDevicePointer_v2")
+def device_pointer(pointer: int, address: int, flags: int) -> None:
+    """Host and device share their addresses."""
+    state.current()
+    if flags or state.device.memory.find(unsigned(address)) is None:
+        raise DriverError(Result.INVALID_VALUE)
+    put(pointer, unsigned(address))
+
+
+@entry("cuMemHostGetFlags")
+def host_flags(flags: int, address: int) -> None:
+    state.current()
+    owned = state.allocations.get(unsigned(address))
+    if owned is None or owned.kind != "host":
+        raise DriverError(Result.INVALID_VALUE)
+    put(flags, owned.flags, ctypes.c_uint)
+
+
+def _check_kind(address: int, kind: str, wrong: Result) -> None:
+    owned = state.allocations.get(address)
+    if owned is None or owned.kind != kind:
+        raise DriverError(wrong)
+
+
+# ---- hints ---------------------------------------------------------------------------------------
+
+
+@entry("cuMemAdvise", "cuMemAdvise_v2")
+def advise(address: int, size: int) -> None:
+    device_bytes(unsigned(address), unsigned(size))
+
+
+@entry("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2")
+def prefetch(address: int, size: int) -> None:
+    device_bytes(unsigned(address), unsigned(size))
+
+
+# ---- filling -------------------------------------------------------------------------------------
+
+
+def device_bytes(address: int, size: int) -> Bytes:
+    """The bytes at a device address, themselves; INVALID_VALUE unless all in one allocation."""
+    state.current()
+    try:
+        return state.device.memory.view(address, size)
+    except WarploomError:
+        raise DriverError(Result.INVALID_VALUE) from None
+
+
+def _fill(address: int, value: int, count: int, width: int) -> None:
+    count = unsigned(count)
+    if address % width or count >> 60:
+        raise DriverError(Result.INVALID_VALUE)
+    if count:
+        target = device_bytes(unsigned(address), count * width)
+        target.view(f"u{width}")[:] = value & ((1 << 8 * width) - 1)
+
+
+def _fill_rows(address: int, pitch: int, value: int, width: int, height: int, size: int) -> None:
+    pitch, width, height = unsigned(pitch), unsigned(width), unsigned(height)
+    if pitch < width * size and height > 1:
+        raise DriverError(Result.INVALID_VALUE)
+    for row in range(height):
+        _fill(unsigned(address) + row * pitch, value, width, size)
+
+
+@entry("cuMemsetD8_v2", "cuMemsetD8Async")
+def fill_8(address: int, value: int, count: int) -> None:
+    _fill(address, value, count, 1)
+
+
+@entry("cuMemsetD16_v2", "cuMemsetD16Async")
+def fill_16(address: int, value: int, count: int) -> None:
+    _fill(address, value, count, 2)
+
+
+@entry("cuMemsetD32_v2", "cuMemsetD32Async")
+def fill_32(address: int, value: int, count: int) -> None:
+    _fill(address, value, count, 4)
+
+
+@entry("cuMemsetD2D8_v2", "cuMemsetD2D8Async")
+def fill_rows_8(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    _fill_rows(address, pitch, value, width, height, 1)
+
+
+@entry("cuMemsetD2D16_v2", "cuMemsetD2D16Async")
+def fill_rows_16(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    _fill_rows(address, pitch, value, width, height, 2)
+
+
+@entry("cuMemsetD2D32_v2", "cuMemsetD2D32Async")
+def fill_rows_32(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    _fill_rows(address, pitch, value, width, height, 4)

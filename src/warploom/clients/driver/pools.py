@@ -1,0 +1,112 @@
+"""Memory pools and stream-ordered allocation. All pools share the device's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+
+from warploom.clients.driver.memory import allocate, free
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import check_device, state
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import int_at, put, unsigned, word_at
+
+REUSE = (1, 2, 3)
+"""Attributes that are an `int`; the others are 64 bits wide."""
+
+RELEASE_THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8
+
+
+@dataclass
+class Pool:
+    """A pool: its attributes, and how much of it is in use."""
+
+    attributes: dict[int, int] = field(default_factory=lambda: {1: 1, 2: 1, 3: 1, 4: 0})
+    high: int = 0
+
+
+_default: list[int] = []
+
+
+def _default_pool() -> int:
+    if not _default:
+        _default.append(state.handles.add(Pool()))
+    return _default[0]
+
+
+@entry("cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+def default_pool(pool: int, device: int) -> None:
+    check_device(device)
+    put(pool, _default_pool())
+
+
+@entry("cuDeviceSetMemPool")
+def set_pool(device: int, pool: int) -> None:
+    check_device(device)
+    state.handles.get(pool, Pool)
+
+
+@entry("cuMemPoolCreate")
+def create(pool: int, _properties: int) -> None:
+    state.check()
+    put(pool, state.handles.add(Pool()))
+
+
+@entry("cuMemPoolDestroy")
+def destroy(pool: int) -> None:
+    state.handles.get(pool, Pool)
+    if pool == _default_pool():
+        raise DriverError(Result.INVALID_VALUE)
+    state.handles.remove(pool)
+
+
+@entry("cuMemPoolTrimTo", "cuMemPoolSetAccess")
+def no_effect(pool: int) -> None:
+    """Freed memory is given back at once, and one device may reach it."""
+    state.handles.get(pool, Pool)
+
+
+@entry("cuMemPoolGetAccess")
+def access(flags: int, pool: int, _location: int) -> None:
+    state.handles.get(pool, Pool)
+    put(flags, 3, ctypes.c_int)
+
+
+@entry("cuMemPoolGetAttribute")
+def get_attribute(pool: int, number: int, value: int) -> None:
+    found = state.handles.get(pool, Pool)
+    used = sum(owned.size for owned in state.allocations.values() if owned.pool == pool)
+    counted = {RESERVED: used, RESERVED_HIGH: found.high, USED: used, USED_HIGH: found.high}
+    known = {**found.attributes, **counted}
+    if number not in known:
+        raise DriverError(Result.INVALID_VALUE)
+    put(value, known[number], ctypes.c_int if number in REUSE else ctypes.c_uint64)
+
+
+@entry("cuMemPoolSetAttribute")
+def set_attribute(pool: int, number: int, value: int) -> None:
+    found = state.handles.get(pool, Pool)
+    if number in (RESERVED_HIGH, USED_HIGH):
+        found.high = 0
+    elif number in found.attributes:
+        found.attributes[number] = int_at(value) if number in REUSE else word_at(value)
+    else:
+        raise DriverError(Result.INVALID_VALUE)
+
+
+@entry("cuMemAllocAsync")
+def alloc(pointer: int, size: int) -> None:
+    alloc_from(pointer, size, _default_pool())
+
+
+@entry("cuMemAllocFromPoolAsync")
+def alloc_from(pointer: int, size: int, pool: int) -> None:
+    found = state.handles.get(pool, Pool)
+    put(pointer, allocate(unsigned(size), "device", pool=pool))
+    used = sum(owned.size for owned in state.allocations.values() if owned.pool == pool)
+    found.high = max(found.high, used)
+
+
+@entry("cuMemFreeAsync")
+def free_async(address: int) -> None:
+    free(address)

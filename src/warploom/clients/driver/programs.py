@@ -1,0 +1,111 @@
+"""Loaded programs: what a module or a library of the driver API leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from warploom.clients.driver.grid_sync import with_runtime
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import state
+from warploom.clients.fatbin import NoPtx, ptx_at
+from warploom.core.errors import WarploomError
+from warploom.host.kernel import Kernel
+from warploom.host.module import Module
+from warploom.ptx.ir import Space, Variable
+
+
+@dataclass(eq=False)
+class LoadedProgram:
+    """A program in device memory, its functions by name and their handles."""
+
+    module: Module
+    functions: dict[str, int] = field(default_factory=dict[str, int])
+    handle: int = 0
+
+    def function(self, name: str) -> int:
+        """The handle of the kernel of that name; NOT_FOUND where there is none."""
+        if name not in self.module.kernels:
+            raise DriverError(Result.NOT_FOUND)
+        if name not in self.functions:
+            made = Function(self, self.module[name])
+            self.functions[name] = state.handles.add(made)
+        return self.functions[name]
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """The address and the size of a variable; NOT_FOUND where there is none."""
+        found = self.module.image.place_of(name)
+        if found is None:
+            raise DriverError(Result.NOT_FOUND)
+        return found
+
+    def unload(self) -> None:
+        """Free it when no kernel runs; its functions lead nowhere from then on."""
+        with state.device.turn:
+            self.module.image.release()
+        for handle in self.functions.values():
+            state.handles.remove(handle)
+        self.functions.clear()
+
+
+@dataclass(eq=False)
+class Function:
+    """A kernel as launches know it; `attributes` are those that programs set."""
+
+    program: LoadedProgram
+    kernel: Kernel
+    attributes: dict[int, int] = field(default_factory=dict[int, int])
+    shape: tuple[int, int, int] = (1, 1, 1)
+    shared_bytes: int = 0
+    parameters: bytearray = field(default_factory=bytearray)
+
+    @property
+    def dynamic_limit(self) -> int:
+        """Bytes of dynamic shared memory that a launch may ask for."""
+        spec = state.device.spec
+        static = self.kernel.program.shared_bytes
+        return self.attributes.get(8, max(0, spec.shared_bytes_per_block - static))
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Offset and size of each parameter."""
+        program = self.kernel.program
+        return tuple(
+            (program.places[p.name].offset, p.size) for p in self.kernel.function.parameters
+        )
+
+    @cached_property
+    def const_bytes(self) -> int:
+        """Constant memory of its module."""
+        ir = self.program.module.ir
+        constants = (v for v in ir.variables if v.space is Space.CONST)
+        return sum(_size(variable) for variable in constants)
+
+
+def _size(variable: Variable) -> int:
+    return variable.size if None not in variable.shape else 0
+
+
+def load(image: int, name: str = "module") -> LoadedProgram:
+    """The program of an image in memory: PTX text, or a fat binary with PTX in it."""
+    if not image:
+        raise DriverError(Result.INVALID_VALUE)
+    device = state.device
+    try:
+        text = ptx_at(image, device.spec.compute_capability)
+    except NoPtx as missing:
+        raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
+    return load_text(text, name)
+
+
+def load_text(text: str, name: str) -> LoadedProgram:
+    """The program of a PTX text; INVALID_PTX, explained, where it is none."""
+    try:
+        return LoadedProgram(with_runtime(state.device, text, name))
+    except WarploomError as error:
+        raise DriverError(Result.INVALID_PTX, str(error)) from None
+
+
+def function_at(handle: int) -> Function:
+    """The function of a handle."""
+    return state.handles.get(handle, Function)

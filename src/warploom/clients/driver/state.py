@@ -1,0 +1,177 @@
+"""What the driver knows between calls: handles, contexts, which is current in which thread."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import TypeVar
+
+from warploom.clients.driver.attributes import attributes_of
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.session import session
+from warploom.host.device import Device
+
+T = TypeVar("T")
+
+FIRST_HANDLE, STEP = 0x5157_0000_0000, 0x100
+
+
+class Handles:
+    """Objects by number. A number is never given twice, so an old one leads nowhere."""
+
+    def __init__(self) -> None:
+        self._objects: dict[int, object] = {}
+        self._numbers = count(FIRST_HANDLE, STEP)
+
+    def add(self, made: object) -> int:
+        """A handle for an object."""
+        number = next(self._numbers)
+        self._objects[number] = made
+        return number
+
+    def put(self, number: int, made: object) -> None:
+        """Let a number from elsewhere be a handle."""
+        self._objects[number] = made
+
+    def get(self, handle: int, kind: type[T], wrong: Result = Result.INVALID_HANDLE) -> T:
+        """The object of that kind; DriverError(`wrong`) where the handle is of none."""
+        found = self._objects.get(handle)
+        if not isinstance(found, kind):
+            raise DriverError(wrong)
+        return found
+
+    def remove(self, handle: int) -> None:
+        """Forget a handle."""
+        self._objects.pop(handle, None)
+
+
+@dataclass(eq=False)
+class Context:
+    """A context: what was made in it, and the error that ended it, if one did.
+
+    `limits` are those of cuCtxSetLimit; `handles` lead to what ends with the context.
+    """
+
+    number: int
+    flags: int = 0
+    primary: bool = False
+    handle: int = 0
+    error: Result | None = None
+    handles: set[int] = field(default_factory=set[int])
+    limits: dict[int, int] = field(default_factory=dict[int, int])
+
+
+@dataclass(frozen=True)
+class Owned:
+    """What is known of an allocation: its `kind` ("device", "host", "managed", "registered"), the
+    context that it ends with, the flags that it was made with, its pool."""
+
+    kind: str
+    context: Context
+    size: int
+    flags: int = 0
+    pool: int = 0
+
+
+class State:
+    """The driver in this process. There is one device, number 0."""
+
+    def __init__(self) -> None:
+        self.process = 0
+        self.handles = Handles()
+        self.numbers = count(1)
+        self.allocations: dict[int, Owned] = {}
+        self.primary: Context | None = None
+        self.primary_uses = 0
+        self.primary_flags = 0
+        self._stacks: dict[int, list[Context]] = {}
+
+    @property
+    def device(self) -> Device:
+        """The software GPU."""
+        return session().device
+
+    @cached_property
+    def attributes(self) -> dict[int, int]:
+        """The attributes of the device, by number."""
+        return attributes_of(self.device.spec)
+
+    def initialise(self) -> None:
+        """cuInit: a child of a process that has called it cannot use CUDA."""
+        if self.process and self.process != os.getpid():
+            raise DriverError(Result.NOT_INITIALIZED)
+        self.process = os.getpid()
+
+    def check(self) -> None:
+        """Raise unless cuInit was called, in this process."""
+        if self.process != os.getpid():
+            raise DriverError(Result.NOT_INITIALIZED)
+
+    @property
+    def stack(self) -> list[Context]:
+        """The contexts of this thread; the last one is current."""
+        return self._stacks.setdefault(threading.get_ident(), [])
+
+    def current(self) -> Context:
+        """The current context, if work can be done in it."""
+        self.check()
+        stack = self.stack
+        if not stack:
+            raise DriverError(Result.INVALID_CONTEXT)
+        context = stack[-1]
+        if context.error is not None:
+            raise DriverError(context.error)
+        return context
+
+    def new_context(self, flags: int, *, primary: bool = False) -> Context:
+        """A context that is nobody's current one yet."""
+        made = Context(next(self.numbers), flags, primary)
+        made.handle = self.handles.add(made)
+        return made
+
+    def context(self, handle: int) -> Context:
+        """The context of a handle."""
+        self.check()
+        return self.handles.get(handle, Context, Result.INVALID_CONTEXT)
+
+    def own(self, context: Context, made: object) -> int:
+        """A handle for what belongs to a context."""
+        handle = self.handles.add(made)
+        context.handles.add(handle)
+        return handle
+
+    def close(self, context: Context) -> None:
+        """Free all that a context has. It stays in the stacks of threads, and is of no use."""
+        for address in [a for a, owned in self.allocations.items() if owned.context is context]:
+            self.free(address)
+        for handle in (*context.handles, context.handle):
+            self.handles.remove(handle)
+        context.handles.clear()
+        context.error = Result.CONTEXT_IS_DESTROYED
+
+    def free(self, address: int) -> None:
+        """End an allocation when no kernel runs."""
+        if self.allocations.pop(address, None) is None:
+            raise DriverError(Result.INVALID_VALUE)
+        with self.device.turn:
+            self.device.memory.free(address)
+
+
+state = State()
+
+
+def check_device(number: int) -> None:
+    """Raise unless the device of that number is there."""
+    state.check()
+    if number != 0:
+        raise DriverError(Result.INVALID_DEVICE)
+
+
+def started_by(flag: ctypes.c_int | None) -> None:
+    """Tell the C side that a forked child may not come in from now on."""
+    if flag is not None:
+        flag.value = 1

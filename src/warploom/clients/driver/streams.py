@@ -1,0 +1,242 @@
+"""Streams and events. Work is done when it is asked for, so nothing ever waits."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass
+from typing import TypeVar
+
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import Context, state
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import offer, put, put_int, unsigned
+
+DEFAULT, LEGACY, PER_THREAD = 0, 1, 2
+NO_TIMING = 2
+EQUAL, AND, NOR = 1, 2, 3
+
+
+@dataclass(eq=False)
+class Stream:
+    """A stream of a context."""
+
+    context: Context
+    flags: int
+    priority: int
+    number: int
+
+
+@dataclass(eq=False)
+class Event:
+    """An event; `seconds` is when it was recorded last."""
+
+    flags: int
+    seconds: float | None = None
+
+
+def stream_of(handle: int) -> Stream:
+    """The stream of a handle; default streams belong to the current context."""
+    if handle in (DEFAULT, LEGACY, PER_THREAD):
+        return Stream(state.current(), 0, 0, handle)
+    found = state.handles.get(handle, Stream)
+    if found.context.error is not None:
+        raise DriverError(found.context.error)
+    return found
+
+
+# ---- streams -------------------------------------------------------------------------------------
+
+
+@entry("cuStreamCreate")
+def create(stream: int, flags: int) -> None:
+    create_with_priority(stream, flags, 0)
+
+
+@entry("cuStreamCreateWithPriority")
+def create_with_priority(stream: int, flags: int, priority: int) -> None:
+    context = state.current()
+    if flags not in (0, 1):
+        raise DriverError(Result.INVALID_VALUE)
+    made = Stream(context, flags, max(-5, min(0, priority)), next(state.numbers))
+    put(stream, state.own(context, made))
+
+
+@entry("cuStreamDestroy_v2")
+def destroy(stream: int) -> None:
+    found = state.handles.get(stream, Stream)
+    found.context.handles.discard(stream)
+    state.handles.remove(stream)
+
+
+@entry("cuStreamSynchronize", "cuStreamQuery")
+def synchronize(stream: int) -> None:
+    stream_of(stream)
+
+
+@entry("cuStreamGetPriority")
+def priority(stream: int, value: int) -> None:
+    put_int(value, stream_of(stream).priority)
+
+
+@entry("cuStreamGetFlags")
+def flags(stream: int, value: int) -> None:
+    put(value, stream_of(stream).flags, ctypes.c_uint)
+
+
+@entry("cuStreamGetId")
+def identity(stream: int, value: int) -> None:
+    put(value, stream_of(stream).number)
+
+
+@entry("cuStreamGetCtx")
+def context_of(stream: int, context: int) -> None:
+    put(context, stream_of(stream).context.handle)
+
+
+@entry("cuStreamGetCtx_v2")
+def contexts_of(stream: int, context: int, green: int) -> None:
+    context_of(stream, context)
+    offer(green, 0)
+
+
+@entry("cuStreamGetDevice")
+def device_of(stream: int, device: int) -> None:
+    stream_of(stream)
+    put_int(device, 0)
+
+
+@entry("cuStreamIsCapturing", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
+def is_capturing(stream: int, status: int) -> None:
+    """Nothing is ever captured: graphs are not there."""
+    stream_of(stream)
+    put_int(status, 0)
+
+
+@entry("cuThreadExchangeStreamCaptureMode")
+def capture_mode(mode: int) -> None:
+    put_int(mode, 0)
+
+
+@entry("cuStreamWaitEvent")
+def wait_event(stream: int, event: int, _flags: int) -> None:
+    stream_of(stream)
+    state.handles.get(event, Event)
+
+
+@entry("cuStreamAttachMemAsync", "cuStreamCopyAttributes", "cuStreamSetAttribute")
+def accept(stream: int) -> None:
+    """Hints for placing and scheduling, which change no result."""
+    stream_of(stream)
+
+
+# ---- functions of the host -----------------------------------------------------------------------
+
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+_HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@entry("cuStreamAddCallback")
+def add_callback(stream: int, callback: int, data: int, flags: int) -> None:
+    stream_of(stream)
+    if not callback or flags:
+        raise DriverError(Result.INVALID_VALUE)
+    _CALLBACK(callback)(stream or None, 0, data or None)
+
+
+@entry("cuLaunchHostFunc", "cuLaunchHostFunc_v2")
+def host_function(stream: int, function: int, data: int) -> None:
+    stream_of(stream)
+    if not function:
+        raise DriverError(Result.INVALID_VALUE)
+    _HOST_FUNCTION(function)(data or None)
+
+
+# ---- values in memory ----------------------------------------------------------------------------
+
+
+Word = TypeVar("Word", ctypes.c_uint32, ctypes.c_uint64)
+
+
+def _value(kind: type[Word], stream: int, address: int) -> Word:
+    stream_of(stream)
+    address, size = unsigned(address), ctypes.sizeof(kind)
+    found = state.device.memory.find(address)
+    if found is None or address % size or address + size > found.address + found.size:
+        raise DriverError(Result.INVALID_VALUE)
+    return kind.from_address(address)
+
+
+def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> None:
+    """What is waited for must have happened: nothing else is on its way in this process."""
+    mask = (1 << 8 * ctypes.sizeof(word)) - 1
+    seen, wanted = word.value, value & mask
+    behind = (seen - wanted) & mask
+    met = {0: not behind >> (mask.bit_length() - 1), EQUAL: seen == wanted}
+    met |= {AND: bool(seen & wanted), NOR: bool(~(seen | wanted) & mask)}
+    if not met[flags & 3]:
+        raise DriverError(
+            Result.NOT_SUPPORTED,
+            f"a stream waits for a value in memory that is not there ({seen}, for {wanted}): work"
+            f" is done in the order in which it is asked for, so write the value first",
+        )
+
+
+@entry("cuStreamWriteValue32_v2")
+def write_32(stream: int, address: int, value: int) -> None:
+    _value(ctypes.c_uint32, stream, address).value = value
+
+
+@entry("cuStreamWriteValue64_v2")
+def write_64(stream: int, address: int, value: int) -> None:
+    _value(ctypes.c_uint64, stream, address).value = value
+
+
+@entry("cuStreamWaitValue32_v2")
+def wait_32(stream: int, address: int, value: int, flags: int) -> None:
+    _wait(_value(ctypes.c_uint32, stream, address), value, flags)
+
+
+@entry("cuStreamWaitValue64_v2")
+def wait_64(stream: int, address: int, value: int, flags: int) -> None:
+    _wait(_value(ctypes.c_uint64, stream, address), value, flags)
+
+
+# ---- events --------------------------------------------------------------------------------------
+
+
+@entry("cuEventCreate")
+def event_create(event: int, flags: int) -> None:
+    context = state.current()
+    put(event, state.own(context, Event(flags)))
+
+
+@entry("cuEventRecord", "cuEventRecordWithFlags")
+def event_record(event: int, stream: int) -> None:
+    found = state.handles.get(event, Event)
+    stream_of(stream)
+    found.seconds = time.perf_counter()
+
+
+@entry("cuEventQuery", "cuEventSynchronize")
+def event_done(event: int) -> None:
+    state.handles.get(event, Event)
+    state.current()
+
+
+@entry("cuEventDestroy_v2")
+def event_destroy(event: int) -> None:
+    state.handles.get(event, Event)
+    state.handles.remove(event)
+
+
+@entry("cuEventElapsedTime", "cuEventElapsedTime_v2")
+def elapsed(milliseconds: int, start: int, end: int) -> None:
+    """The host's own time between two records."""
+    first, second = state.handles.get(start, Event), state.handles.get(end, Event)
+    if (first.flags | second.flags) & NO_TIMING or first.seconds is None or second.seconds is None:
+        raise DriverError(Result.INVALID_HANDLE)
+    if not milliseconds:
+        raise DriverError(Result.INVALID_VALUE)
+    passed = (second.seconds - first.seconds) * 1e3
+    ctypes.c_float.from_address(milliseconds).value = passed

@@ -1,0 +1,65 @@
+"""The registry of the driver's entries, and what an error in one becomes."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+
+from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
+from warploom.clients.driver.state import state
+from warploom.clients.registry import Registry
+from warploom.clients.session import session
+from warploom.core.errors import WarploomError
+
+log = logging.getLogger("warploom.driver")
+
+_missed: set[str] = set()
+
+
+def explain(error: object) -> None:
+    """Tell the person who wrote the program what a code alone does not say."""
+    sys.stdout.flush()
+    print(f"warploom: {error}", file=sys.stderr, flush=True)
+
+
+def spoil(result: Result) -> None:
+    """Leave the current context unusable, as CUDA does after such an error."""
+    if result in STICKY and state.stack:
+        state.stack[-1].error = result
+
+
+def code_of(error: BaseException, name: str) -> int:
+    """The code for what a call raised, explained to the user where the code says too little."""
+    match error:
+        case DriverError():
+            if error.explained:
+                explain(error.explained)
+            return error.result
+        case WarploomError():
+            explain(error)
+            return result_of(error)
+        case KeyboardInterrupt():
+            # The program's own handler runs when the call has returned.
+            signal.raise_signal(signal.SIGINT)
+            return Result.LAUNCH_FAILED
+        case MemoryError():
+            return Result.OUT_OF_MEMORY
+        case _:
+            trouble = "".join(traceback.format_exception(error))
+            explain(f"{name} failed inside Warploom, which is a defect of it:\n{trouble}")
+            return Result.UNKNOWN
+
+
+def code_of_missing(name: str, _words: Sequence[int]) -> int:
+    """The code for a function that is not there; it is named once in the log."""
+    if name not in _missed:
+        _missed.add(name)
+        log.warning("warploom: %s is not there (CUDA_ERROR_NOT_SUPPORTED)", name)
+    return Result.NOT_SUPPORTED
+
+
+registry = Registry(code_of, code_of_missing, lambda: session().tell())
+entry = registry.entry

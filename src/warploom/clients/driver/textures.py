@@ -1,0 +1,103 @@
+"""Texture and surface objects over arrays."""
+
+from __future__ import annotations
+
+from warploom.clients.driver.arrays import FORMATS, CudaArray
+from warploom.clients.driver.memory import device_bytes
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import state
+from warploom.clients.driver.structures import ResourceDescriptor, TextureDescriptor
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import put
+from warploom.core.errors import WarploomError
+from warploom.host.texels import Texels
+from warploom.host.texture import Handle, make_surface, make_texture
+
+MODES = ("wrap", "clamp", "mirror", "border")
+FILTERS = ("point", "linear")
+AS_INTEGER, NORMALIZED = 1, 2
+ARRAY, LINEAR, ROWS = 0, 2, 3
+
+
+def _texels(resource: ResourceDescriptor) -> Texels:
+    """The texels of a resource: an array, or plain memory as texels."""
+    if resource.type == ARRAY:
+        return state.handles.get(resource.handle, CudaArray).texels
+    if resource.type not in (LINEAR, ROWS) or resource.format not in FORMATS:
+        raise DriverError(Result.NOT_SUPPORTED, "textures over mipmapped arrays are not there yet")
+    dtype, channels = FORMATS[resource.format], resource.channels
+    texel = dtype.itemsize * channels
+    linear = resource.type == LINEAR
+    sizes = (resource.width // texel,) if linear else (resource.height, resource.width)
+    if not linear and resource.pitch != resource.width * texel:
+        raise DriverError(
+            Result.NOT_SUPPORTED,
+            f"a texture over rows needs them close together here: a pitch of"
+            f" {resource.width * texel} bytes, not {resource.pitch}",
+        )
+    size = texel
+    for n in sizes:
+        size *= n
+    device_bytes(resource.handle, size)
+    tail = (channels,) if channels > 1 else ()
+    return Texels(
+        None, (*sizes, *tail), dtype, channels, layered=False, cube=False, levels=(resource.handle,)
+    )
+
+
+@entry("cuTexObjectCreate")
+def texture_create(texture: int, resource: int, description: int) -> None:
+    context = state.current()
+    if not (resource and description):
+        raise DriverError(Result.INVALID_VALUE)
+    texels = _texels(ResourceDescriptor.from_address(resource))
+    d = TextureDescriptor.from_address(description)
+    small = texels.dtype.kind in "ui" and texels.dtype.itemsize < 4
+    modes: list[int] = list(d.address_modes)
+    filters: list[int] = [d.filter, d.mipmap_filter]
+    try:
+        filter, between = (FILTERS[number] for number in filters)
+        made = make_texture(
+            state.device.memory,
+            texels,
+            "texture",
+            address=[MODES[mode] for mode in modes],
+            filter=filter,
+            normalized=bool(d.flags & NORMALIZED),
+            read="normalized" if small and not d.flags & AS_INTEGER else "element",
+            border=list(d.border),
+            mipmap_filter=between,
+        )
+    except IndexError:
+        raise DriverError(Result.INVALID_VALUE) from None
+    except WarploomError as error:
+        raise DriverError(Result.INVALID_VALUE, str(error)) from None
+    _give(texture, made, context.handles)
+
+
+@entry("cuSurfObjectCreate")
+def surface_create(surface: int, resource: int) -> None:
+    context = state.current()
+    if not resource:
+        raise DriverError(Result.INVALID_VALUE)
+    described = ResourceDescriptor.from_address(resource)
+    if described.type != ARRAY:
+        raise DriverError(Result.INVALID_VALUE)
+    made = make_surface(state.device.memory, _texels(described), "surface")
+    _give(surface, made, context.handles)
+
+
+def _give(target: int, made: Handle, owned: set[int]) -> None:
+    """Kernels know textures by numbers of their own: they are the handles."""
+    put(target, made.handle)
+    state.handles.put(made.handle, made)
+    owned.add(made.handle)
+
+
+@entry("cuTexObjectDestroy", "cuSurfObjectDestroy")
+def destroy(handle: int) -> None:
+    state.current()
+    made = state.handles.get(handle, Handle)
+    with state.device.turn:
+        made.free()
+    state.handles.remove(handle)

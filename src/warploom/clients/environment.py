@@ -1,0 +1,61 @@
+"""The environment in which a program finds the software GPU instead of NVIDIA's libraries."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+from warploom.clients.settings import Settings
+from warploom.core.errors import WarploomError
+
+LIBRARIES = Path(__file__).parent / "lib"
+PRELOADED = ("libcuda.so.1", "libnvJitLink.so.13", "libnvrtc.so.13")
+"""A library that is loaded already is taken by all who ask for one of its name."""
+
+PTXAS = Path(__file__).parent / "ptxas.py"
+
+
+def libraries_are_built() -> bool:
+    """Whether the stand-ins are there: building them needs a C compiler."""
+    return all((LIBRARIES / name).exists() for name in PRELOADED)
+
+
+def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program with the software GPU in place. Raises WarploomError where the
+    stand-ins are missing."""
+    outer = os.environ if outer is None else outer
+    if not libraries_are_built():
+        raise WarploomError(
+            "the stand-ins for NVIDIA's libraries are not built: they need Linux and a C compiler"
+            " when Warploom is installed from source. Install gcc or clang, then `pip install"
+            " --force-reinstall --no-deps` Warploom (in a checkout: `python"
+            " tools/build_driver.py`). `from warploom import cuda` works without them."
+        )
+    preloaded = [str(LIBRARIES / name) for name in PRELOADED]
+    return {
+        **outer,
+        **settings.environment(),
+        "LD_LIBRARY_PATH": _joined(str(LIBRARIES), outer.get("LD_LIBRARY_PATH")),
+        "LD_PRELOAD": _joined(*preloaded, outer.get("LD_PRELOAD")),
+        "WARPLOOM_LIBPYTHON": _python_library(),
+        "WARPLOOM_PYTHONHOME": sys.base_prefix,
+        "WARPLOOM_PATH": os.pathsep.join(part for part in sys.path if part),
+        "TRITON_LIBCUDA_PATH": str(LIBRARIES),
+        "TRITON_PTXAS_PATH": str(PTXAS),
+        "TRITON_PTXAS_BLACKWELL_PATH": str(PTXAS),
+        "DEV": outer.get("DEV", "CUDA"),
+    }
+
+
+def _joined(*parts: str | None) -> str:
+    return ":".join(part for part in parts if part)
+
+
+def _python_library() -> str:
+    """The shared library of this Python, for programs that have none; empty where there is none."""
+    folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")
+    path = Path(str(folder)) / str(name)
+    return str(path) if path.suffix != ".a" and path.exists() else ""

@@ -1,0 +1,291 @@
+"""Kernels in Numba's manner: numba-cuda compiles them when types are known; they run here."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any, cast
+
+import numpy as np
+from numba import cuda as numba_cuda
+from numba.core.errors import NumbaPerformanceWarning
+from numba.cuda import dispatcher as numba_dispatcher
+from numba.cuda import types
+from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSource]
+from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
+
+from warploom.clients.driver.grid_sync import NAMES, with_runtime
+from warploom.clients.numba.arrays import DeviceArray, In, MappedArray
+from warploom.clients.numba.devices import get_current_device
+from warploom.clients.numba.packing import Back, Packer, Words, packer_of
+from warploom.clients.session import session
+from warploom.core.errors import Dim3, WarploomError
+from warploom.devices.occupancy import Demand, occupancy_of
+from warploom.host.kernel import Kernel as HostKernel
+from warploom.host.launcher import Launcher
+
+COMPILED = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
+"""Options of `jit` that go to the compiler."""
+
+
+@dataclass(frozen=True)
+class Specialized:
+    """A kernel for certain types: its PTX, the kernel, and how its parameters are laid out."""
+
+    ptx: str
+    kernel: HostKernel
+    packers: tuple[Packer, ...]
+    layout: struct.Struct
+    cooperative: bool
+
+    def packed(self, args: Sequence[Any], back: Back) -> bytes:
+        """The parameter block for these arguments."""
+        words: Words = []
+        for packer, value in zip(self.packers, args, strict=True):
+            packer(value, words, back)
+        return self.layout.pack(*words)
+
+
+class Kernel:
+    """What `@cuda.jit` makes of a function: `kernel[grid, block, stream, shared](...)` launches it,
+    and kernels and device functions can call it."""
+
+    def __init__(self, function: Callable[..., None], options: dict[str, Any]) -> None:
+        self.py_func = function
+        self.options = options
+        self.dispatcher: Any = numba_cuda.jit(**_for_numba(options))(function)
+        self.specialized: dict[tuple[Any, ...], Specialized] = {}
+        self.signatures: list[tuple[Any, ...]] = []
+        functools.update_wrapper(cast("Any", self), function)
+
+    def __getitem__(self, configuration: Any) -> Configured:
+        """A launch configuration: grid, block, and perhaps a stream and bytes of shared memory."""
+        given: list[Any] = []
+        if isinstance(configuration, tuple):
+            given += cast("tuple[Any, ...]", configuration)
+        if not 2 <= len(given) <= 4:
+            raise ValueError(
+                "must specify at least the grid and block dimensions: kernel[grid, block]"
+            )
+        shared = given[3] if len(given) > 3 else 0
+        return Configured(self, _dims(given[0]), _dims(given[1]), int(shared))
+
+    def __call__(self, *args: Any) -> None:
+        raise ValueError(
+            f"{self.py_func.__name__} is a kernel: launch it as kernel[grid, block](...)"
+        )
+
+    def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> ForAll:
+        """As many threads as there are tasks, in blocks that fit."""
+        return ForAll(self, ntasks, tpb, sharedmem)
+
+    def compile(self, argtypes: tuple[Any, ...]) -> Specialized:
+        """The kernel for these types, compiled when it is first asked for."""
+        known = self.specialized.get(argtypes)
+        if known is None:
+            known = self.specialized[argtypes] = self._compile(argtypes)
+        return known
+
+    def _compile(self, argtypes: tuple[Any, ...]) -> Specialized:
+        device = session().device
+        options = {name: self.options[name] for name in COMPILED if name in self.options}
+        options.setdefault("lineinfo", not options.get("debug"))
+        with _device_of_the_compiler():
+            ptx, returned = numba_cuda.compile(
+                self.py_func,
+                argtypes,
+                device=False,
+                abi="numba",
+                cc=device.spec.compute_capability,
+                **options,
+            )
+        if returned is not types.void:
+            raise TypeError(
+                f"{self.py_func.__name__} is a kernel and returns {returned}: a kernel returns"
+                f" nothing; write results into an array"
+            )
+        module = with_runtime(device, ptx, f"{self.py_func.__name__}.ptx")
+        found = [packer_of(one) for one in argtypes]
+        layout = struct.Struct("@" + "".join(format for format, _ in found))
+        kernel = module[module.kernels[0]]
+        packers = tuple(packer for _, packer in found)
+        return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in NAMES))
+
+    def types_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The Numba types of arguments; those of the signature where the kernel has one."""
+        if self.signatures:
+            return self.signatures[0]
+        return tuple(type_of(value) for value in args)
+
+    def launch(self, configured: Configured, args: Sequence[Any]) -> None:
+        """Compile where needed, launch, and bring host arrays back."""
+        made = self.compile(self.types_of(args))
+        back: Back = []
+        data = made.packed(args, back)
+        launcher = Launcher(
+            made.kernel, configured.grid, configured.block, None, configured.shared_bytes
+        )
+        launcher.packed(data, **session().launch_options(cooperative=made.cooperative))
+        for after in back:
+            after()
+
+    def inspect_asm(self, signature: tuple[Any, ...] | None = None) -> Any:
+        """The PTX for a signature, or of all that were compiled."""
+        if signature is not None:
+            return self.specialized[signature].ptx
+        return {types: made.ptx for types, made in self.specialized.items()}
+
+    def specialize(self, *args: Any) -> Kernel:
+        """A kernel for the types of these arguments alone."""
+        made = Kernel(self.py_func, self.options)
+        made.signatures.append(self.types_of(args))
+        made.compile(made.signatures[0])
+        return made
+
+    def _property(self, signature: Any, of: Callable[[Specialized], int]) -> Any:
+        if signature is not None:
+            return of(self.compile(signature))
+        if len(self.specialized) == 1 and self.signatures:
+            return of(next(iter(self.specialized.values())))
+        return {types: of(made) for types, made in self.specialized.items()}
+
+    def get_regs_per_thread(self, signature: Any = None) -> Any:
+        return self._property(signature, lambda made: made.kernel.resources.registers)
+
+    def get_shared_mem_per_block(self, signature: Any = None) -> Any:
+        return self._property(signature, lambda made: made.kernel.program.shared_bytes)
+
+    def get_local_mem_per_thread(self, signature: Any = None) -> Any:
+        return self._property(signature, lambda made: made.kernel.program.local_bytes)
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A kernel with its launch configuration."""
+
+    kernel: Kernel
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+
+    def __call__(self, *args: Any) -> None:
+        """Launch, and wait for the end. What the kernel does wrong is raised here."""
+        self.kernel.launch(self, args)
+
+
+@dataclass(frozen=True)
+class ForAll:
+    """A launch by the number of tasks."""
+
+    kernel: Kernel
+    tasks: int
+    threads: int
+    shared_bytes: int
+
+    def __call__(self, *args: Any) -> None:
+        if self.tasks < 0:
+            raise ValueError(f"can't create ForAll with negative task count: {self.tasks}")
+        if self.tasks == 0:
+            return
+        threads = self.threads or self._best(self.kernel.compile(self.kernel.types_of(args)))
+        grid = -(-self.tasks // threads)
+        self.kernel[grid, threads, 0, self.shared_bytes](*args)
+
+    def _best(self, made: Specialized) -> int:
+        """The largest block among those that keep most threads on an SM."""
+        spec, resources = session().device.spec, made.kernel.resources
+        shared = made.kernel.program.shared_bytes + self.shared_bytes
+
+        def threads(size: int) -> int:
+            demand = Demand(size, resources.registers, shared, resources.barriers)
+            return size * occupancy_of(spec, demand).active_blocks
+
+        sizes = range(spec.max_threads_per_block, 0, -spec.warp_size)
+        return max(sizes, key=threads)
+
+
+def type_of(value: Any) -> Any:
+    """The Numba type of an argument."""
+    if isinstance(value, DeviceArray):
+        if value.numba_type is None:
+            value.numba_type = typeof(value.view_of_memory)
+        return value.numba_type
+    if isinstance(value, In):
+        return type_of(value.value)
+    if isinstance(value, MappedArray):
+        return typeof(value.view(np.ndarray))
+    return typeof(value)
+
+
+_compiling = RLock()
+
+
+@contextmanager
+def _device_of_the_compiler() -> Generator[None]:
+    """While functions that kernels call are compiled, numba-cuda asks the driver for the device:
+    let it ask here."""
+    with _compiling:
+        before = numba_dispatcher.get_current_device
+        numba_dispatcher.get_current_device = get_current_device
+        try:
+            yield
+        finally:
+            numba_dispatcher.get_current_device = before
+
+
+def _dims(given: Any) -> Dim3:
+    listed = cast("list[Any]", given) if isinstance(given, (tuple, list)) else [given]
+    dims = [int(n) for n in listed]
+    if not 1 <= len(dims) <= 3:
+        raise ValueError(f"a grid or a block has one to three dimensions, not {given!r}")
+    x, y, z = (*dims, 1, 1)[:3]
+    return x, y, z
+
+
+def _for_numba(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "device"}
+
+
+def jit(
+    func_or_sig: Any = None, device: bool = False, link: Sequence[Any] = (), **options: Any
+) -> Any:
+    """Numba's decorator: a kernel, or with `device=True` a function that kernels call.
+
+    Takes a signature (eager compilation), several, or none. `link` is not there: kernels that need
+    other sources are for `warploom run`.
+    """
+    if link:
+        raise WarploomError(
+            "cuda.jit(link=...) needs Numba's own linker: run the unchanged program with `warploom"
+            " run program.py`"
+        )
+    if device:
+        return numba_cuda.jit(func_or_sig, device=True, **options)
+    if func_or_sig is None:
+        return functools.partial(Kernel, options=options)
+    if isinstance(func_or_sig, Kernel):
+        return func_or_sig
+    if callable(func_or_sig) and not sigutils.is_signature(func_or_sig):
+        return Kernel(cast("Any", func_or_sig), options)
+    listed = cast("list[Any]", func_or_sig) if isinstance(func_or_sig, list) else [func_or_sig]
+    signatures = [sigutils.normalize_signature(one)[0] for one in listed]
+
+    def decorate(function: Callable[..., None]) -> Kernel:
+        made = Kernel(function, options)
+        if len(signatures) == 1:
+            made.signatures.append(signatures[0])
+        for signature in signatures:
+            made.compile(signature)
+        return made
+
+    return decorate
+
+
+def quiet() -> None:
+    """Numba warns of small grids, which waste a real GPU; here nothing is wasted."""
+    warnings.filterwarnings("ignore", message="Grid size", category=NumbaPerformanceWarning)

@@ -1,0 +1,41 @@
+"""NVIDIA's own compiler libraries, which the stand-ins of the same names forward to."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from warploom.core.errors import WarploomError
+
+WHEELS = {"libnvJitLink.so.13": "nvidia-nvjitlink", "libnvrtc.so.13": "nvidia-cuda-nvrtc"}
+
+
+@lru_cache
+def real_library(soname: str) -> ctypes.CDLL:
+    """The library of that name from its wheel or from LD_LIBRARY_PATH; its own symbols come first
+    in it, for a stand-in with the same ones is loaded too."""
+    for folder in _folders():
+        path = folder / soname
+        if path.exists() and not _is_stand_in(path):
+            mode = os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0)
+            return ctypes.CDLL(str(path), mode=mode)
+    raise WarploomError(f"{soname} is not found: pip install {WHEELS[soname]}")
+
+
+def _folders() -> list[Path]:
+    found: list[Path] = []
+    roots: list[str] = []
+    with suppress(ImportError):  # a toolkit elsewhere may have it
+        roots += importlib.import_module("nvidia.cu13").__path__
+    found += [Path(root) / "lib" for root in roots]
+    found += [Path(part) for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    found += [Path("/usr/local/cuda/lib64")]
+    return found
+
+
+def _is_stand_in(path: Path) -> bool:
+    return path.parent.resolve() == (Path(__file__).parent / "lib").resolve()

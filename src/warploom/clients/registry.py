@@ -1,0 +1,85 @@
+"""The functions that serve a stand-in library: by name, called with words from C.
+
+Each takes its arguments as Python integers, as the stub widened them, and gives an error code or
+None for 0. What an exception means is the library's own business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Entry = Callable[..., "int | None"]
+Server = Callable[[int, Any], int]
+
+FINISH = -1
+"""The number with which a process that has no Python of its own says that it ends."""
+
+
+def _nothing() -> None:
+    """What is done where nothing is to be done."""
+
+
+class Registry:
+    """The entries of one library. `failed` turns an exception into a code; `missing` answers for
+    functions that have no entry; `before` is called before each entry, unless it is an `early` one;
+    `finish` is told that the process ends."""
+
+    def __init__(
+        self,
+        failed: Callable[[BaseException, str], int],
+        missing: Callable[[str, Sequence[int]], int],
+        finish: Callable[[], None] = _nothing,
+        before: Callable[[], None] = _nothing,
+    ) -> None:
+        self._before, self._early = before, set[str]()
+        self._failed, self._missing, self._finish = failed, missing, finish
+        self._entries: dict[str, Entry] = {}
+        self.started: ctypes.c_int | None = None
+        """Set to 1, a child that is forked from this process may not come in."""
+
+    def entry(self, *names: str, early: bool = False) -> Callable[[Entry], Entry]:
+        """Let a function serve those of the library with these names."""
+
+        def register(function: Entry) -> Entry:
+            for name in names:
+                self._entries[name] = function
+                if early:
+                    self._early.add(name)
+            return function
+
+        return register
+
+    def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
+        """What C calls: the number of a function among `names`, and its words. `given` are the
+        words that each has; an entry may take fewer."""
+        table = [self._entries.get(_plain(name)) for name in names]
+        before = [_nothing if name in self._early else self._before for name in names]
+        taken = [
+            min(count, entry.__code__.co_argcount) if entry else count
+            for entry, count in zip(table, given, strict=True)
+        ]
+
+        def serve(number: int, words: Any) -> int:
+            if number == FINISH:
+                self._finish()
+                return 0
+            entry = table[number]
+            try:
+                if entry is None:
+                    return self._missing(names[number], words[: taken[number]])
+                before[number]()
+                return entry(*words[: taken[number]]) or 0
+            except BaseException as error:
+                return self._failed(error, names[number])
+
+        return serve
+
+
+def _plain(name: str) -> str:
+    """The name without what tells that the default stream is the thread's own: work is done when
+    it is asked for, so all default streams are alike."""
+    for suffix in ("_ptsz", "_ptds"):
+        name = name.removesuffix(suffix)
+    return name

@@ -1,0 +1,139 @@
+"""Devices by the runtime's names, and the large structure that describes one."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int, c_size_t, c_uint
+
+from warploom.clients.driver import devices
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import check_device, state
+from warploom.clients.driver.words import put_int
+from warploom.clients.runtime.table import entry
+
+
+class Properties(ctypes.Structure):
+    """The part of cudaDeviceProp that the catalog fills; the rest stays zero."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 256),
+        ("uuid", ctypes.c_char * 16),
+        ("luid", ctypes.c_char * 8),
+        ("luid_mask", c_uint),
+        ("total_memory", c_size_t),
+        ("shared_per_block", c_size_t),
+        ("registers_per_block", c_int),
+        ("warp_size", c_int),
+        ("pitch", c_size_t),
+        ("threads_per_block", c_int),
+        ("block", c_int * 3),
+        ("grid", c_int * 3),
+        ("constant_bytes", c_size_t),
+        ("major", c_int),
+        ("minor", c_int),
+        ("texture_alignment", c_size_t),
+        ("texture_pitch", c_size_t),
+        ("sms", c_int),
+        ("integrated", c_int),
+        ("maps_host", c_int),
+        ("textures", c_int * 39),
+        ("surface_alignment", c_size_t),
+        ("concurrent_kernels", c_int),
+        ("ecc", c_int),
+        ("bus", c_int * 3),
+        ("tcc", c_int),
+        ("copy_engines", c_int),
+        ("unified_addressing", c_int),
+        ("bus_width", c_int),
+        ("l2_bytes", c_int),
+        ("l2_persisting", c_int),
+        ("threads_per_sm", c_int),
+        ("priorities", c_int),
+        ("l1_global", c_int),
+        ("l1_local", c_int),
+        ("shared_per_sm", c_size_t),
+        ("registers_per_sm", c_int),
+        ("managed", c_int),
+        ("multi_gpu", c_int * 2),
+        ("host_atomics", c_int),
+        ("pageable", c_int),
+        ("concurrent_managed", c_int),
+        ("preemption", c_int),
+        ("host_pointer", c_int),
+        ("cooperative", c_int),
+        ("shared_optin", c_size_t),
+        ("page_tables", c_int * 2),
+        ("blocks_per_sm", c_int),
+        ("policy_window", c_int),
+        ("shared_reserved", c_size_t),
+        ("rest", c_int * 75),
+    )
+
+
+@entry("cudaGetDeviceProperties", "cudaGetDeviceProperties_v2")
+def properties(target: int, device: int) -> None:
+    """What the catalog says of the device."""
+    check_device(device)
+    if not target:
+        raise DriverError(Result.INVALID_VALUE)
+    ctypes.memset(target, 0, ctypes.sizeof(Properties))
+    told, spec = Properties.from_address(target), state.device.spec
+    told.name = spec.title.encode()
+    told.total_memory = state.device.memory.capacity
+    told.shared_per_block = spec.shared_bytes_per_block
+    told.registers_per_block = spec.registers_per_block
+    told.warp_size, told.pitch = spec.warp_size, (1 << 31) - 1
+    told.threads_per_block = spec.max_threads_per_block
+    told.block[:], told.grid[:] = list(spec.max_block_dims), list(spec.max_grid_dims)
+    told.constant_bytes = spec.constant_bytes
+    told.major, told.minor = spec.compute_capability
+    told.texture_alignment, told.texture_pitch, told.surface_alignment = 512, 32, 512
+    told.sms, told.maps_host, told.concurrent_kernels = spec.sms, 1, 1
+    told.copy_engines, told.unified_addressing, told.bus_width = 1, 1, 256
+    told.l2_bytes, told.threads_per_sm = spec.l2_bytes, spec.max_threads_per_sm
+    told.priorities = told.l1_global = told.l1_local = told.managed = told.cooperative = 1
+    told.concurrent_managed = told.host_pointer = 1
+    told.shared_per_sm, told.registers_per_sm = spec.shared_bytes_per_sm, spec.registers_per_sm
+    told.shared_optin = spec.shared_bytes_per_block_optin
+    told.blocks_per_sm = spec.max_blocks_per_sm
+    told.shared_reserved = spec.shared_reserved_per_block
+
+
+@entry("cudaGetDeviceCount")
+def device_count(number: int) -> None:
+    devices.device_count(number)
+
+
+@entry("cudaGetDevice")
+def get_device(device: int) -> None:
+    put_int(device, 0)
+
+
+@entry("cudaSetDevice", "cudaInitDevice")
+def set_device(device: int) -> None:
+    check_device(device)
+
+
+@entry("cudaSetDeviceFlags", "cudaDeviceSetCacheConfig", "cudaDeviceSetSharedMemConfig")
+def set_flags(_flags: int) -> None:
+    """Preferences, which change no result."""
+
+
+@entry("cudaDeviceGetAttribute")
+def attribute(value: int, number: int, device: int) -> None:
+    devices.device_attribute(value, number, device)
+
+
+@entry("cudaDriverGetVersion", "cudaRuntimeGetVersion")
+def version(number: int) -> None:
+    put_int(number, devices.VERSION)
+
+
+@entry("cudaDeviceCanAccessPeer")
+def can_access_peer(possible: int, device: int, peer: int) -> None:
+    devices.can_access_peer(possible, device, peer)
+
+
+@entry("cudaProfilerStart", "cudaProfilerStop")
+def profiler() -> None:
+    """Counters are always on."""

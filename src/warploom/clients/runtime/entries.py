@@ -1,0 +1,8 @@
+"""All entries of the runtime: importing this registers them."""
+
+from __future__ import annotations
+
+from warploom.clients.runtime import calls, devices, launches, memory, registration
+from warploom.clients.runtime.table import registry
+
+__all__ = ["calls", "devices", "launches", "memory", "registration", "registry"]

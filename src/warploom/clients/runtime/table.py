@@ -1,0 +1,63 @@
+"""The registry of the runtime's entries; each thread's last error; the primary context."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+
+from warploom.clients.driver.contexts import primary_retain
+from warploom.clients.driver.devices import init
+from warploom.clients.driver.results import Result
+from warploom.clients.driver.state import state
+from warploom.clients.driver.table import code_of, code_of_missing
+from warploom.clients.registry import Registry
+from warploom.clients.session import session
+
+INVALID_CONFIGURATION = 9
+NOT_READY = 600
+
+_last: dict[int, int] = {}
+
+
+def remember(code: int) -> int:
+    """Keep an error for cudaGetLastError; the runtime's codes are the driver's."""
+    if code not in (0, NOT_READY):
+        _last[threading.get_ident()] = code
+    return code
+
+
+def last_error(*, forget: bool) -> int:
+    """The last error of this thread."""
+    thread = threading.get_ident()
+    return _last.pop(thread, 0) if forget else _last.get(thread, 0)
+
+
+def begin() -> None:
+    """Let the primary context be current, as the runtime does at its first call."""
+    if not state.process:
+        init(0)
+    state.check()
+    if not state.stack:
+        if state.primary is None:
+            handle = ctypes.c_uint64()
+            primary_retain(ctypes.addressof(handle), 0)
+        assert state.primary is not None
+        state.stack.append(state.primary)
+
+
+def _failed(error: BaseException, name: str) -> int:
+    return remember(code_of(error, name))
+
+
+def _missing(name: str, words: Sequence[int]) -> int:
+    return remember(code_of_missing(name, words))
+
+
+def launch_code(code: int) -> int:
+    """Where the driver speaks of a value, the runtime speaks of the configuration."""
+    return INVALID_CONFIGURATION if code == Result.INVALID_VALUE else code
+
+
+registry = Registry(_failed, _missing, lambda: session().tell(), begin)
+entry = registry.entry

@@ -1,0 +1,177 @@
+"""The software GPU of this process, and what its kernels did: told when the process ends.
+
+The driver library and `warploom.cuda` share it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import sys
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from warploom.clients.settings import Settings
+from warploom.core.errors import Dim3
+from warploom.devices.catalog import DEFAULT
+from warploom.host.device import Device
+from warploom.host.launcher import LaunchOptions
+from warploom.host.loaded import LoadedKernel
+from warploom.host.names import source_name
+from warploom.host.run import Execution, Run
+from warploom.machine.workers import merged
+from warploom.report.export import as_json
+
+BATCH = 64
+"""So many launches of a kernel are kept before their counts are added up."""
+
+
+@dataclass
+class KernelRuns:
+    """All launches of a kernel in one shape: how many, and their runs, the first of which stands
+    for those that were added up."""
+
+    kernel: LoadedKernel
+    grid: Dim3
+    block: Dim3
+    launches: int = 0
+    seconds: float = 0.0
+    runs: list[Run] = field(default_factory=list[Run])
+
+    def add(self, run: Run) -> None:
+        """Count one more launch."""
+        self.launches += 1
+        self.seconds += run.seconds
+        self.runs.append(run)
+        if len(self.runs) >= BATCH:
+            self.total()
+
+    def total(self) -> Run:
+        """A run that stands for all launches together: counters are sums."""
+        if len(self.runs) > 1:
+            first = self.runs[0]
+            tally = merged([run.tally for run in self.runs])
+            done: Future[Execution] = Future()
+            done.set_result(Execution(lambda: tally, self.seconds))
+            self.runs = [Run(first.kernel, first.launch, done)]
+        return self.runs[0]
+
+
+class Session:
+    """One process's device and the runs on it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
+        self.order: tuple[str, int] | None = None
+        """The schedule and the seed of the launches from now on, where not the device's."""
+        self._lock = Lock()
+        self.if_nothing_ran = ""
+        """What to tell at the end where no launch was tried: why that may be."""
+        self.launched = False
+        self._told = False
+
+    @cached_property
+    def device(self) -> Device:
+        """The device, made when it is first asked for."""
+        return self.settings.make_device(self.record)
+
+    def launch_options(self, *, cooperative: bool) -> LaunchOptions:
+        """What a launch of this process says beside its arguments."""
+        if self.order is None:
+            return {"cooperative": cooperative}
+        schedule, seed = self.order
+        return {"cooperative": cooperative, "schedule": schedule, "seed": seed}
+
+    def record(self, run: Run) -> None:
+        """Remember what a launch did."""
+        launch = run.launch
+        key = (id(run.kernel), launch.grid, launch.block)
+        with self._lock:
+            if key not in self.kernels:
+                self.kernels[key] = KernelRuns(run.kernel, launch.grid, launch.block)
+            self.kernels[key].add(run)
+
+    def tell(self) -> None:
+        """Write the report, once, to where the settings say."""
+        if self._told:
+            return
+        self._told = True
+        if self.if_nothing_ran and not self.launched:
+            print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
+        if self.settings.report != "none" and self.kernels:
+            sys.stdout.flush()
+            print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
+        if self.settings.json:
+            Path(self.settings.json).write_text(json.dumps(self.data(), indent=2))
+
+    def text(self, report: str) -> str:
+        """The report: a line for each kernel, or all sections of each ("full")."""
+        if report == "full":
+            runs = self.kernels.values()
+            return "\n".join(f"{_launches(one)}\n{one.total().report()}" for one in runs)
+        title = f"Warploom ran {_counted(len(self.kernels), 'kernel')} on {self.device.spec.title}:"
+        return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
+
+    def lines(self) -> list[str]:
+        """A line for each kernel."""
+        lines: list[str] = []
+        for one in self.kernels.values():
+            counters = one.total().counters
+            sectors = counters.global_load_sectors + counters.global_store_sectors
+            lines.append(
+                f"{_launches(one)}: {counters.warp_instructions:,} warp instructions,"
+                f" {sectors:,} global sectors,"
+                f" {counters.divergent_branches:,} divergent branches, {one.seconds:.3f} s"
+            )
+        return lines
+
+    def data(self) -> dict[str, Any]:
+        """The report as data for JSON."""
+        return {
+            "device": self.device.name,
+            "kernels": [
+                {"launches": one.launches, **as_json(one.total().summary)}
+                for one in self.kernels.values()
+            ],
+        }
+
+
+def _launches(one: KernelRuns) -> str:
+    grid, block = ("x".join(map(str, dims)) for dims in (one.grid, one.block))
+    times = _counted(one.launches, "launch", "launches")
+    name = source_name(one.kernel.name)
+    return f"{name}, {times} of {grid} blocks of {block}"
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+_session: Session | None = None
+_making = Lock()
+
+
+def session() -> Session:
+    """The session of this process, with the settings of its environment."""
+    global _session
+    with _making:
+        if _session is None:
+            _session = Session(Settings.from_environment())
+            atexit.register(_session.tell)
+        return _session
+
+
+def use(device: str | None = None, **settings: str | int) -> Device:
+    """Begin anew with other settings (`schedule=`, `seed=`, `workers=`, `memory=`, `report=`):
+    gives the device. Arrays of the device before belong to that one."""
+    global _session
+    chosen = replace(Settings.from_environment(), **{"device": device or DEFAULT, **settings})
+    with _making:
+        _session = Session(chosen.checked())
+        atexit.register(_session.tell)
+        return _session.device

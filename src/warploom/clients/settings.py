@@ -1,0 +1,85 @@
+"""What a program on the software GPU runs with: from the command line, through the environment.
+
+`warploom run` and the pytest plugin write it; the libraries in the program's process read it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import DEFAULT, find_device
+from warploom.host.context import schedule_of
+from warploom.host.device import Device
+from warploom.host.run import Run
+
+PREFIX = "WARPLOOM_"
+REPORTS = ("none", "short", "full")
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file."""
+
+    device: str = DEFAULT
+    engine: str = "compiled"
+    schedule: str = "converge"
+    seed: int = 0
+    workers: int = 1
+    memory: str = ""
+    report: str = "none"
+    json: str = ""
+
+    def __post_init__(self) -> None:
+        if self.report not in REPORTS:
+            raise WarploomError(f"there is no report {self.report!r}; there are {REPORTS}")
+
+    def checked(self) -> Settings:
+        """These, if they make sense together; WarploomError if not."""
+        find_device(self.device)
+        if self.memory:
+            bytes_of(self.memory)
+        schedule_of(find_device(self.device), self.schedule, self.seed)
+        return self
+
+    @classmethod
+    def from_environment(cls, given: Mapping[str, str] = os.environ) -> Settings:
+        """The settings that another process left in the environment."""
+        found: dict[str, str | int] = {}
+        for field in fields(cls):
+            text = given.get(PREFIX + field.name.upper())
+            if text is not None:
+                found[field.name] = int(text) if isinstance(field.default, int) else text
+        return cls(**found)  # pyright: ignore[reportArgumentType]
+
+    def environment(self) -> dict[str, str]:
+        """The settings as variables of an environment."""
+        return {PREFIX + f.name.upper(): str(getattr(self, f.name)) for f in fields(self)}
+
+    def make_device(self, on_run: Callable[[Run], object]) -> Device:
+        """The device that they describe; it tells of each launch that ended well."""
+        return Device(
+            self.device,
+            engine=self.engine,
+            schedule=self.schedule,
+            seed=self.seed,
+            workers=self.workers,
+            memory_bytes=bytes_of(self.memory) if self.memory else None,
+            on_run=on_run,
+        )
+
+
+def bytes_of(text: str) -> int:
+    """A number of bytes such as 512M or 16G; WarploomError for what is none."""
+    plain = text.strip().lower().removesuffix("ib").removesuffix("b")
+    number, unit = plain.rstrip("kmg"), plain[len(plain.rstrip("kmg")) :]
+    try:
+        size = int(float(number) * UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise WarploomError(f"{text!r} is no amount of memory; write 512M or 16G") from None
+    if size <= 0:
+        raise WarploomError(f"a device with {text} of memory runs nothing; give it some")
+    return size

@@ -1,0 +1,108 @@
+"""What a launch needs beside its arguments: checked once for each kernel and configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from warploom.core.errors import Dim3, LaunchError
+from warploom.devices.launches import check_launch, check_local, check_registers
+from warploom.host.context import schedule_of
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.launch import Launch, shared_bytes
+from warploom.ptx.ir import Function
+
+KEPT = 64
+"""So many configurations of a kernel are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a kernel is launched; `schedule` and `seed` are the device's where they are None."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int = 0
+    max_instructions: int | None = None
+    cooperative: bool = False
+    schedule: str | None = None
+    seed: int | None = None
+
+
+def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
+    """The launch without its arguments. Raises LaunchError for what the device cannot do."""
+    known = kernel.prepared.get(asked)
+    if known is None:
+        known = _prepare(kernel, asked)
+        while len(kernel.prepared) >= KEPT:
+            kernel.prepared.pop(next(iter(kernel.prepared)), None)
+        kernel.prepared[asked] = known
+    return known
+
+
+def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
+    context, program = kernel.context, kernel.program
+    launch = Launch(
+        asked.grid,
+        asked.block,
+        b"",
+        kernel.image.addresses(program.globals),
+        asked.shared_bytes,
+        asked.max_instructions,
+        context.schedule,
+        context.output,
+        asked.cooperative,
+        warp_size=context.spec.warp_size,
+    )
+    check_launch(context.spec, asked.grid, asked.block, shared_bytes(program, launch))
+    check_local(context.spec, program.local_bytes + program.frame_bytes)
+    _check_directives(kernel.function, asked.block)
+    _check_registers(kernel, launch.threads_per_block)
+    resident = kernel.occupancy(launch).active_blocks * context.spec.sms
+    if asked.cooperative and launch.blocks > resident:
+        raise LaunchError(
+            f"a cooperative launch of {kernel.name} needs all its {launch.blocks:,} blocks"
+            f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
+            f" fewer blocks, and let each do more.",
+            resource="resident blocks",
+            requested=launch.blocks,
+            limit=resident,
+        )
+    policy = asked.schedule or context.schedule.policy
+    seed = context.schedule.seed if asked.seed is None else asked.seed
+    order = schedule_of(context.spec, policy, seed)
+    return replace(launch, schedule=replace(order, resident_blocks=max(1, resident)))
+
+
+def _check_registers(kernel: LoadedKernel, threads: int) -> None:
+    """Refuse blocks with too many registers, where ptxas tells; an estimate refuses nothing."""
+    spec = kernel.context.spec
+    if threads * spec.max_registers_per_thread > spec.registers_per_block:
+        resources = kernel.resources
+        if resources.source == "ptxas":
+            check_registers(spec, threads, resources.registers)
+
+
+def _check_directives(function: Function, block: Dim3) -> None:
+    """What the kernel itself demands of a block (PTX ISA, "Performance-Tuning Directives")."""
+    threads = block[0] * block[1] * block[2]
+    for directive, values in function.directives:
+        numbers = [int(value) for value in values] if directive in ("maxntid", "reqntid") else []
+        limit = 1
+        for number in numbers:
+            limit *= number
+        if directive == "maxntid" and threads > limit:
+            raise LaunchError(
+                f"a block of {threads} threads is too large for {function.name}: it was compiled"
+                f" for at most {limit} (__launch_bounds__ or .maxntid).",
+                resource="threads",
+                requested=threads,
+                limit=limit,
+            )
+        if directive == "reqntid" and (*numbers, 1, 1)[:3] != block:
+            raise LaunchError(
+                f"{function.name} wants blocks of exactly {numbers} threads (.reqntid), not"
+                f" {list(block)}.",
+                resource="threads",
+                requested=threads,
+                limit=limit,
+            )

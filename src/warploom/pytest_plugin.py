@@ -1,0 +1,166 @@
+"""The pytest plugin: `pytest --warploom[=DEVICE]` runs GPU tests on the software GPU.
+
+With the option, tests that use numba-cuda, cuda.core, tinygrad or another client of the driver find
+a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
+JSON). The fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
+`warploom(device=..., schedules=8)` repeats a test under several legal orders.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warploom.clients.environment import LIBRARIES, PRELOADED, environment_for
+from warploom.clients.session import Session, session, use
+from warploom.clients.settings import Settings
+from warploom.devices.catalog import DEFAULT
+from warploom.host.device import Device
+
+ORDER = "_warploom_order"
+
+_others: list[dict[str, Any]] = []
+"""What the workers of pytest-xdist ran."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("warploom", "GPU tests on the software GPU")
+    group.addoption(
+        "--warploom",
+        nargs="?",
+        const=DEFAULT,
+        metavar="DEVICE",
+        help=f"run GPU tests on this software GPU ({DEFAULT} if left out)",
+    )
+    group.addoption(
+        "--warploom-report", metavar="FILE", help="write what all kernels did to a file, as JSON"
+    )
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Put the libraries in place before any conftest imports a client of them."""
+    device = early_config.known_args_namespace.warploom
+    if device:
+        use(device)
+        environment = environment_for(session().settings)
+        os.environ.update({k: v for k, v in environment.items() if k != "LD_PRELOAD"})
+        for name in PRELOADED:
+            ctypes.CDLL(str(LIBRARIES / name), mode=ctypes.RTLD_GLOBAL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "warploom(device=None, schedules=1): the device of the fixture `gpu`, and under how many"
+        " legal orders the test runs",
+    )
+
+
+# ---- the orders of a test ------------------------------------------------------------------------
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat a test under the orders that its marker asks for: the default, then random ones."""
+    marker = metafunc.definition.get_closest_marker("warploom")
+    count = int(marker.kwargs.get("schedules", 1)) if marker else 1
+    if count > 1:
+        orders = [("converge", 0), *(("random", seed) for seed in range(1, count))]
+        metafunc.fixturenames.insert(0, ORDER)
+        names = [f"{schedule}-{seed}" for schedule, seed in orders]
+        metafunc.parametrize(ORDER, orders, indirect=True, ids=names)
+
+
+@pytest.fixture(name=ORDER)
+def _order(request: pytest.FixtureRequest) -> Generator[tuple[str, int] | None]:
+    """Who goes first in this test, for every launch of the process."""
+    here = session()
+    before, here.order = here.order, request.param
+    yield here.order
+    here.order = before
+
+
+@pytest.fixture
+def gpu(request: pytest.FixtureRequest) -> Device:
+    """A software GPU of its own for each test; its kernels are in the summary."""
+    marker = request.node.get_closest_marker("warploom")
+    asked = marker.kwargs.get("device") if marker else None
+    name = asked or request.config.getoption("--warploom") or DEFAULT
+    callspec = getattr(request.node, "callspec", None)
+    parameters: dict[str, Any] = callspec.params if callspec else {}
+    schedule, seed = parameters.get(ORDER, ("converge", 0))
+    return Device(name, schedule=schedule, seed=seed, on_run=session().record)
+
+
+@pytest.fixture
+def warploom_run(
+    request: pytest.FixtureRequest,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`warploom_run("program.py", *args, **settings)` runs a program of its own process with the
+    software GPU: settings are those of `warploom run`. Gives subprocess.CompletedProcess."""
+
+    def run(
+        program: str | Path | Sequence[str], *args: str, **settings: Any
+    ) -> subprocess.CompletedProcess[str]:
+        device = settings.pop("device", request.config.getoption("--warploom") or DEFAULT)
+        chosen = Settings(device=device, **settings).checked()
+        single = isinstance(program, (str, Path))
+        command = [sys.executable, str(program)] if single else list(program)
+        return subprocess.run(
+            [*command, *args],
+            env=environment_for(chosen),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+# ---- the summary ---------------------------------------------------------------------------------
+
+
+class _Workers:
+    """Hears what the workers of pytest-xdist ran."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        output: dict[str, Any] = getattr(node, "workeroutput", {})
+        if "warploom" in output:
+            _others.append(json.loads(output["warploom"]))
+
+
+def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
+    if type(plugin).__name__ == "DSession" and not manager.has_plugin("warploom-workers"):
+        manager.register(_Workers(), "warploom-workers")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands over what it ran; the one in charge writes the file."""
+    here = _here()
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["warploom"] = json.dumps({**here.data(), "lines": here.lines()})
+    elif file := session.config.getoption("--warploom-report"):
+        everyone: list[dict[str, Any]] = [here.data(), *_others]
+        kernels = [kernel for one in everyone for kernel in one["kernels"]]
+        Path(file).write_text(json.dumps({"kernels": kernels}, indent=2))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    lines = [*_here().lines(), *(line for one in _others for line in one["lines"])]
+    if lines:
+        terminalreporter.section("kernels on the software GPU")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def _here() -> Session:
+    return session()

@@ -1,0 +1,59 @@
+"""`warploom run` before a kernel's file, and before a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warploom.cli.verbs import PROGRAM, verbs
+from warploom.clients.settings import Settings, bytes_of
+from warploom.core.errors import WarploomError
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["program.py"],
+        ["--device", "a100", "program.py", "--kernel", "x"],
+        ["--seed=3", "--report", "full", "program.py"],
+        ["python", "-c", "pass"],
+        ["--json", "out.json", "program.py"],
+    ],
+)
+def test_programs_are_known_by_their_names(args: list[str]) -> None:
+    assert verbs(["run", *args]) == [PROGRAM, *args]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["saxpy.cu", "--kernel", "saxpy"],
+        ["saxpy.ptx"],
+        ["--json", "saxpy.cu"],
+        ["--kernel", "saxpy", "saxpy.cu"],
+        ["--help"],
+        [],
+    ],
+)
+def test_kernels_are_launched_as_ever(args: list[str]) -> None:
+    assert verbs(["run", *args]) == ["run", *args]
+
+
+def test_cuda_sources_with_a_main_are_programs(tmp_path: Path) -> None:
+    source = tmp_path / "program.cu"
+    source.write_text("__global__ void main_part() {}\nint main(int argc, char **argv) {}\n")
+    assert verbs(["run", str(source)])[0] == PROGRAM
+    source.write_text("__global__ void main_part() {}\n")
+    assert verbs(["run", str(source)])[0] == "run"
+
+
+def test_settings_travel_through_the_environment() -> None:
+    given = Settings("a100", schedule="random", seed=7, memory="1.5G", report="full")
+    assert Settings.from_environment(given.environment()) == given
+    assert bytes_of("1.5G") == 3 << 29
+    assert bytes_of("512 MiB") == 512 << 20
+    with pytest.raises(WarploomError, match="512M or 16G"):
+        bytes_of("much")
+    with pytest.raises(WarploomError, match="no device"):
+        Settings("gtx-9999").checked()

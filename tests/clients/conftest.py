@@ -1,0 +1,44 @@
+"""Programs for a GPU, run unchanged in processes of their own with the software GPU in place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from warploom.clients.environment import environment_for, libraries_are_built
+from warploom.clients.settings import Settings
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+Outcome = subprocess.CompletedProcess[str]
+RunProgram = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run_program() -> RunProgram:
+    """Run a program of `programs/` (by name) or a command; gives what it printed and its code."""
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+
+    def run(program: str | Sequence[str], *arguments: str, **settings: str | int) -> Outcome:
+        given = {"device": "a100", **settings}
+        chosen = Settings(**given)  # pyright: ignore[reportArgumentType]
+        command = (
+            [sys.executable, "-W", "ignore", str(PROGRAMS / program)]
+            if isinstance(program, str)
+            else [*program]
+        )
+        return subprocess.run(
+            [*command, *arguments],
+            env=environment_for(chosen),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,190 @@
+"""What a program can do wrong with the driver API: prints the code of each call.
+
+The first argument says what to do wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import numpy as np
+from cuda.bindings import driver, nvrtc
+
+SOURCE = rb"""
+extern "C" __global__ void add(float *x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        x[i] += 1;
+}
+extern "C" __global__ void no_guard(float *x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void wants(char *p) { *(int *)(p + 1) = 1; }
+extern "C" __global__ void stops() { __trap(); }
+extern "C" __global__ void waits(volatile int *flag) { while (*flag == 0); }
+"""
+
+
+def code(result):
+    return result[0].name.removeprefix("CUDA_ERROR_").removeprefix("CUDA_")
+
+
+def must(result):
+    assert int(result[0]) == 0, result
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def ptx():
+    program = must(nvrtc.nvrtcCreateProgram(SOURCE, b"misuse.cu", 0, [], []))
+    options = [b"-arch=compute_80", b"-lineinfo"]
+    assert int(nvrtc.nvrtcCompileProgram(program, 2, options)[0]) == 0
+    text = b" " * must(nvrtc.nvrtcGetPTXSize(program))
+    nvrtc.nvrtcGetPTX(program, text)
+    return text
+
+
+def launch(module, name, *values, grid=1, block=32, shared=0):
+    found = driver.cuModuleGetFunction(module, name)
+    if int(found[0]):
+        return found
+    held = [np.array([value]) for value in values]
+    pointers = np.array([one.ctypes.data for one in held], np.uint64)
+    at = pointers.ctypes.data if held else 0
+    return driver.cuLaunchKernel(found[1], grid, 1, 1, block, 1, 1, shared, 0, at, 0)
+
+
+def begin():
+    must(driver.cuInit(0))
+    context = must(driver.cuDevicePrimaryCtxRetain(0))
+    must(driver.cuCtxSetCurrent(context))
+    return must(driver.cuModuleLoadData(ptx()))
+
+
+def before_init():
+    print(code(driver.cuDeviceGetCount()), code(driver.cuMemAlloc(16)))
+
+
+def without_context():
+    must(driver.cuInit(0))
+    print(code(driver.cuMemAlloc(16)), code(driver.cuDeviceGet(1)))
+
+
+def frees():
+    module = begin()
+    x = must(driver.cuMemAlloc(128))
+    print(code(driver.cuMemFree(x)), code(driver.cuMemFree(x)), code(driver.cuMemFree(12345)))
+    print(code(driver.cuMemcpyHtoD(x, np.zeros(32, np.float32), 128)))
+    # A kernel that uses freed memory faults; the next calls tell so.
+    print(code(launch(module, b"no_guard", np.uint64(int(x)))), code(driver.cuCtxSynchronize()))
+
+
+def stray():
+    module = begin()
+    x = must(driver.cuMemAlloc(64))
+    print(code(launch(module, b"no_guard", np.uint64(int(x)))))
+    print(code(driver.cuCtxSynchronize()), code(driver.cuMemAlloc(16)))
+    print(code(launch(module, b"no_guard", np.uint64(int(x)))))
+    # A reset makes the device usable again.
+    print(code(driver.cuDevicePrimaryCtxReset(0)))
+    module = begin()
+    y = must(driver.cuMemAlloc(128))
+    print(code(launch(module, b"no_guard", np.uint64(int(y)))), code(driver.cuCtxSynchronize()))
+
+
+def nowhere():
+    module = begin()
+    print(code(launch(module, b"no_guard", np.uint64(0xDEAD0000))), code(driver.cuCtxSynchronize()))
+
+
+def misaligned():
+    module = begin()
+    x = must(driver.cuMemAlloc(64))
+    launch(module, b"wants", np.uint64(int(x)))
+    print(code(driver.cuCtxSynchronize()))
+
+
+def trap():
+    module = begin()
+    launch(module, b"stops")
+    print(code(driver.cuCtxSynchronize()))
+
+
+def deadlock():
+    module = begin()
+    x = must(driver.cuMemAlloc(64))
+    launch(module, b"waits", np.uint64(int(x)))
+    print(code(driver.cuCtxSynchronize()))
+
+
+def out_of_memory():
+    begin()
+    _, total = must(driver.cuMemGetInfo())
+    print(total, code(driver.cuMemAlloc(total + 1)), code(driver.cuMemAlloc(0)))
+    blocks = []
+    while int((result := driver.cuMemAlloc(total // 8))[0]) == 0:
+        blocks.append(result[1])
+    print(len(blocks), code(result))
+    must(driver.cuMemFree(blocks[0]))
+    print(code(driver.cuMemAlloc(total // 8)))
+
+
+def handles():
+    module = begin()
+    print(code(driver.cuModuleGetFunction(module, b"nobody")))
+    print(code(driver.cuStreamSynchronize(driver.CUstream(0x1234))))
+    print(code(driver.cuEventQuery(driver.CUevent(0))))
+    print(code(driver.cuModuleUnload(driver.CUmodule(99))))
+    print(code(driver.cuCtxSetCurrent(driver.CUcontext(77))))
+    print(code(driver.cuFuncGetAttribute(driver.CUfunction_attribute(4), driver.CUfunction(5))))
+    print(code(launch(module, b"add", np.uint64(0), np.int32(0), block=2048)))
+    print(code(launch(module, b"add", np.uint64(0), np.int32(0), shared=1 << 20)))
+    print(code(driver.cuModuleLoadData(b"this is no PTX")))
+    print(code(driver.cuModuleLoadData(b"\x7fELF" + bytes(60))))
+
+
+def unload():
+    module = begin()
+    kernel = must(driver.cuModuleGetFunction(module, b"stops"))
+    print(code(driver.cuModuleUnload(module)), code(driver.cuModuleUnload(module)))
+    print(code(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)))
+
+
+def threads():
+    """Two threads share a context: one loads and unloads while the other launches."""
+    module = begin()
+    context = must(driver.cuCtxGetCurrent())
+    x = must(driver.cuMemAlloc(4096 * 4))
+    must(driver.cuMemsetD32(x, 0, 4096))
+
+    def work():
+        must(driver.cuCtxSetCurrent(context))
+        for _ in range(20):
+            must(driver.cuMemFree(must(driver.cuMemAlloc(1024))))
+            assert code(launch(module, b"add", np.uint64(int(x)), np.int32(4096), grid=128)) == (
+                "SUCCESS"
+            )
+
+    both = [threading.Thread(target=work) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    host = np.zeros(4096, np.float32)
+    must(driver.cuMemcpyDtoH(host, x, host.nbytes))
+    print(set(host.tolist()))
+
+
+def fork():
+    begin()
+    child = os.fork()
+    if child == 0:
+        print(code(driver.cuInit(0)), code(driver.cuMemAlloc(16)), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    print(code(driver.cuMemAlloc(16)))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    print("end")

@@ -1,0 +1,57 @@
+"""What is found in an image: PTX as it is, in fat binaries, compressed; and what cannot be run."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+import lz4.block
+import pytest
+import zstandard
+
+from tests.clients.images import fat_binary
+from warploom.clients.fatbin import NoPtx, has_ptx, ptx_at, ptx_of
+
+OLD, NEW = ".version 7.0\n.target sm_70\n", ".version 8.0\n.target sm_90\n"
+PLAIN, LZ4, ZSTD = 0x11, 0x2011, 0x8011
+
+
+def test_text_is_taken_as_it_is() -> None:
+    assert ptx_of(OLD.encode() + b"\0\0", (8, 0)) == OLD
+
+
+@pytest.mark.parametrize("flags", [PLAIN, LZ4, ZSTD])
+def test_entries_plain_and_compressed(flags: int) -> None:
+    text = (OLD * 20).encode() + b"\0"
+    stored = {
+        PLAIN: text,
+        LZ4: lz4.block.compress(text, store_size=False),
+        ZSTD: zstandard.ZstdCompressor().compress(text),
+    }[flags]
+    assert ptx_of(fat_binary((1, 70, flags, stored, len(text))), (8, 0)) == OLD * 20
+
+
+def test_the_newest_that_the_device_has_is_chosen() -> None:
+    image = fat_binary(
+        (2, 80, PLAIN, b"machine code", 0),
+        (1, 70, PLAIN, OLD.encode(), 0),
+        (1, 90, PLAIN, NEW.encode(), 0),
+    )
+    assert ptx_of(image, (9, 0)) == NEW
+    assert ptx_of(image, (8, 6)) == OLD
+    assert ptx_of(image, (6, 1)) == OLD  # too new for it; its instructions decide
+
+
+def test_a_wrapper_leads_to_its_fat_binary() -> None:
+    image = ctypes.create_string_buffer(fat_binary((1, 70, PLAIN, OLD.encode(), 0)))
+    packed = struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0)
+    wrapper = ctypes.create_string_buffer(packed)
+    assert ptx_at(ctypes.addressof(wrapper), (8, 0)) == OLD
+
+
+def test_machine_code_alone_is_refused() -> None:
+    only = fat_binary((2, 80, PLAIN, b"machine code", 0))
+    assert not has_ptx(b"before" + only)
+    for image in (only, b"\x7fELF" + bytes(64)):
+        with pytest.raises(NoPtx, match="keep PTX"):
+            ptx_of(image, (8, 0))

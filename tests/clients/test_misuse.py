@@ -1,0 +1,68 @@
+"""Misuse of the driver: the error that CUDA documents, an explanation, and no crash.
+
+Sources: CUDA Driver API reference, CUresult, and "Returns" of each function.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clients.conftest import RunProgram
+
+CASES = {
+    "before_init": ["NOT_INITIALIZED NOT_INITIALIZED"],
+    "without_context": ["INVALID_CONTEXT INVALID_DEVICE"],
+    "frees": ["SUCCESS INVALID_VALUE INVALID_VALUE", "INVALID_VALUE", "SUCCESS ILLEGAL_ADDRESS"],
+    "stray": [
+        "SUCCESS",
+        "ILLEGAL_ADDRESS ILLEGAL_ADDRESS",
+        "ILLEGAL_ADDRESS",
+        "SUCCESS",
+        "SUCCESS SUCCESS",
+    ],
+    "nowhere": ["SUCCESS ILLEGAL_ADDRESS"],
+    "misaligned": ["MISALIGNED_ADDRESS"],
+    "trap": ["LAUNCH_FAILED"],
+    "deadlock": ["LAUNCH_TIMEOUT"],
+    "handles": [
+        "NOT_FOUND",
+        "INVALID_HANDLE",
+        "INVALID_HANDLE",
+        "INVALID_HANDLE",
+        "INVALID_CONTEXT",
+        "INVALID_HANDLE",
+        "INVALID_VALUE",
+        "INVALID_VALUE",
+        "INVALID_PTX",
+        "NO_BINARY_FOR_GPU",
+    ],
+    "unload": ["SUCCESS INVALID_HANDLE", "INVALID_HANDLE"],
+    "threads": ["{40.0}"],  # two threads, twenty launches each
+    "fork": ["NOT_INITIALIZED NOT_INITIALIZED", "SUCCESS"],
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_the_documented_error_and_no_crash(run_program: RunProgram, what: str) -> None:
+    outcome = run_program("misuse.py", what)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.splitlines() == [*CASES[what], "end"]
+    assert "defect" not in outcome.stderr
+
+
+def test_a_fault_is_explained_with_its_line(run_program: RunProgram) -> None:
+    outcome = run_program("misuse.py", "stray")
+    assert "Invalid __global__ write of size 4 bytes" in outcome.stderr
+    assert "misuse.cu:8 in kernel no_guard, by thread (16, 0, 0)" in outcome.stderr
+    assert "device memory (64 bytes" in outcome.stderr
+
+
+def test_memory_ends_where_the_device_or_the_user_says(run_program: RunProgram) -> None:
+    outcome = run_program("misuse.py", "out_of_memory", memory="64M")
+    total = 64 << 20
+    assert outcome.stdout.splitlines() == [
+        f"{total} OUT_OF_MEMORY INVALID_VALUE",
+        "7 OUT_OF_MEMORY",  # an eighth does not fit eight times: guards take room between them
+        "SUCCESS",
+        "end",
+    ]

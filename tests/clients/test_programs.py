@@ -1,0 +1,73 @@
+"""Unmodified programs of each client: they find a device, compile as usual, launch, and check
+their own results. A client that is not installed is skipped; `make test-clients` installs all."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import warploom as wl
+from tests.clients.conftest import PROGRAMS, RunProgram
+from tests.clients.images import fat_binary
+from warploom.clients.binaries import check_binary
+from warploom.clients.nvcc import build_program
+
+CLIENTS = {
+    "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
+        " structures mapped"),
+    "cuda_core_saxpy.py": ("cuda.core", "saxpy<float> saxpy<double>"),
+    "tinygrad_programs.py": ("tinygrad", "elementwise matmul softmax argmax conv"),
+    "triton_programs.py": ("triton", "add softmax matmul"),
+    "pycuda_programs.py": ("pycuda", "saxpy"),
+}  # fmt: skip
+"""What each needs, and what it prints when all is well."""
+
+
+@pytest.mark.parametrize("program", CLIENTS)
+def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
+    package, printed = CLIENTS[program]
+    if importlib.util.find_spec(package.split(".")[0]) is None:
+        pytest.skip(f"{package} is not installed")
+    outcome = run_program(program)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == printed.split()
+    assert "defect" not in outcome.stderr
+
+
+def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    outcome = run_program("saxpy_twice.py", report="short", json=str(file))
+    assert outcome.returncode == 0, outcome.stderr
+    [told] = [line for line in outcome.stderr.splitlines() if "2 launches of 8x1x1" in line]
+    assert "::saxpy" in told
+    # 1000 elements: 125 sectors each for two loads and a store, in each of two launches.
+    assert "750 global sectors" in told
+    [kernel] = json.loads(file.read_text())["kernels"]
+    assert kernel["launches"] == 2
+    assert kernel["counters"]["global_load_sectors"] == 500
+
+
+def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc")
+    outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == ["saxpy", "2000", "constant", "6", "error", "1"]
+
+
+def test_what_stands_in_the_way_of_a_binary_is_told(tmp_path: Path) -> None:
+    """Two stretches of a file tell: the section of GPU code, and the runtime that it is linked to;
+    a fat binary's PTX entry has kind 1, machine code 2."""
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF .nv_fatbin")
+    with pytest.raises(wl.WarploomError, match="-cudart shared"):
+        check_binary(program)
+    program.write_bytes(b"\x7fELF .nv_fatbin libcudart.so.13")
+    with pytest.raises(wl.WarploomError, match="machine code"):
+        check_binary(program)
+    program.write_bytes(b"\x7fELF .nv_fatbin libcudart.so.13" + fat_binary((1, 80, 0, b"x", 1)))
+    check_binary(program)

@@ -1,0 +1,84 @@
+"""The pytest plugin, in a pytest of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from warploom.clients.environment import libraries_are_built
+from warploom.codegen.cache import cache_directory
+
+pytest_plugins = ["pytester"]
+
+TESTS = """
+    import numpy as np
+    import pytest
+    import warploom as wl
+
+    RACE = '''
+    __global__ void race(int *out) { out[0] = blockIdx.x; }
+    __global__ void sum(int *out) { atomicAdd(out, 1); }
+    '''
+
+    @pytest.mark.warploom(device="rtx-4090", schedules=4)
+    def test_sum(gpu):
+        assert gpu.name == "rtx-4090"
+        out = gpu.zeros(1, np.int32)
+        gpu.compile(RACE)["sum"][8, 32](out)
+        assert out.copy_to_host()[0] == 256
+
+    @pytest.mark.warploom(schedules=8)
+    def test_race(gpu):
+        out = gpu.zeros(1, np.int32)
+        gpu.compile(RACE)["race"][8, 32](out)
+        assert out.copy_to_host()[0] == 7
+
+    def test_driver_and_program(warploom_run, tmp_path):
+        numba = pytest.importorskip("numba_cuda")
+        from numba import cuda
+
+        @cuda.jit
+        def fill(x):
+            x[cuda.grid(1)] = 5
+
+        x = np.zeros(64)
+        fill[2, 32](x)
+        assert x.tolist() == [5.0] * 64
+        program = tmp_path / "program.py"
+        program.write_text("from numba import cuda; print(cuda.get_current_device().name)")
+        assert "A100" in str(warploom_run(program).stdout)
+"""
+
+
+CACHE = str(cache_directory())
+"""Where compiled helpers are: pytester gives its own pytest another home."""
+
+
+def test_orders_fixtures_and_the_summary(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    pytester.makepyfile(TESTS)
+    options = ("-p", "warploom.pytest_plugin", "--warploom=a100", "--warploom-report=all.json")
+    outcome = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider", "-W", "ignore")
+    counts = outcome.parseoutcomes()
+    # Four orders of the sum; of the race, the default order leaves block 7 last, others need not.
+    assert counts["passed"] + counts["failed"] == 4 + 8 + 1
+    assert 1 <= counts["failed"] <= 7
+    outcome.stdout.fnmatch_lines(["*kernels on the software GPU*"])
+    outcome.stdout.fnmatch_lines(["*sum, * launch* of 8x1x1 blocks of 32x1x1*"])
+    outcome.stdout.fnmatch_lines(["*fill, 1 launch of 2x1x1 blocks of 32x1x1*"])
+    outcome.stdout.no_fnmatch_line("*test_race?converge-0*FAILED*")
+    names = [k["kernel"] for k in json.loads((pytester.path / "all.json").read_text())["kernels"]]
+    assert any("fill" in name for name in names)
+    assert any("sum" in name for name in names)
+
+
+def test_without_the_option_nothing_changes(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+    outcome = pytester.runpytest_subprocess("-p", "warploom.pytest_plugin")
+    outcome.assert_outcomes(passed=1)
+    outcome.stdout.no_fnmatch_line("*software GPU*")

@@ -1,0 +1,215 @@
+"""Runs the tests that ship inside the numba-cuda wheel on the software GPU, and writes down how it
+went: docs/numba_tests.md.
+
+    python tools/numba_tests.py [--only REGEX] [--engine NAME] [--results FILE] [--document FILE]
+
+Each module has a process of its own. A test that fails there runs once more alone, for an error
+that CUDA calls sticky takes all tests after it along. Results are kept in a file, so that a run of
+some modules (`--only`) leaves the others as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as Xml
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypedDict
+
+from warploom.clients.environment import environment_for
+from warploom.clients.settings import Settings
+
+TOOLS = Path(__file__).resolve().parent
+ROOT = TOOLS.parent
+PACKAGE = "numba.cuda.tests"
+GROUPS = ("core", "cudadrv", "nocuda", "nrt", "doc_examples", "cudapy")
+DEVICE = "a100"
+SECONDS = 1200
+"""What a module may take."""
+
+BEYOND = {
+    r"test_ipc": "memory between processes",
+    r"test_multigpu|test_p2p|select_device.*peer": "a second GPU",
+    r"test_profiler": "the profiler",
+    r"graph_builder": "CUDA graphs: stream capture is not there",
+}
+"""What is not asked for: tests whose names fit, and what they need."""
+
+REASONS = {
+    r"test_dispatcher_cpointer_arguments": "a defect of the test: the kernel reads 16 elements of"
+    " arrays of 10, and is stopped (`Invalid __global__ read`)",
+    r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, the"
+    " kernel writes ten, and is stopped (`Invalid __global__ write`)",
+    r"test_dynshared_slice_gaps": "a defect of the test or of its compiler: a vector of 16 bytes is"
+    " read of 28 bytes of shared memory from byte 16 on (`Invalid __shared__ read`)",
+}
+"""Why a test fails, by name."""
+
+
+def modules() -> list[str]:
+    """The test modules of the wheel, as `group.module`."""
+    found = importlib.metadata.files("numba-cuda") or []
+    pattern = re.compile(rf".*/numba/cuda/tests/({'|'.join(GROUPS)})/(test_\w+)\.py")
+    named = (pattern.fullmatch(str(file)) for file in found)
+    return sorted(f"{match[1]}.{match[2]}" for match in named if match)
+
+
+Outcomes = dict[str, dict[str, str]]
+"""By test: its outcome and its message."""
+
+
+def run(target: str, engine: str) -> Outcomes:
+    """Run a module, or one test of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        environment = environment_for(Settings(DEVICE, engine))
+        environment["PYTHONPATH"] = f"{TOOLS}:{environment.get('PYTHONPATH', '')}"
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "numba_pytest", "-p", "no:cacheprovider"),
+            *("-o", "consider_namespace_packages=true", "-o", "addopts=", "-o", "testpaths="),
+            *(f"--rootdir={folder}", f"--junitxml={report}", "--pyargs", f"{PACKAGE}.{target}"),
+        ]
+        try:
+            ended = subprocess.run(
+                command,
+                env=environment,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            told = f"the process ended with code {ended.returncode}"
+        except subprocess.TimeoutExpired:
+            told = f"it took more than {SECONDS} s"
+        if not report.exists():
+            return {"(module)": {"outcome": "failed", "message": told}}
+        return dict(_outcomes(Xml.parse(report)))
+
+
+def _outcomes(report: Xml.ElementTree[Xml.Element]) -> list[tuple[str, dict[str, str]]]:
+    found: dict[str, dict[str, str]] = {}
+    for case in report.iter("testcase"):
+        name = f"{case.get('classname', '').split('.')[-1]}::{case.get('name', '')}"
+        outcome, message = "passed", ""
+        for child in case:
+            if child.tag in ("failure", "error"):
+                outcome, message = "failed", child.get("message", "")
+            elif child.tag == "skipped":
+                outcome, message = "skipped", child.get("message", "")
+        if found.get(name, {}).get("outcome") != "failed":
+            found[name] = {"outcome": outcome, "message": message.split("\n")[0][:200]}
+    return list(found.items())
+
+
+def run_module(module: str, engine: str) -> Outcomes:
+    """Run a module; what fails runs once more alone."""
+    outcomes = run(module, engine)
+    for name, told in outcomes.items():
+        if told["outcome"] == "failed" and "::" in name:
+            again = run(f"{module}::{name.split('[')[0].split(' ')[0]}", engine)
+            outcomes[name] = again.get(name, told)
+    return outcomes
+
+
+def _matching(table: dict[str, str], name: str) -> str:
+    return next((why for pattern, why in table.items() if re.search(pattern, name)), "")
+
+
+class Results(TypedDict):
+    """What came of a module: the engine that ran it, and its tests."""
+
+    engine: str
+    tests: Outcomes
+
+
+def _beyond(tests: Iterable[str]) -> list[str]:
+    """What some tests need that is not there, and how many do."""
+    return [
+        f"{why} ({sum(bool(re.search(pattern, name)) for name in tests)})"
+        for pattern, why in BEYOND.items()
+    ]
+
+
+def _engines(results: dict[str, Results]) -> str:
+    """Which modules did not run on the default engine."""
+    count = sum(result["engine"] == "reference" for result in results.values())
+    return f"{count} of the {len(results)} modules ran on the reference engine." if count else ""
+
+
+def document(results: dict[str, Results]) -> str:
+    """docs/numba_tests.md."""
+    tests = {
+        f"{module}::{name}": told
+        for module, result in sorted(results.items())
+        for name, told in result["tests"].items()
+    }
+    beyond = {name for name in tests if _matching(BEYOND, name)}
+    asked = {name: told for name, told in tests.items() if name not in beyond}
+    count = Counter(told["outcome"] for told in asked.values())
+    ran = count["passed"] + count["failed"]
+    share = 100 * count["passed"] / max(1, ran)
+    version = importlib.metadata.version("numba-cuda")
+    lines = [
+        "# numba-cuda's own tests",
+        "",
+        f"The tests that ship inside the wheel of numba-cuda {version}, run unchanged on a software"
+        f" {DEVICE.upper()}",
+        f"(`make test-numba`, which writes this page). {_engines(results)}",
+        "",
+        "| | tests |",
+        "| --- | --- |",
+        f"| in the wheel | {len(tests):,} |",
+        f"| that need what is beyond this driver | {len(beyond)} |",
+        f"| skipped by themselves | {count['skipped']} |",
+        f"| run | {ran:,} |",
+        f"| passed | {count['passed']:,} ({share:.1f} %) |",
+        f"| failed | {count['failed']} |",
+        "",
+        f"Beyond this driver: {'; '.join(_beyond(tests))}.",
+        "",
+        "## What fails, and why",
+        "",
+        "| test | reason |",
+        "| --- | --- |",
+    ]
+    for name, told in asked.items():
+        if told["outcome"] == "failed":
+            why = _matching(REASONS, name) or told["message"].replace("|", "\\|") or "no message"
+            lines.append(f"| `{name}` | {why} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Run, keep the results, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--engine", default="compiled")
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "numba_tests.json")
+    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "numba_tests.md")
+    given = parser.parse_args()
+    results = json.loads(given.results.read_text()) if given.results.exists() else {}
+    for module in modules():
+        if not re.search(given.only, module):
+            continue
+        started = time.monotonic()
+        tests = run_module(module, given.engine)
+        results[module] = {"engine": given.engine, "tests": tests}
+        count = Counter(told["outcome"] for told in tests.values())
+        print(f"{module}: {dict(count)}, {time.monotonic() - started:.0f} s", flush=True)
+        given.results.parent.mkdir(parents=True, exist_ok=True)
+        given.results.write_text(json.dumps(results, indent=1))
+    given.document.write_text(document(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+from typing import Any
+
+get_current_device: Any
