@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from warploom.observe.trace import DIVERGED, Reached, Step, Trace
+from warploom.observe.schema import DIVERGED
+from warploom.observe.trace import Reached, Step, Trace
 from warploom.ui.lessons import ORDER, find_lesson, lessons, requests_of
 from warploom.ui.record import record
 
