@@ -16,9 +16,9 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from warploom.machine import lanes_off
-from warploom.observe import trace
+from warploom.observe import schema, trace
 from warploom.rules.fields import FIELDS
-from warploom.ui import schema
+from warploom.ui import schema as page
 
 TARGET = Path(__file__).parent.parent / "web" / "src" / "schema.ts"
 
@@ -28,16 +28,16 @@ NAMES = {int: "number", str: "string", bool: "boolean", float: "number", type(No
 def page_types() -> str:
     """The text of the file."""
     found = [lanes_off.LanesOff, lanes_off.Meeting]
-    for module in (trace, schema):
+    for module in (schema, trace, page):
         made = (v for v in vars(module).values() if isinstance(v, type))
         found += [
             v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__
         ]
     parts = ["// Made by tools/page_types.py from the Python schema; do not edit.", ""]
-    parts.append(f"export const VERSION = {trace.VERSION};")
-    parts.append(f"export const DIVERGED = {trace.DIVERGED};")
-    parts.append(f"export const MET = {trace.MET};")
-    costs = ", ".join(f'"{name}"' for name in FIELDS[: len(trace.NO_COST)])
+    parts.append(f"export const VERSION = {schema.VERSION};")
+    parts.append(f"export const DIVERGED = {schema.DIVERGED};")
+    parts.append(f"export const MET = {schema.MET};")
+    costs = ", ".join(f'"{name}"' for name in FIELDS[: len(schema.NO_COST)])
     parts.append(f"export const COSTS = [{costs}] as const;")
     parts.append("")
     parts += [_interface(one) for one in found if not one.__name__.startswith("_")]

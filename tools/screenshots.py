@@ -33,12 +33,12 @@ class Picture:
 
 PICTURES = (
     Picture("warp", "branch", "n n n"),
-    Picture("code", "reduction", "n n", (1280, 720), "dark"),
+    Picture("code", "shuffle", "n n", (1280, 720), "dark"),
     Picture("memory", "structures", "n"),
     Picture("banks", "banks", "n n", (1280, 900)),
     Picture("machine", "occupancy", "n n n"),
     Picture("numbers", "switch", "n n n n n", (1280, 800)),
-    Picture("timeline", "saxpy", "n n n n n", (1280, 720), "dark"),
+    Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
     Picture("compare", "lock", "n n n n End", (1440, 900)),
     Picture("lesson", "lockstep", ""),
     Picture("phone", "coalescing", "n n", (390, 844)),

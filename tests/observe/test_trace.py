@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.observe.trace import DIVERGED, MET, Step, Trace
+from warploom.observe.schema import DIVERGED, MET
+from warploom.observe.trace import Step, Trace
 from warploom.rules.fields import FIELDS
 
 BRANCHY = """

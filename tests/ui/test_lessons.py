@@ -6,12 +6,14 @@ from functools import cache
 
 import pytest
 
-from warploom.observe.trace import DIVERGED, Reached, Step, Trace
+from warploom.observe.schema import DIVERGED
+from warploom.observe.trace import Reached, Step, Trace
 from warploom.ui.lessons import ORDER, find_lesson, lessons, requests_of
 from warploom.ui.record import record
 
 FULL = 0xFFFFFFFF
 SECTORS, TRANSACTIONS, WAVEFRONTS, PASSES, WRITES = 1, 3, 9, 11, 12
+BYTES_MOVED = 8
 
 
 @cache
@@ -123,6 +125,10 @@ def test_coalescing_neighbours_4_strides_32() -> None:
                and a.addresses[1] - a.addresses[0] == 32]  # fmt: skip
     # 32 lanes 32 bytes apart lie in 8 lines of 128 bytes: 1024 bytes for 128, as by sectors.
     assert [a.cost[TRANSACTIONS] for a in strided] == [8]
+    moved = [[a.cost[BYTES_MOVED] for a in loads(trace)] for trace in (newer, older)]
+    # In the order of the kernel: neighbours, strided, the places of the scattered, scattered.
+    assert (moved[0][1], moved[1][1]) == (1024, 1024)
+    assert 3 * moved[0][3] < moved[1][3]
 
 
 def test_structures_a_quarter_is_used() -> None:

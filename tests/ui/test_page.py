@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from warploom.observe.trace import DIVERGED, Trace
+from warploom.observe.schema import DIVERGED
+from warploom.observe.trace import Trace
 from warploom.ui.lessons import ORDER, find_lesson, labels_of, requests_of
 from warploom.ui.page import BUNDLE, export
 from warploom.ui.record import record

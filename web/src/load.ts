@@ -50,6 +50,9 @@ async function opened(bytes: Uint8Array<ArrayBuffer>): Promise<Model> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const plain = new Uint8Array(await new Response(stream).arrayBuffer());
   const trace = decode(plain) as Trace;
+  if (trace.device.warp_size !== 32) {
+    throw new Error("the page shows warps of 32 lanes; this trace is of wavefronts of 64");
+  }
   if (trace.version !== VERSION) {
     throw new Error(`the trace is of version ${trace.version} of the schema, and this page reads ${VERSION}`);
   }

@@ -69,7 +69,7 @@ PARTINGS, MEETINGS: the branches' counts at the last entry."""
 ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 7, 32
 E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
 """An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
-are those of `observe.trace`, of the block's last instruction."""
+are those of `observe.schema`, of the block's last instruction."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
 A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED = range(7)
 """An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of

@@ -11,9 +11,10 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
-from warploom.observe import trace as schema
+from warploom.observe import schema
 from warploom.observe.counters import BARRIERS, BRANCHES
 from warploom.observe.recorder import Recorded
+from warploom.observe.trace import Trace
 from warploom.ptx.ir import Instruction
 from warploom.ptx.printer import print_instruction
 
@@ -23,12 +24,12 @@ LARGEST = 1 << 20
 
 def trace_of(
     kernel: LoadedKernel, launch: Launch, engine: str, recorded: Recorded, error: str
-) -> schema.Trace:
+) -> Trace:
     """The trace of a launch, from what was recorded and the error that ended it, if one did."""
     program = kernel.program
     sources = _sources(kernel)
     names = [source.name for source in sources]
-    return schema.Trace(
+    return Trace(
         schema.VERSION,
         _launch_facts(kernel, launch, engine),
         _device_facts(kernel),

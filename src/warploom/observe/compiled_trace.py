@@ -22,7 +22,7 @@ from warploom.core.errors import Allocation
 from warploom.machine.common import ALL_LANES
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.logs import Log
-from warploom.observe import trace as schema
+from warploom.observe import schema
 from warploom.observe.recorder import Recorded, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.ptx.ir import Space

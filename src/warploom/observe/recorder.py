@@ -16,8 +16,9 @@ from warploom.analysis.uses import writes
 from warploom.core.errors import Allocation
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
-from warploom.observe import trace as schema
+from warploom.observe import schema
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
+from warploom.observe.trace import TraceLimits
 from warploom.ptx.ir import Register, Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.convergence import LANES, NODES_AT, Table, table_words
@@ -28,7 +29,7 @@ HEAD = 6
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recording holds; see `observe.trace` for each part."""
+    """What a recording holds; see `observe.schema` for each part."""
 
     warps: tuple[schema.Warp, ...]
     states: tuple[schema.State, ...]
@@ -58,7 +59,7 @@ class _Kept:
 class Recorder:
     """Listens to a launch and keeps what happens."""
 
-    def __init__(self, program: Program, rules: AccessRules, limits: schema.TraceLimits) -> None:
+    def __init__(self, program: Program, rules: AccessRules, limits: TraceLimits) -> None:
         self._program, self._limits = program, limits
         self._states = States()
         self._patterns = Patterns(program, rules, count_by_rule)

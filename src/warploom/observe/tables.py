@@ -11,7 +11,7 @@ from warploom.analysis.accesses import AccessRow, route_of
 from warploom.analysis.program import Program
 from warploom.machine.common import common_cost
 from warploom.machine.lanes_off import lanes_off, meetings, parked_splits
-from warploom.observe.trace import NO_COST, Shape, Site, State
+from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
 from warploom.rules.convergence import LIVE, MASK, Table

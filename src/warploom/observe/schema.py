@@ -1,0 +1,212 @@
+"""The schema of traces: what stands in one, part by part.
+
+Steps stand in columns, in the order in which they ran. What a step has in common with others —
+the state of its warp, the pattern of an access, the content of a register — stands in a table and
+is named by its number there, so any step is shown by looking it up, without replaying what came
+before. `observe.trace` puts the parts together and reads them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from warploom.machine.lanes_off import LanesOff, Meeting
+
+VERSION = 2
+"""Of the schema; a reader refuses any other."""
+
+DIVERGED, MET = 1, 2
+"""Marks of a step: its end sends lanes both ways; its end brings lanes together that had parted."""
+
+NO_COST = (0,) * 13
+"""What an access costs whose instruction is not counted."""
+
+
+class DeviceFacts(msgspec.Struct, frozen=True):
+    """The device that was modelled. `independent`: each thread has its own program counter."""
+
+    name: str
+    title: str
+    cc: str
+    sms: int
+    independent: bool
+    global_rule: str
+    shared_rule: str
+    banks: int
+    bank_bytes: int
+    warp_size: int
+
+
+class OccupancyFacts(msgspec.Struct, frozen=True):
+    """How many of the launch's blocks an SM holds, and what limits them; modelled."""
+
+    active_blocks: int
+    active_warps: int
+    max_warps: int
+    registers: int
+    shared_bytes: int
+    limiters: tuple[str, ...]
+
+
+class LaunchFacts(msgspec.Struct, frozen=True):
+    """What was launched, and how: `kernel` as PTX calls it and `name` as the source does; grid and
+    block as (x, y, z)."""
+
+    kernel: str
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    engine: str
+    schedule: str
+    seed: int
+
+
+class SourceText(msgspec.Struct, frozen=True):
+    """A file that instructions come from."""
+
+    name: str
+    text: str
+
+
+class Code(msgspec.Struct, frozen=True):
+    """One PTX instruction of the kernel.
+
+    `file` and `line` say where it comes from: an index into the trace's sources (-1: not there) and
+    a line; `ptx_line` is its line of the PTX. `unit` is what executes it. `reads` and `writes` are
+    indices of registers. `block` is its basic block.
+    """
+
+    text: str
+    file: int
+    line: int
+    ptx_line: int
+    unit: str
+    is_branch: bool
+    is_barrier: bool
+    guarded: bool
+    hidden: bool
+    block: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+class BasicBlock(msgspec.Struct, frozen=True):
+    """Instructions `start` up to but not including `stop`; `meets_at` is the basic block where
+    lanes that part at its end meet again, the number of blocks for the end of the kernel."""
+
+    start: int
+    stop: int
+    meets_at: int
+
+
+class Register(msgspec.Struct, frozen=True):
+    """A register of the kernel, and its type as PTX writes it."""
+
+    name: str
+    type: str
+
+
+class Warp(msgspec.Struct, frozen=True):
+    """A warp that was recorded: `block` is the block's number in the grid, x fastest. `existing`
+    are the lanes that have a thread; `final` its state when the launch ended."""
+
+    block: int
+    warp: int
+    existing: int
+    final: int
+    registers: bool
+
+
+class State(msgspec.Struct, frozen=True):
+    """A warp's lanes: `active` are those of the running split, `off` gives the reason for every
+    other lane. `stack` are the places where running lanes will meet others, the innermost last;
+    `splits` the (mask, basic block) of each split that is put aside."""
+
+    active: int
+    off: LanesOff
+    stack: tuple[Meeting, ...]
+    splits: tuple[tuple[int, int], ...]
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """The warp instructions, in the order in which they ran: columns of little-endian numbers.
+
+    `warp`, `instruction` and `state` (u32) are numbers in their tables; `executing` (a bit for
+    each lane: u32, or u64 for warps of 64) are the
+    lanes whose guard held; `marks` (u8) are DIVERGED and MET.
+    """
+
+    count: int
+    warp: bytes
+    instruction: bytes
+    state: bytes
+    executing: bytes
+    marks: bytes
+
+
+class Site(msgspec.Struct, frozen=True):
+    """An instruction that reaches into a space, for `size` bytes a lane. `rule` is the rule that
+    says what that costs, empty where it is not counted; `best` the fewest transactions that it can
+    take. `writes` says whether a store's writes are counted."""
+
+    instruction: int
+    space: str
+    op: str
+    size: int
+    rule: str
+    best: int
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """The pattern of an access: for each lane of `lanes` its offset from the access's base.
+
+    `served` are its transactions, or passes over the banks, in the order in which they happen: the
+    offset of the first byte, how many, and the lanes served. `cost` is what the device's rule
+    counts, in the order of `rules.fields.FIELDS` up to the caches.
+    """
+
+    lanes: int
+    offsets: tuple[int, ...]
+    served: tuple[tuple[int, int, int], ...]
+    cost: tuple[int, ...]
+
+
+class Accesses(msgspec.Struct, frozen=True):
+    """What steps did to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
+    `base` (u64) is an address, the shape's offsets count from it."""
+
+    count: int
+    step: bytes
+    site: bytes
+    shape: bytes
+    base: bytes
+
+
+class Writes(msgspec.Struct, frozen=True):
+    """What registers became, for warps whose registers were recorded: columns of u32.
+
+    Behind `step`, register `register` holds number `value` of `narrow` (rows of 32 u32, one for
+    each lane) or, for registers of 64 bits, of `wide` (rows of 32 u64).
+    """
+
+    count: int
+    step: bytes
+    register: bytes
+    value: bytes
+    narrow: bytes
+    wide: bytes
+
+
+class Allocated(msgspec.Struct, frozen=True):
+    """A live stretch of device memory."""
+
+    address: int
+    size: int
+    name: str
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """How much was not recorded."""
+
+    steps: int = 0
+    warps: int = 0
