@@ -48,6 +48,8 @@ REASONS = {
     " arrays of 10, and is stopped (`Invalid __global__ read`)",
     r"test_struct_model_type_arr": "a defect of the test: `np.array((10,))` has one element, the"
     " kernel writes ten, and is stopped (`Invalid __global__ write`)",
+    r"test_cpu_and_cuda_": "Numba's cache of CPU code and numba-cuda's of kernels meet in one index"
+    " of files, and one file fewer than expected is there; the kernels themselves run",
     r"test_dynshared_slice_gaps": "a defect of the test or of its compiler: a vector of 16 bytes is"
     " read of 28 bytes of shared memory from byte 16 on (`Invalid __shared__ read`)",
 }
@@ -158,6 +160,7 @@ def document(results: dict[str, Results]) -> str:
     ran = count["passed"] + count["failed"]
     share = 100 * count["passed"] / max(1, ran)
     version = importlib.metadata.version("numba-cuda")
+    left_out = [module for module in modules() if module not in results]
     lines = [
         "# numba-cuda's own tests",
         "",
@@ -167,7 +170,7 @@ def document(results: dict[str, Results]) -> str:
         "",
         "| | tests |",
         "| --- | --- |",
-        f"| in the wheel | {len(tests):,} |",
+        f"| of {len(results)} modules of the wheel | {len(tests):,} |",
         f"| that need what is beyond this driver | {len(beyond)} |",
         f"| skipped by themselves | {count['skipped']} |",
         f"| run | {ran:,} |",
@@ -175,6 +178,7 @@ def document(results: dict[str, Results]) -> str:
         f"| failed | {count['failed']} |",
         "",
         f"Beyond this driver: {'; '.join(_beyond(tests))}.",
+        *(["", f"Modules that were not run: {', '.join(left_out)}."] if left_out else []),
         "",
         "## What fails, and why",
         "",

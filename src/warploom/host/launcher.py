@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -138,16 +138,13 @@ class Launcher:
     def _ready(self, launch: Launch, arguments: Arguments) -> Launch:
         """The launch with its arguments; a cooperative one with the memory in which its blocks wait
         for each other: its size, and a count of theirs."""
-        memory = self.kernel.context.memory
-        launch = replace(launch, parameters=bytes(arguments.data))
+        memory, globals, workspace = self.kernel.context.memory, launch.globals, 0
         if PARAMETERS in self.kernel.program.places:
-            shown = arguments.show(memory).address
-            launch = replace(launch, globals=(*launch.globals, shown))
-        if not launch.cooperative:
-            return launch
-        workspace = np.array([WORKSPACE_BYTES, 0], np.uint32)
-        lent = arguments.lend(workspace, "the workspace of the grid", memory)
-        return replace(launch, grid_workspace=lent.address)
+            globals = (*globals, arguments.show(memory).address)
+        if launch.cooperative:
+            counters = np.array([WORKSPACE_BYTES, 0], np.uint32)
+            workspace = arguments.lend(counters, "the workspace of the grid", memory).address
+        return launch.filled(bytes(arguments.data), globals, workspace)
 
     def _pack(self, args: tuple[Any, ...]) -> Arguments:
         kernel = self.kernel

@@ -90,6 +90,23 @@ class Launch:
     grid_workspace: int = 0
     warp_size: int = WARP_SIZE
 
+    def filled(
+        self, parameters: bytes, globals: tuple[int, ...], grid_workspace: int = 0
+    ) -> Launch:
+        """This launch with its arguments; made at every launch, so by hand and not by `replace`."""
+        return Launch(
+            self.grid,
+            self.block,
+            parameters,
+            globals,
+            self.dynamic_shared_bytes,
+            self.max_instructions,
+            self.schedule,
+            self.output,
+            self.cooperative,
+            grid_workspace,
+        )
+
     @property
     def threads_per_block(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
