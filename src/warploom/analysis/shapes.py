@@ -16,7 +16,7 @@ from warploom.analysis.accesses import space_of
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
 from warploom.analysis.strides import UNIFORM, VECTOR, Known, Shape, TermShapes, strided
-from warploom.analysis.uses import reads, writes
+from warploom.analysis.uses import leaves, reads, writes
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
@@ -121,13 +121,15 @@ class Reading:
 
     def results(self, made: Instruction) -> Iterator[tuple[Register, Shape]]:
         """The shape of what an instruction gives each register, as wide as the register."""
-        computed = computes(made)
+        agreed = self.guard(made) == UNIFORM
         for place, target in enumerate(_targets(made)):
-            if not isinstance(target, Register):
+            if target is None:
                 continue
             shape = VECTOR
-            if self.guard(made) == UNIFORM:
-                shape = self._term(made, place, target) if computed else self._other(made, target)
+            if agreed:
+                shape = (
+                    self._term(made, place, target) if computes(made) else self._other(made, target)
+                )
             if target.type == PRED and shape != UNIFORM:
                 shape = VECTOR
             yield target, shape
@@ -260,9 +262,12 @@ def _between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
     return seen
 
 
-def _targets(made: Instruction) -> Iterator[Operand]:
+def _targets(made: Instruction) -> Iterator[Register | None]:
+    """What an instruction writes, place by place; None where it is nothing."""
     count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
-    return spread(made.operands[:count])
+    for operand in made.operands[:count]:
+        for leaf in leaves(operand):
+            yield leaf if isinstance(leaf, Register) else None
 
 
 def _resized(shape: Shape, have: int, want: int) -> Shape:

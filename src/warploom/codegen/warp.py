@@ -373,7 +373,9 @@ class WarpFunction:
             type, value = self._converted_address(made, self.shaped.width(made))
             found = [(made.operands[0], value, type)]
         elif name == "mov" and not is_copy(made):
-            type = unsigned(made.operation.modifiers.scalar().bits)
+            type = made.operation.modifiers.scalar()
+            if isinstance(made.operands[1], Symbol):
+                type = unsigned(type.bits)
             value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
             found = [(made.operands[0], value, type)]
         else:

@@ -23,6 +23,7 @@ from warploom.rules.convergence import (
     CONVERGE,
     FREE,
     LANES,
+    LIVE,
     MASK,
     NONE,
     OTHER_BLOCK,
@@ -101,8 +102,11 @@ from warploom.rules.plan_words import (
     Words,
 )
 
-TURN = 1 << 13
+TURN = 1 << 12
 """Warp instructions in a turn."""
+
+WHOLE_TURN = 1 << 13
+"""The same of a warp whose lanes are together: they cannot wait for each other."""
 
 SHORT_TURN = 64
 """The same under the policies that mix splits thoroughly."""
@@ -121,11 +125,14 @@ def start_blocks(plan: Words, slots: Words) -> None:
 
 
 @jitable
-def turn_length(plan: Words) -> int:
+def turn_length(plan: Words, table: Table) -> int:
     """How many warp instructions a warp may issue before it gives up its turn."""
     if plan[POLICY] == RANDOM:
         return 1 + scrambled(plan[SEED], plan[TURNS]) % SHORT_TURN
-    return TURN if plan[POLICY] == CONVERGE else SHORT_TURN
+    if plan[POLICY] != CONVERGE:
+        return SHORT_TURN
+    whole = table[TOP] == NONE and table[MASK] == table[LIVE]
+    return WHOLE_TURN if whole else TURN
 
 
 @jitable
@@ -162,7 +169,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
             plan[POSITION] += 1
             if can_run(plan, states, tables, slot * warps + warp):
                 plan[TURNS] += 1
-                plan[LENGTH] = turn_length(plan)
+                plan[LENGTH] = turn_length(plan, tables[slot * warps + warp])
                 plan[BEFORE] = plan[CHANGES]
                 return warp
         plan[POSITION] = 0
