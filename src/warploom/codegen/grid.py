@@ -62,7 +62,9 @@ class GridFunction:
             self.b.ret(status)
 
     def _return_if_stopped(self) -> None:
-        stopped = self.b.icmp_unsigned("!=", self._get(Slot.STOP), I64(0))
+        """The host writes STOP while code runs: it has to be read each time."""
+        given = self.b.load_atomic(self._at(Slot.STOP), "monotonic", 8, typ=I64)
+        stopped = self.b.icmp_unsigned("!=", given, I64(0))
         self._return_if(stopped, I64(int(Status.STOPPED)))
 
     def _run(self, warp: Value) -> Value:
