@@ -105,6 +105,7 @@ class Launch:
             self.output,
             self.cooperative,
             grid_workspace,
+            self.warp_size,
         )
 
     @property
