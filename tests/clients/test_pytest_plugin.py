@@ -1,4 +1,4 @@
-"""The pytest plugin, in a pytest of its own."""
+"""The pytest plugin, in a pytest of its own, which finds it where the package is installed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_orders_fixtures_and_the_summary(
     if not libraries_are_built():
         pytest.skip("the stand-in libraries are not built (no C compiler?)")
     pytester.makepyfile(TESTS)
-    options = ("-p", "warploom.pytest_plugin", "--warploom=a100", "--warploom-report=all.json")
+    options = ("--warploom=a100", "--warploom-report=all.json")
     outcome = pytester.runpytest_subprocess(*options, "-p", "no:cacheprovider", "-W", "ignore")
     counts = outcome.parseoutcomes()
     # Four orders of the sum; of the race, the default order leaves block 7 last, others need not.
@@ -79,6 +79,6 @@ def test_orders_fixtures_and_the_summary(
 
 def test_without_the_option_nothing_changes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
-    outcome = pytester.runpytest_subprocess("-p", "warploom.pytest_plugin")
+    outcome = pytester.runpytest_subprocess()
     outcome.assert_outcomes(passed=1)
     outcome.stdout.no_fnmatch_line("*software GPU*")
