@@ -41,6 +41,9 @@ def test_an_interrupt_stops_a_kernel() -> None:
     gpu = wl.Device("v100")
     module, out = gpu.compile(ENDLESS, language="ptx"), gpu.zeros(1, np.uint32)
     module["seven"][1, 1](out)
+    # Compiled beforehand: an interrupt that comes while LLVM calls back would be lost.
+    with pytest.raises(wl.InstructionLimit):
+        module["endless"][1, 32](out, max_instructions=1)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

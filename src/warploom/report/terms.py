@@ -27,8 +27,18 @@ class Entry:
 
 GLOSSARY = (
     Entry("thread", "work-item", "thread", "one execution of the kernel's code"),
-    Entry("lane", "sub-group lane", "lane", "a thread's place in its warp, 0 to 31"),
-    Entry("warp", "sub-group", "wavefront", "the threads that one instruction is issued for"),
+    Entry(
+        "lane",
+        "sub-group lane",
+        "lane",
+        "a thread's place in its warp, 0 to 31 (63 with `warp_size=64`)",
+    ),
+    Entry(
+        "warp",
+        "sub-group",
+        "wavefront",
+        "the threads that one instruction is issued for: 32, on AMD's GCN and CDNA 64",
+    ),
     Entry("block", "work-group", "block", "threads that share memory and barriers"),
     Entry("grid", "NDRange", "grid", "all blocks of a launch"),
     Entry("active mask", "active lanes", "execution mask", "the lanes that an instruction acts on"),
