@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -37,6 +39,19 @@ AGAIN:
 """
 
 
+LONG = 1 << 36
+"""Warp instructions: some ten seconds, so that a lost interrupt fails the test and no more."""
+
+
+@pytest.fixture
+def default_handler() -> Iterator[None]:
+    """Python's own answer to Ctrl-C, whatever other tests have put in its place."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_handler")
 def test_an_interrupt_stops_a_kernel() -> None:
     gpu = wl.Device("v100")
     module, out = gpu.compile(ENDLESS, language="ptx"), gpu.zeros(1, np.uint32)
@@ -47,7 +62,7 @@ def test_an_interrupt_stops_a_kernel() -> None:
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        module["endless"][1, 32](out)
+        module["endless"][1, 32](out, max_instructions=LONG)
     out = gpu.zeros(1, np.uint32)
     module["seven"][1, 1](out)
     assert out.copy_to_host()[0] == 7
