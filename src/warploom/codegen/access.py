@@ -139,6 +139,7 @@ class _AccessBody:
         block = self.function.append_basic_block("entry")
         self.lanes = Lanes(module, ir.IRBuilder(block))
         self.b = self.lanes.b
+        self._scratch = self.lanes.alloca(vector(I64))
         (
             self.environment,
             self.row,
@@ -151,33 +152,55 @@ class _AccessBody:
         ) = self.function.args
 
     def emit(self) -> None:
-        scratch = self.lanes.alloca(vector(I64))
         with self.b.if_then(self.b.icmp_unsigned("==", self.bits, I32(0))):
             self.b.ret(I64(0))
-        self.b.store(self.addresses, scratch)
         wide = self.b.zext(self.bits, I64)
-        fault = self._check(scratch, wide)
+        fault = self._check(wide)
         with self.b.if_then(self.b.icmp_unsigned("!=", fault, I64(0))):
             self.b.ret(fault)
         offsets = self._physical(self.addresses)
-        self.b.store(offsets, scratch)
         if self.shape.space is not Space.PARAM and self.shape.route != STACK:
-            self._count(scratch, wide, offsets)
+            self._count(wide, offsets)
+            self._look_up(wide, offsets)
         if self.combine is not None:
-            self._lane_by_lane(scratch, wide, offsets)
+            self._lane_by_lane(wide, offsets)
         else:
-            if self.shape.op == "store" and self.shape.space is not Space.LOCAL:
-                self.bits = self.b.trunc(self._lasting(scratch, wide), I32)
+            chosen = self.shuffles and self.shape.space is not Space.LOCAL
+            if self.shape.op == "store" and chosen:
+                self.bits = self.b.trunc(self._lasting(wide, offsets), I32)
             self._move()
         if self.shape.op == "store":
             count_change(self.lanes, self.environment, I64(1))
         self.b.ret(I64(0))
 
-    def _count(self, scratch: Value, bits: Value, offsets: Value) -> None:
+    def _told(self, places: Value) -> Value:
+        """The lanes' places in memory, for a helper that is to look at them."""
+        self.b.store(places, self._scratch)
+        return self._scratch
+
+    def _first(self, bits: Value, places: Value) -> Value:
+        """The place of the lowest lane that is on; mostly that is lane 0."""
+        b, names = self.b, ("lowest", "other", "first")
+        lowest, other, done = (self.function.append_basic_block(name) for name in names)
+        on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))
+        b.cbranch(on, lowest, other)
+        b.position_at_end(lowest)
+        zero = self.lanes.lane(places, 0)
+        b.branch(done)
+        b.position_at_end(other)
+        lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
+        found = b.load(self.lanes.slot(self._told(places), lane), typ=I64)
+        b.branch(done)
+        b.position_at_end(done)
+        first = b.phi(I64)
+        first.add_incoming(zero, lowest)
+        first.add_incoming(found, other)
+        return first
+
+    def _count(self, bits: Value, offsets: Value) -> None:
         """Count the access: one more like an earlier one of its row, or by the device's rules."""
         b = self.b
-        lane = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, ir.Constant(ir.IntType(1), 1)])
-        first = b.load(self.lanes.slot(scratch, lane), typ=I64)
+        first = self._first(bits, offsets)
         base = b.and_(first, I64(-self.rules.unit))
         slot = self._slot_of(bits, first)
         pattern = self.lanes.slot(
@@ -190,14 +213,12 @@ class _AccessBody:
         other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
         with b.if_else(b.or_(moved, other), likely=False) as (new, again):
             with new:
+                scratch = self._told(offsets)
                 call(self.lanes, "settle_pattern", scratch, bits, slot, self.row)
                 self._count_by_rules(scratch, bits)
-                kept = self.lanes.alloca(vector(I64))
-                b.store(relative, kept)
-                call(self.lanes, "keep_pattern", kept, bits, slot, self.row)
+                call(self.lanes, "keep_pattern", self._told(relative), bits, slot, self.row)
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
-        self._look_up(scratch, bits)
 
     def _slot_of(self, bits: Value, first: Value) -> Value:
         """The place for a pattern with this mask and first address: any will do, as long as those
@@ -220,21 +241,21 @@ class _AccessBody:
         if writes is not None:
             call(self.lanes, writes, scratch, bits, size, self.row)
 
-    def _look_up(self, scratch: Value, bits: Value) -> None:
+    def _look_up(self, bits: Value, offsets: Value) -> None:
         """Count what the caches have of it, where they are counted."""
         shape, size = self.shape, I64(self.shape.size)
         path = self.rules.path(shape.space.value, shape.op, route=shape.route)
         if path is not None:
             caches = self.b.inttoptr(self._slot(Slot.HIERARCHY_AT), PTR)
             where = (self._slot(Slot.BLOCK), self._place_of_local())
-            call(
-                self.lanes, "count_cached", scratch, bits, size, self.row, caches, I64(path), *where
-            )
+            given = self._told(offsets), bits, size, self.row, caches, I64(path)
+            call(self.lanes, "count_cached", *given, *where)
 
-    def _lasting(self, scratch: Value, bits: Value) -> Value:
-        """The lanes whose stores last, of those that name one address."""
+    def _lasting(self, bits: Value, offsets: Value) -> Value:
+        """The lanes whose stores last, of those that name one address, where a policy chooses;
+        else all store, and the highest lasts (`rules.writes.lasting`)."""
         plan = self.b.inttoptr(self._slot(Slot.PLAN_AT), PTR)
-        return call(self.lanes, "lasting", scratch, bits, plan, self._slot(Slot.BLOCK))
+        return call(self.lanes, "lasting", self._told(offsets), bits, plan, self._slot(Slot.BLOCK))
 
     def _slot(self, slot: Slot) -> Value:
         return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
@@ -248,7 +269,7 @@ class _AccessBody:
         before = b.mul(block, self._slot(Slot.LOCAL_BYTES))
         return b.add(I64(LOCAL_BASE), b.add(before, inside))
 
-    def _check(self, scratch: Value, bits: Value) -> Value:
+    def _check(self, bits: Value) -> Value:
         """The fault of an access, 0 for none; lanes are looked at one by one only where some lane
         leaves what is known to be its own."""
         b, size = self.b, I64(self.shape.size)
@@ -265,7 +286,7 @@ class _AccessBody:
         look, seen = (self.function.append_basic_block(name) for name in ("look", "seen"))
         b.cbranch(b.or_(some, b.icmp_signed("<", room, I64(0))), look, seen)
         b.position_at_end(look)
-        fault = self._look(scratch, bits, in_global=in_global)
+        fault = self._look(self._told(self.addresses), bits, in_global=in_global)
         b.branch(seen)
         b.position_at_end(seen)
         result = b.phi(I64)
@@ -345,7 +366,7 @@ class _AccessBody:
         if self.shape.op == "load":
             b.store(value, at, align=16)
 
-    def _lane_by_lane(self, scratch: Value, bits: Value, offsets: Value) -> None:
+    def _lane_by_lane(self, bits: Value, offsets: Value) -> None:
         """Read, combine and write in each active lane in turn, the lowest first unless a policy
         chooses."""
         pointers = self.lanes.alloca(vector(I64))
@@ -353,55 +374,72 @@ class _AccessBody:
         loop = self.function.append_basic_block("lane")
         done = self.function.append_basic_block("done")
         if self.shuffles:
-            self._by_policy(scratch, bits, pointers, loop, done)
+            changed = self._by_policy(self._told(offsets), bits, pointers, loop, done)
         else:
-            self._rising(pointers, loop, done)
+            changed = self._rising(pointers, loop, done)
         self.b.position_at_end(done)
+        count_change(self.lanes, self.environment, changed)
 
-    def _rising(self, pointers: Value, loop: ir.Block, done: ir.Block) -> None:
+    def _rising(self, pointers: Value, loop: ir.Block, done: ir.Block) -> Value:
         b = self.b
         entry = b.block
         b.branch(loop)
         b.position_at_end(loop)
-        left = b.phi(I32)
+        left, changed = b.phi(I32), b.phi(I64)
         left.add_incoming(self.bits, entry)
+        changed.add_incoming(I64(0), entry)
         found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, ir.Constant(ir.IntType(1), 1)])
-        self._one_lane(pointers, b.zext(found, I64))
+        more = b.add(changed, self._one_lane(pointers, b.zext(found, I64)))
         rest = b.and_(left, b.sub(left, I32(1)))
         left.add_incoming(rest, b.block)
+        changed.add_incoming(more, b.block)
         b.cbranch(b.icmp_unsigned("!=", rest, I32(0)), loop, done)
+        return more
 
     def _by_policy(
         self, scratch: Value, bits: Value, pointers: Value, loop: ir.Block, done: ir.Block
-    ) -> None:
+    ) -> Value:
         """In the order that `rules.atomics.lane_order` gives."""
         b = self.b
         plan = b.inttoptr(self._slot(Slot.PLAN_AT), PTR)
         order = call(self.lanes, "lane_order", scratch, bits, plan, self._slot(Slot.BLOCK))
-        entry = b.block
+        entry, turned, behind = b.block, *(self.function.append_basic_block() for _ in range(2))
         b.branch(loop)
         b.position_at_end(loop)
-        turn = b.phi(I64)
+        turn, changed = b.phi(I64), b.phi(I64)
         turn.add_incoming(I64(0), entry)
+        changed.add_incoming(I64(0), entry)
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
-        on = b.trunc(b.lshr(bits, lane), ir.IntType(1))
-        with b.if_then(on):
-            self._one_lane(pointers, lane)
+        b.cbranch(b.trunc(b.lshr(bits, lane), ir.IntType(1)), turned, behind)
+        b.position_at_end(turned)
+        more = b.add(changed, self._one_lane(pointers, lane))
+        after = b.block
+        b.branch(behind)
+        b.position_at_end(behind)
+        whole = b.phi(I64)
+        whole.add_incoming(changed, loop)
+        whole.add_incoming(more, after)
         following = b.add(turn, I64(1))
-        turn.add_incoming(following, b.block)
+        turn.add_incoming(following, behind)
+        changed.add_incoming(whole, behind)
         b.cbranch(b.icmp_unsigned("<", following, I64(LANES)), loop, done)
+        return whole
 
-    def _one_lane(self, pointers: Value, lane: Value) -> None:
+    def _one_lane(self, pointers: Value, lane: Value) -> Value:
+        """Read, combine and write in one lane; gives how many elements changed."""
         assert self.combine is not None
         b = self.b
         at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
+        changed: Value = I64(0)
         for part in range(self.shape.parts):
             here = b.gep(at, [I64(part * self.shape.type.bytes)], source_etype=I8)
-            self._combine(here, part, lane, self.combine)
+            changed = b.add(changed, self._combine(here, part, lane, self.combine))
+        return changed
 
-    def _combine(self, at: Value, part: int, lane: Value, term: Term) -> None:
-        """One element of one lane: read it, combine, write it, and keep what was there."""
+    def _combine(self, at: Value, part: int, lane: Value, term: Term) -> Value:
+        """One element of one lane: read it, combine, write it, and keep what was there. Gives 1
+        where that changed it."""
         b, count = self.b, self.shape.parts
         single = ir.VectorType(Lowering(self.lanes, 1).type(self.shape.type).element, 1)
         old = b.load(at, typ=single, align=1)
@@ -410,9 +448,8 @@ class _AccessBody:
         b.store(new, at, align=1)
         bits = ir.VectorType(self.shape.element, 1)
         differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
-        changed = b.zext(self.lanes.lane(differs, 0), I64)
-        count_change(self.lanes, self.environment, changed)
         b.store(old, self._place(2 * count + part, lane), align=1)
+        return b.zext(self.lanes.lane(differs, 0), I64)
 
     def _addresses_of(self, offsets: Value) -> Value:
         return self.b.ptrtoint(self._pointers(offsets), vector(I64))

@@ -11,21 +11,31 @@ import numpy as np
 
 from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
-from warploom.rules.fields import PASSES
+from warploom.rules.fields import MOST_LANES, PASSES
+from warploom.rules.marks import mark
 from warploom.rules.plan_words import (
     POLICY,
     SEED,
 )
 
+WORD_BYTES = 4
+
 
 @jitable
 def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add the largest number of lanes on one address; `size` takes no part in it."""
-    row[PASSES] += count_most_on_one(addresses, mask)
+    """Add the largest number of lanes on one address, aligned to `size`.
+
+    The rule of the space has counted before, and may have left the answer for words.
+    """
+    most = row[MOST_LANES]
+    row[MOST_LANES] = 0
+    if most == 0 or size != WORD_BYTES:
+        most = count_most_on_one(addresses, mask, size, row)
+    row[PASSES] += most
 
 
 @jitable
-def count_most_on_one(addresses: Addresses, mask: int) -> int:
+def count_most_on_one(addresses: Addresses, mask: int, size: int, row: Row) -> int:
     """The longest run of equal addresses, where lanes are in rising order of address."""
     most = 0
     run = 0
@@ -33,7 +43,7 @@ def count_most_on_one(addresses: Addresses, mask: int) -> int:
     for lane in range(32):
         if (mask >> lane) & 1:
             if addresses[lane] < previous:
-                return count_most_scattered(addresses, mask)
+                return count_most_scattered(addresses, mask, size, row)
             run = run + 1 if addresses[lane] == previous else 1
             most = max(most, run)
             previous = addresses[lane]
@@ -41,10 +51,15 @@ def count_most_on_one(addresses: Addresses, mask: int) -> int:
 
 
 @jitable
-def count_most_scattered(addresses: Addresses, mask: int) -> int:
-    """The same for lanes in any order; compares all pairs without a branch, so that it becomes
-    vector code."""
-    most = 0
+def count_most_scattered(addresses: Addresses, mask: int, size: int, row: Row) -> int:
+    """The same for lanes in any order. Where they are far apart it compares all pairs, without a
+    branch, so that it becomes vector code."""
+    shift = 0
+    while (1 << shift) < size:
+        shift += 1
+    rows, _, most = mark(addresses, mask, shift, row)
+    if rows != 0:
+        return most
     for lane in range(32):
         alike = 0
         for other in range(32):

@@ -35,12 +35,13 @@ from warploom.rules.fields import (
     BYTES_MOVED,
     BYTES_REQUESTED,
     LINES,
+    MOST_LANES,
     REQUESTS,
     SECTORS,
     TRANSACTIONS,
     WAVEFRONTS,
 )
-from warploom.rules.marks import count_marked_groups, count_marks, count_most_over, mark
+from warploom.rules.marks import count_marked_groups, count_most_over, mark
 
 BANKS = 32
 WORD_BITS = 2
@@ -90,8 +91,8 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
 def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
     """Add a request of 4-byte words over 32 banks of 4 bytes, if it lies within 4 KiB.
 
-    Words in rising order within one stretch of all banks cannot meet. For others, a word of marks
-    is a line of 128 bytes, and a bit place in it a bank.
+    Words in rising order within one stretch of all banks cannot meet. For others, a row of marks
+    is a line of 128 bytes, and a column a bank.
     """
     if all_rise(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
@@ -99,11 +100,10 @@ def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
     else:
-        lines = mark(addresses, mask, WORD_BITS, row)
+        lines, words, row[MOST_LANES] = mark(addresses, mask, WORD_BITS, row)
         if lines == 0:
             return False
         wavefronts = count_most_over(lines, row)
-        words = count_marks(lines, row)
         row[SECTORS] += count_marked_groups(lines, 8, row)
         row[LINES] += count_marked_groups(lines, 32, row)
     row[REQUESTS] += 1

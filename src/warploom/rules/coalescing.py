@@ -39,7 +39,7 @@ from warploom.rules.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
-from warploom.rules.marks import count_marked_groups, count_marks, mark
+from warploom.rules.marks import count_marked_groups, mark
 
 SECTOR_BITS = 5
 LINE_BITS = 7
@@ -98,10 +98,10 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
         return
-    words = mark(addresses, mask, SECTOR_BITS, row)
-    if words > 0:
-        row[SECTORS] += count_marks(words, row)
-        row[LINES] += count_marked_groups(words, SECTORS_PER_LINE, row)
+    rows, sectors, _ = mark(addresses, mask, SECTOR_BITS, row)
+    if rows > 0:
+        row[SECTORS] += sectors
+        row[LINES] += count_marked_groups(rows, SECTORS_PER_LINE, row)
     else:
         row[SECTORS] += count_scattered(addresses, mask, SECTOR_BITS)
         row[LINES] += count_scattered(addresses, mask, LINE_BITS)

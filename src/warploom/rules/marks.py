@@ -1,100 +1,103 @@
-"""Marking what the lanes touch, a bit for each stretch of memory: any pattern in one pass.
+"""Marking what the lanes touch, a byte for each stretch of memory: any pattern in one pass.
 
-The marks are 32 words of 32 bits behind a row's record, a scratch that nothing else reads. They
-cover 1,024 stretches from a multiple of 32 on; lanes further apart have to be counted otherwise.
+The marks are 32 rows of 32 bytes behind a row's record, a scratch that nothing else reads: each
+counts the lanes on its stretch. They cover 1,024 stretches from a multiple of 32 on; lanes further
+apart have to be counted otherwise.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warploom.rules.distinct import Addresses, Row, count_lanes, first_lane, jitable
+from warploom.rules.distinct import ALL_LANES, Addresses, Row, first_lane, jitable
 from warploom.rules.fields import SCRATCH
 
-WORDS = 32
+ROWS = 32
+ROW_WORDS = 4
+"""Words of 8 marks in a row of marks."""
 
 
 @jitable
-def mark(addresses: Addresses, mask: int, shift: int, row: Row) -> int:
-    """Mark the stretches of 2^shift bytes that the lanes touch.
+def mark(addresses: Addresses, mask: int, shift: int, row: Row) -> tuple[int, int, int]:
+    """Count the lanes on each stretch of 2^shift bytes.
 
-    Gives the words in use, or 0 where the lanes are too far apart. Word 0 begins at a multiple of
-    32 stretches.
+    Gives the rows of marks in use, how many stretches are marked and the most lanes on one; zeros
+    where the lanes are too far apart. The first row begins at a multiple of 32 stretches.
     """
     bits = np.uint64(shift)
-    lowest = addresses[first_lane(mask)]
-    highest = lowest
+    some = addresses[first_lane(mask)]
+    lowest, highest = some, some
     for lane in range(32):
-        if (mask >> lane) & 1:
-            lowest = min(lowest, addresses[lane])
-            highest = max(highest, addresses[lane])
+        here = addresses[lane] if (mask >> lane) & 1 else some
+        lowest = min(lowest, here)
+        highest = max(highest, here)
     start = (lowest >> bits) & ~np.uint64(31)
-    words = int(np.int64(((highest >> bits) - start) >> np.uint64(5))) + 1
-    if words > WORDS:
-        return 0
-    for word in range(words):
+    rows = int(np.int64(((highest >> bits) - start) >> np.uint64(5))) + 1
+    if rows > ROWS:
+        return 0, 0, 0
+    for word in range(rows * ROW_WORDS):
         row[SCRATCH + word] = 0
-    for lane in range(32):
-        if (mask >> lane) & 1:
-            place = int(np.int64((addresses[lane] >> bits) - start))
-            row[SCRATCH + (place >> 5)] |= 1 << (place & 31)
-    return words
+    stretches, most = 0, 0
+    if mask == ALL_LANES:
+        for lane in range(32):
+            before = mark_one(int(np.int64((addresses[lane] >> bits) - start)), row)
+            most = max(most, before)
+            stretches += before == 0
+    else:
+        for lane in range(32):
+            if (mask >> lane) & 1:
+                before = mark_one(int(np.int64((addresses[lane] >> bits) - start)), row)
+                most = max(most, before)
+                stretches += before == 0
+    return rows, int(stretches), most + 1
 
 
 @jitable
-def count_marks(words: int, row: Row) -> int:
-    """How many stretches are marked."""
-    count = 0
-    for word in range(words):
-        count += count_lanes(row[SCRATCH + word])
-    return count
+def mark_one(place: int, row: Row) -> int:
+    """Add one to a mark; gives what it was."""
+    at, shift = SCRATCH + (place >> 3), (place & 7) << 3
+    marks = int(row[at])
+    row[at] = marks + (1 << shift)
+    return (marks >> shift) & 0xFF
 
 
 @jitable
-def count_marked_groups(words: int, size: int, row: Row) -> int:
+def count_marked_groups(rows: int, size: int, row: Row) -> int:
     """How many groups of 4, 8 or 32 neighbouring stretches have a mark."""
     count = 0
-    for word in range(words):
-        marks = row[SCRATCH + word]
-        if size == 32:
-            count += 1 if marks != 0 else 0
-        else:
-            marks |= (marks >> 1) & 0x77777777
-            marks |= (marks >> 2) & 0x33333333
-            if size == 4:
-                count += count_lanes(marks & 0x11111111)
-            else:
-                count += count_lanes((marks | (marks >> 4)) & 0x01010101)
-    return count
+    if size == 32:
+        for first in range(SCRATCH, SCRATCH + rows * ROW_WORDS, ROW_WORDS):
+            count += row[first] | row[first + 1] | row[first + 2] | row[first + 3] != 0
+    elif size == 8:
+        for word in range(SCRATCH, SCRATCH + rows * ROW_WORDS):
+            count += row[word] != 0
+    else:
+        for word in range(SCRATCH, SCRATCH + rows * ROW_WORDS):
+            marks = int(row[word])
+            count += (marks & 0xFFFFFFFF != 0) + (marks >> 32 != 0)
+    return int(count)
+
+
+EACH = 0x0101010101010101
+"""A one in each byte."""
 
 
 @jitable
-def count_most_over(words: int, row: Row) -> int:
-    """The most marks that any of the 32 bit places has over all words.
-
-    Counts of all places at once, as six bits that stand in six numbers: adding a word is a carry
-    from one to the next.
-    """
-    ones, twos, fours, eights, sixteens, all_of_them = 0, 0, 0, 0, 0, 0
-    for word in range(words):
-        carry = row[SCRATCH + word]
-        ones, carry = ones ^ carry, ones & carry
-        twos, carry = twos ^ carry, twos & carry
-        fours, carry = fours ^ carry, fours & carry
-        eights, carry = eights ^ carry, eights & carry
-        sixteens, carry = sixteens ^ carry, sixteens & carry
-        all_of_them |= carry
-    most = 0
-    places = 0xFFFFFFFF
-    for weight, bit in (
-        (32, all_of_them),
-        (16, sixteens),
-        (8, eights),
-        (4, fours),
-        (2, twos),
-        (1, ones),
-    ):
-        if places & bit:
-            places &= bit
-            most += weight
+def count_most_over(rows: int, row: Row) -> int:
+    """The most stretches that are marked in any of the 32 columns."""
+    a, b, c, d = 0, 0, 0, 0
+    for first in range(SCRATCH, SCRATCH + rows * ROW_WORDS, ROW_WORDS):
+        a += beyond(row[first], 0)
+        b += beyond(row[first + 1], 0)
+        c += beyond(row[first + 2], 0)
+        d += beyond(row[first + 3], 0)
+    most = 1
+    while (beyond(a, most) | beyond(b, most) | beyond(c, most) | beyond(d, most)) != 0:
+        most += 1
     return most
+
+
+@jitable
+def beyond(counts: int, most: int) -> int:
+    """Which of 8 numbers, all below 128, are larger than `most`: a one for each."""
+    return ((int(counts) + (127 - most) * EACH) >> 7) & EACH
