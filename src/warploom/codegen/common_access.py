@@ -62,19 +62,18 @@ class CommonAccess:
 
     def inside(self, index: int, space: Space, first: Value, extent: int) -> Value:
         """Whether `extent` bytes from `first` lie in the space, or in the allocation last used."""
-        b = self.b
-        if space not in (Space.GLOBAL, Space.CONST):
-            _, limit = self.places.space(space)
-            room = b.sub(limit, I64(extent))
-            fits = b.icmp_signed(">=", room, I64(0))
-            return b.and_(fits, b.icmp_unsigned("<=", first, room))
-        cache = self.places.cache(index, space)
-        low = b.load(cache, typ=I64)
-        high = b.load(self.lanes.slot(cache, 1), typ=I64)
+        b, (low, high) = self.b, self.bounds(index, space)
         room = b.sub(high, low)
         large_enough = b.icmp_unsigned(">=", room, I64(extent))
         within = b.icmp_unsigned("<=", b.sub(first, low), b.sub(room, I64(extent)))
         return b.and_(large_enough, within)
+
+    def bounds(self, index: int, space: Space) -> tuple[Value, Value]:
+        """Where the space begins and ends, or the allocation that the access reached last."""
+        if space not in (Space.GLOBAL, Space.CONST):
+            return I64(0), self.places.space(space)[1]
+        cache = self.places.cache(index, space)
+        return self.b.load(cache, typ=I64), self.b.load(self.lanes.slot(cache, 1), typ=I64)
 
     def count(self, index: int, space: Space, first: Value) -> None:
         """One more common access; in shared memory by whether it starts on a line or a sector."""

@@ -77,7 +77,8 @@ class Control:
         self._parted = self._parted_blocks()
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
-        self._leaving: dict[Status, ir.Block] = {}
+        self._leaving: dict[tuple[Status, bool], ir.Block] = {}
+        """Where a warp leaves, by the reason, and whether it has saved its registers."""
         self.resumes: list[int] = []
         self._stale = frame.variable(I1)
         self.steps: dict[int, ir.Block] = {}
@@ -273,10 +274,11 @@ class Control:
             self.go(Copy.DIVERGENT, index, origin)
 
     def spread_behind(self, block: int) -> None:
-        """Lanes part at the end of a block: keep lane by lane what they will read."""
+        """Lanes may part at the end of a block: keep lane by lane what they will read."""
         if self.frame.convergent:
-            for way in self.program.blocks[block].successors:
-                self.frame.spread(self._live(way))
+            ways = self.program.blocks[block].successors
+            live = frozenset[Register]().union(*(self._live(way) for way in ways))
+            self.frame.part(live)
 
     def step_apart(self, index: int, condition: Value) -> None:
         """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
@@ -287,7 +289,8 @@ class Control:
         with self.b.if_then(condition, likely=False):
             made = self.program.instructions[index : block.stop]
             behind = frozenset[Register]().union(*(self._live(way) for way in block.successors))
-            self.frame.spread(behind.union(*(reads(one) for one in made)))
+            behind = behind.union(*(reads(one) for one in made))
+            self.frame.part(behind)
             self.b.store(I1(1), self._stale)
             self.b.branch(self.steps[index])
 
@@ -419,14 +422,20 @@ class Control:
 
     def give_way(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
-        if status not in self._leaving:
-            self._leaving[status] = self._append(f"leave.{status.name.lower()}")
-        if self.frame.convergent:
-            shared = self.frame.shared_over_blocks
-            self.frame.spread(self._live(index) if isinstance(index, int) else shared)
-        at = I64(index) if isinstance(index, int) else index
-        self.b.store(at, self.frame.table(BLOCK))
-        self.b.branch(self._leaving[status])
+        b, frame = self.b, self.frame
+        whole = frame.convergent and status is not Status.PARTED and isinstance(index, int)
+        if whole:
+            # All lanes will go on there: nobody needs anything else.
+            assert isinstance(index, int)
+            frame.save_apart(self._live(index))
+        elif frame.convergent:
+            known = isinstance(index, int)
+            frame.spread(self._live(index) if known else frame.shared_over_blocks)
+        if (status, whole) not in self._leaving:
+            name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
+            self._leaving[status, whole] = self._append(name)
+        b.store(I64(index) if isinstance(index, int) else index, frame.table(BLOCK))
+        b.branch(self._leaving[status, whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
         """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
@@ -441,9 +450,10 @@ class Control:
 
     def emit_leaving(self) -> None:
         """Emit the blocks through which a warp leaves: everything that it may need is saved."""
-        for status, block in self._leaving.items():
+        for (status, saved), block in self._leaving.items():
             self.b.position_at_end(block)
-            self.frame.save(self.frame.shared_over_blocks)
+            if not saved:
+                self.frame.save(self.frame.shared_over_blocks)
             self.frame.set_state(RESUME, I64(FROM_TABLE))
             self.frame.leave(status)
 
@@ -454,9 +464,9 @@ class Control:
             following = self.program.blocks[block].successors[-1]
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
-            self.frame.clear(self._live(following))
             self.frame.convergent = True
-            self.frame.restore(self._live(following))
+            self.frame.restore_head()
+            self.frame.take_up(self._live(following))
             self.frame.convergent = False
             self.b.store(I1(0), self._stale)
             self.b.branch(self._entrance(Copy.CONVERGENT, following))
@@ -468,7 +478,7 @@ class Control:
         b, frame = self.b, self.frame
         way = self._append("take.up")
         b.position_at_end(way)
-        frame.restore(frame.shared_over_blocks)
+        frame.restore_head()
         index = frame.get(frame.table(BLOCK))
         everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
         alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
@@ -477,12 +487,22 @@ class Control:
         for copy, block in switches.items():
             b.position_at_end(block)
             b.store(I1(1), self._stale)
+            if copy is Copy.DIVERGENT:
+                frame.take_up(frame.shared_over_blocks)
             targets = b.switch(index, self._entrance(copy, self.program.exit))
             for place in sorted(self._resumable()):
                 apart = copy is Copy.DIVERGENT
-                to = self._entrance(copy, place) if apart else self._reshape(place)
+                to = self._entrance(copy, place) if apart else self._taken_up(place)
                 targets.add_case(I64(place), to)
         return way
+
+    def _taken_up(self, place: int) -> ir.Block:
+        """Where all lanes are taken up at a block."""
+        block = self._append(f"take.up.{place}")
+        with self.b.goto_block(block):
+            self.frame.take_up(self._live(place))
+            self.b.branch(self._reshape(place))
+        return block
 
     def _resumable(self) -> set[int]:
         """Blocks at which a split may stand when it is taken up."""

@@ -115,18 +115,17 @@ class Status(IntEnum):
 FULL = ROW_END
 KINDS_SEEN = FULL + 3
 KINDS_AT = KINDS_SEEN + 1
-MEMO_STEP, MEMO_BITS, MEMO_BASE, MEMO_KIND = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 4)
-ROW_WIDTH = MEMO_KIND + 1
+MEMO_STEP, MEMO_BITS, MEMO_BASE, MEMO_LOW, MEMO_ROOM, MEMO_KIND, ROW_WIDTH = range(
+    KINDS_AT + KINDS, KINDS_AT + KINDS + 7
+)
 """An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
 on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
 by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
 for each. Then the loads by rows (`rules.rows`): which kinds there were, a bit each, and from
-KINDS_AT on how often each came again. The last words remember the rows of the access that begins a
-group (`codegen.shaped_access`): the step between them, and those bits of the first that matter;
-and of every access its kind."""
-
-NO_STEP = 1
-"""No two rows of a load by rows are that far apart: they are aligned."""
+KINDS_AT on how often each came again. The last words remember of the access that begins a group
+(`codegen.shaped_access`) how it went the short way: the step between its rows, those bits of the
+first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so that all of
+the group is inside of one allocation; and of every access its kind."""
 
 
 @dataclass(frozen=True)

@@ -134,12 +134,14 @@ class Frame:
 
     def clear(self, kept: Iterable[Register] = ()) -> None:
         """Registers hold zeros, as at the begin of the function; but for those that are kept."""
-        for register in set(self.registers) - set(kept):
-            place = self.registers[register]
-            self.lanes.b.store(zero(storage_type(register.type)), place)
-            if register in self.shapes:
+        others = set(kept)
+        for register, place in self.registers.items():
+            if register not in others:
+                self.lanes.b.store(zero(storage_type(register.type)), place)
+        for register, place in self._shaped.items():
+            if register not in others:
                 whole = storage_type(register.type, self.shapes[register].width)
-                self.lanes.b.store(zero(whole), self._shaped[register])
+                self.lanes.b.store(zero(whole), place)
 
     # ---- the environment ------------------------------------------------------------------------
 
@@ -222,6 +224,17 @@ class Frame:
         for register in sorted(self.shapes.keys() & set(registers), key=lambda r: r.name):
             self.lanes.b.store(self.load(register), self.registers[register])
 
+    def part(self, live: Iterable[Register]) -> None:
+        """Lanes that were together are about to part, and will read these registers. The others
+        become zeros: as nobody reads those, it costs nothing, and code for lanes together need not
+        carry along what they were."""
+        kept = set(live)
+        self.spread(kept)
+        if self.shapes:
+            for register in sorted(self.shared_over_blocks - kept, key=lambda r: r.name):
+                place = self.registers[register]
+                self.lanes.b.store(zero(storage_type(register.type)), place)
+
     def gather(self, registers: Iterable[Register]) -> Value:
         """The opposite: keep registers by their shapes, and answer whether they have them."""
         b, lanes = self.lanes.b, self.lanes
@@ -299,6 +312,13 @@ class Frame:
                 )
             b.store(value, self.context(self._offsets[register]), align=64)
 
+    def save_apart(self, live: Iterable[Register]) -> None:
+        """Put the registers lane by lane, whatever their shapes, and the head into the context."""
+        self.spread(live)
+        was, self.convergent = self.convergent, False
+        self.save(live)
+        self.convergent = was
+
     def save_head(self) -> None:
         """Put the head of the table into the context."""
         b = self.lanes.b
@@ -311,10 +331,10 @@ class Frame:
         for word, value in words.items():
             b.store(value, self.table(word))
 
-    def restore(self, live: Iterable[Register]) -> None:
-        """The opposite of `save`; the table may name other lanes by now."""
-        self.restore_head()
+    def take_up(self, live: Iterable[Register]) -> None:
+        """The opposite of `save` for registers; the others hold nothing any more."""
         b = self.lanes.b
+        self.clear(live)
         for register in self._kept(live):
             at = self.context(self._offsets[register])
             width = self.shapes[register].width if self.has_shape(register) else LANES
@@ -327,7 +347,7 @@ class Frame:
             self.store(register, value)
 
     def restore_head(self) -> None:
-        """The opposite of `save_head`."""
+        """The opposite of `save_head`; the table may name other lanes by now."""
         b = self.lanes.b
         mask = b.trunc(self.get(self.table(ACTIVE)), I32)
         b.store(self.lanes.mask(mask), self.active)

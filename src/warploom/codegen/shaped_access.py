@@ -24,7 +24,15 @@ from warploom.analysis.strides import LANES
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
 from warploom.codegen.access import Shape, count_change
-from warploom.codegen.environment import KINDS_AT, MEMO_BASE, MEMO_BITS, MEMO_KIND, MEMO_STEP
+from warploom.codegen.environment import (
+    KINDS_AT,
+    MEMO_BASE,
+    MEMO_BITS,
+    MEMO_KIND,
+    MEMO_LOW,
+    MEMO_ROOM,
+    MEMO_STEP,
+)
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, Value, undefined
 from warploom.codegen.memory import MemoryCode, elements
@@ -32,6 +40,9 @@ from warploom.codegen.row_loads import RowLoads, Rows
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 from warploom.rules.rows import LINE_BYTES
+
+RARELY = (1 << 20, 1)
+"""The weights of a way that is hardly ever left: what is live there stays in registers."""
 
 HURRIED = 4
 """Accesses of a block from which on it has two versions."""
@@ -84,6 +95,8 @@ class ShapedAccess:
         self._careful: dict[int, ir.Block] = {}
         self.hurries = False
         """Whether code is made that leaves for the careful one wherever the short way ends."""
+        self._all_on = False
+        """Whether it is known there that all lanes are on where no guard says otherwise."""
 
     # ---- groups ---------------------------------------------------------------------------------
 
@@ -93,12 +106,13 @@ class ShapedAccess:
         cannot for a second, careful version of the block (`careful`)."""
         self._find(block)
         self._careful.clear()
+        self._all_on = False
         self.hurries = len(self._groups) >= HURRIED
 
     def careful(self, block: Block) -> dict[int, ir.Block]:
         """Begin the careful version of a block, if there is to be one: the blocks in which code
         comes to it, by instruction."""
-        self.hurries = False
+        self.hurries = self._all_on = False
         for index, group in self._groups.items():
             self._groups[index] = Group(
                 group.shape, group.form, group.base, [m for m in group.members if m[0] == index]
@@ -165,17 +179,24 @@ class ShapedAccess:
         if they can."""
         if group.known is None:
             group.firsts = self._firsts(group, made)
-            matches = self._matches(group, group.firsts, on)
-            if group.form is not Form.CONSECUTIVE:
-                matches = self._known_kind(group, group.firsts, matches)
-            group.known = self._or_leave(index, matches) if self.hurries else matches
+            remembered = self._remembered(group, made, on)
+            if self.hurries:
+                group.known = self._or_leave(index, group, on, remembered)
+            else:
+                group.known = self._or_learn(group, on, remembered)
+            self._all_on = self._all_on or (self.hurries and made.guard is None)
         return group.known
 
-    def _or_leave(self, index: int, matches: Value) -> Value:
-        """Leave at an instruction for the careful version, unless the short way can be gone."""
-        b, onward = self.b, self.b.append_basic_block("onward")
+    def _or_leave(self, index: int, group: Group, on: Value, remembered: Value) -> Value:
+        """Leave at an instruction for the careful version, unless the short way can be gone. What
+        is learned there is for the next time: a way back would cost registers on the short one."""
+        b, onward, unknown = self.b, *(self.b.append_basic_block() for _ in range(2))
+        b.cbranch(remembered, onward, unknown).set_weights(RARELY)
         self._careful[index] = b.append_basic_block(f"careful{index}")
-        b.cbranch(matches, onward, self._careful[index]).set_weights([99, 1])
+        b.position_at_end(unknown)
+        with b.if_then(self._matches(group, on)):
+            self._learn(group)
+        b.branch(self._careful[index])
         b.position_at_end(onward)
         return ir.Constant(I1, 1)
 
@@ -187,69 +208,113 @@ class ShapedAccess:
         base = self.operands.read(address.base, unsigned(64), width=group.base.width)
         return [self.lanes.lane(base, row) for row in range(group.base.width)]
 
-    def _matches(self, group: Group, firsts: list[Value], on: Value) -> Value:
-        """Whether all lanes are on, and all places aligned and inside what is known live."""
-        b, (index, offset) = self.b, group.members[0]
-        everyone = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
-        aligned = firsts[:1] if group.form is Form.CONSECUTIVE else firsts
-        crooked = b.and_(
-            reduce(b.or_, (b.add(f, I64(offset)) for f in aligned)),
-            I64(self._alignment(group) - 1),
-        )
-        matches = b.and_(everyone, b.icmp_unsigned("==", crooked, I64(0)))
-        if group.form is Form.CONSECUTIVE and len(firsts) == 2:
-            follows = b.icmp_unsigned("==", b.sub(firsts[1], firsts[0]), I64(group.extent // 2))
-            matches, firsts = b.and_(matches, follows), firsts[:1]
-        start, stop = group.span
-        for first in firsts:
-            place = b.add(first, I64(start))
-            inside = self.common.inside(index, group.shape.space, place, stop - start)
-            matches = b.and_(matches, inside)
-        return matches
+    def _memo(self, group: Group) -> Value:
+        return self.memory.places.row(group.members[0][0], group.shape.space)
 
-    def _known_kind(self, group: Group, firsts: list[Value], matches: Value) -> Value:
-        """Also whether the rows lie to each other as when their kinds were learned; else they are
-        learned."""
-        b, memo = self.b, self.memory.places.row(group.members[0][0], group.shape.space)
-        step = b.sub(firsts[-1], firsts[0])
-        bits, base = self._word(memo, MEMO_BITS), self._word(memo, MEMO_BASE)
-        same = b.and_(
-            b.icmp_unsigned("==", step, self._word(memo, MEMO_STEP)),
-            b.icmp_unsigned("==", b.and_(firsts[0], bits), base),
-        )
-        known = b.and_(matches, same)
-        names = ("unknown", "learn", "learned")
+    def _remembered(self, group: Group, made: Instruction, on: Value) -> Value:
+        """Whether the access is like one that went the short way before, as far as that matters."""
+        b, memo, firsts = self.b, self._memo(group), group.firsts
+        inside = b.sub(firsts[0], self._word(memo, MEMO_LOW))
+        conditions = [b.icmp_unsigned("<", inside, self._word(memo, MEMO_ROOM))]
+        if not (self._all_on and made.guard is None):
+            conditions.append(self._everyone(on))
+        if group.form is Form.CONSECUTIVE:
+            conditions += self._consecutive(group)
+        else:
+            bits, base = self._word(memo, MEMO_BITS), self._word(memo, MEMO_BASE)
+            conditions.append(b.icmp_unsigned("==", b.and_(firsts[0], bits), base))
+            step = b.sub(firsts[-1], firsts[0])
+            if len(firsts) == 2:
+                conditions.append(b.icmp_unsigned("==", step, self._word(memo, MEMO_STEP)))
+        return reduce(b.and_, conditions)
+
+    def _everyone(self, on: Value) -> Value:
+        return self.b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
+
+    def _consecutive(self, group: Group) -> list[Value]:
+        """That places are aligned, and those of the second row behind those of the first."""
+        b, firsts = self.b, group.firsts
+        place = b.and_(b.add(firsts[0], I64(group.members[0][1])), I64(self._alignment(group) - 1))
+        found = [b.icmp_unsigned("==", place, I64(0))]
+        if len(firsts) == 2:
+            follows = b.icmp_unsigned("==", b.sub(firsts[1], firsts[0]), I64(group.extent // 2))
+            found.append(follows)
+        return found
+
+    def _or_learn(self, group: Group, on: Value, remembered: Value) -> Value:
+        """Whether an access can go the short way, where it is not like the last: it is then
+        looked at, and remembered."""
+        b, names = self.b, ("unknown", "learn", "learned")
         before, (unknown, learn, done) = b.block, (b.append_basic_block(n) for n in names)
-        b.cbranch(known, done, unknown).set_weights([99, 1])
+        b.cbranch(remembered, done, unknown).set_weights(RARELY)
         b.position_at_end(unknown)
+        matches = self._matches(group, on)
+        looked = b.block
         b.cbranch(matches, learn, done)
         b.position_at_end(learn)
-        learned = self._learn(group, firsts, step, memo)
+        learned = self._learn(group)
         behind = b.block
         b.branch(done)
         b.position_at_end(done)
         result = b.phi(I1)
-        result.add_incoming(I1(1), before)
-        result.add_incoming(I1(0), unknown)
-        result.add_incoming(learned, behind)
+        for value, block in ((I1(1), before), (I1(0), looked), (learned, behind)):
+            result.add_incoming(value, block)
         return result
 
-    def _learn(self, group: Group, firsts: list[Value], step: Value, memo: Value) -> Value:
-        """Learn the kinds of a group's loads; whether all were known."""
-        b, known = self.b, I64(1)
-        for index, offset in group.members:
-            row = self.memory.places.row(index, group.shape.space)
-            places = [b.add(f, I64(offset)) for f in (firsts[0], firsts[-1])]
-            consecutive = I64(int(group.form is Form.ROWS))
-            known = b.and_(known, call(self.lanes, "learn_row", *places, consecutive, row))
+    def _matches(self, group: Group, on: Value) -> Value:
+        """Whether all lanes are on, and all places aligned and inside what is known live."""
+        b, firsts, (index, offset) = self.b, group.firsts, group.members[0]
+        conditions = [self._everyone(on)]
+        if group.form is Form.CONSECUTIVE:
+            conditions += self._consecutive(group)
+        else:
+            some = reduce(b.or_, (b.add(f, I64(offset)) for f in firsts))
+            crooked = b.and_(some, I64(self._alignment(group) - 1))
+            conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
+        start, stop = group.span
+        for first in firsts[:1] if group.form is Form.CONSECUTIVE else firsts:
+            place = b.add(first, I64(start))
+            conditions.append(self.common.inside(index, group.shape.space, place, stop - start))
+        return reduce(b.and_, conditions)
+
+    def _learn(self, group: Group) -> Value:
+        """Remember an access that matches, and learn the kinds of a group's loads by rows; whether
+        all were known."""
+        b, memo, firsts = self.b, self._memo(group), group.firsts
+        known = I64(1)
+        step, back = I64(0), I64(0)
+        if group.form is not Form.CONSECUTIVE:
+            known = self._learn_kinds(group)
+            step = b.sub(firsts[-1], firsts[0])
+            back = b.select(b.icmp_signed("<", step, I64(0)), step, I64(0))
+        start, stop = group.span
+        low, high = self.common.bounds(group.members[0][0], group.shape.space)
+        lowest = b.sub(low, b.add(I64(start), back))
+        highest = b.sub(high, b.add(I64(stop), b.sub(step, back)))
         # Beyond a line, and where they agree, it does not matter where in a line rows begin.
         near = b.icmp_unsigned("<", b.add(step, I64(LINE_BYTES)), I64(2 * LINE_BYTES))
         matters = b.and_(near, b.icmp_unsigned("!=", step, I64(0)))
-        bits = b.select(matters, I64(LINE_BYTES - 1), I64(0))
-        words = {MEMO_STEP: step, MEMO_BITS: bits, MEMO_BASE: b.and_(firsts[0], bits)}
+        bits = b.select(matters, I64(LINE_BYTES - 1), I64(self._alignment(group) - 1))
+        words = {
+            MEMO_STEP: step,
+            MEMO_BITS: bits,
+            MEMO_BASE: b.and_(firsts[0], bits),
+            MEMO_LOW: lowest,
+            MEMO_ROOM: b.add(b.sub(highest, lowest), I64(1)),
+        }
         for word, value in words.items():
             b.store(value, self.lanes.slot(memo, word))
         return b.icmp_unsigned("!=", known, I64(0))
+
+    def _learn_kinds(self, group: Group) -> Value:
+        """Learn the kinds of a group's loads; 1 where all were known."""
+        b, known = self.b, I64(1)
+        for index, offset in group.members:
+            row = self.memory.places.row(index, group.shape.space)
+            places = [b.add(f, I64(offset)) for f in (group.firsts[0], group.firsts[-1])]
+            consecutive = I64(int(group.form is Form.ROWS))
+            known = b.and_(known, call(self.lanes, "learn_row", *places, consecutive, row))
+        return known
 
     def _word(self, row: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(row, word), typ=I64)
@@ -319,7 +384,7 @@ class ShapedAccess:
         if self.hurries:
             return self._load_short(index, group, made, load_rows)
         short, other, done = (b.append_basic_block(n) for n in ("short", "other", "loaded"))
-        b.cbranch(known, short, other).set_weights([99, 1])
+        b.cbranch(known, short, other).set_weights(RARELY)
         b.position_at_end(short)
         found = self._load_short(index, group, made, load_rows)
         after_short = b.block

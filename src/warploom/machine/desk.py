@@ -7,6 +7,7 @@ there. What kernels allocate or free meanwhile shows in the environment when the
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -34,13 +35,16 @@ DONE, FAILED = 0, 1
 
 
 class Desk:
-    """Serves one launch. `error` is what a service raised; `cache` holds the bounds that checks of
-    accesses remember; `environment` is the worker's."""
+    """Serves one launch. `error` is what a service raised; `bounds` are what checks of
+    accesses remember of allocations; `environment` is the worker's."""
 
     def __init__(
-        self, services: Services, cache: npt.NDArray[Any], environment: npt.NDArray[np.int64]
+        self,
+        services: Services,
+        bounds: Sequence[npt.NDArray[np.int64]],
+        environment: npt.NDArray[np.int64],
     ) -> None:
-        self.services, self.cache, self.environment = services, cache, environment
+        self.services, self.bounds, self.environment = services, bounds, environment
         self.error: BaseException | None = None
         self._table: AllocationTable | None = None
 
@@ -127,4 +131,5 @@ class Desk:
         ):
             self.environment[slot] = int(array.ctypes.data)
         self.environment[Slot.ALLOCATIONS] = table.count
-        self.cache[:] = 0
+        for remembered in self.bounds:
+            remembered[:] = 0

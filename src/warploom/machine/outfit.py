@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.analysis.services import service_of
-from warploom.codegen.environment import MEMO_STEP, NO_STEP, ROW_WIDTH, CountLayout, Slot
+from warploom.codegen.environment import MEMO_ROOM, ROW_WIDTH, CountLayout, Slot
 from warploom.codegen.jit import CompiledKernel
 from warploom.codegen.places import local_stride
 from warploom.isa.special import LAUNCH_WIDE
@@ -127,7 +127,11 @@ class Room:
         self._head[:] = self._start
         self.environment = self.words(0, len(Slot))
         self.plan = self.words(outfit.starts[Slot.PLAN_AT], plan_words.PLAN_WORDS)
-        self.cache = self.words(outfit.starts[Slot.CACHE_AT], _cache_words(outfit.kernel))
+        rows = max(1, len(outfit.kernel.layout.rows))
+        self.bounds = (
+            self.words(outfit.starts[Slot.CACHE_AT], 2 * rows),
+            self.words(outfit.rows_at, rows * ROW_WIDTH)[MEMO_ROOM::ROW_WIDTH],
+        )
         ends = outfit.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[outfit.starts[Slot.PARAMETERS_AT] : ends]
         self.globals = self.words(ends, (outfit.starts[Slot.SLOTS_AT] - ends) // 8)
@@ -187,17 +191,12 @@ def _zeros(kernel: CompiledKernel, launch: Launch, slots: int) -> dict[Slot, int
     """The arrays that begin as zeros, with their sizes in bytes."""
     warps, local = launch.warps_per_block, local_stride(kernel.program.local_bytes)
     return {
-        Slot.CACHE_AT: 8 * _cache_words(kernel),
+        Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows)),
         Slot.STATES_BASE: 8 * slots * warps * plan_words.STATE_WORDS,
         Slot.CONTEXTS_BASE: slots * kernel.context_bytes * warps,
         Slot.SHARED_BASE: slots * _shared_stride(kernel, launch),
         Slot.LOCAL_BASE: slots * local * warps,
     }
-
-
-def _cache_words(kernel: CompiledKernel) -> int:
-    """Of the bounds that accesses remember."""
-    return 2 * max(1, len(kernel.layout.rows))
 
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
@@ -228,7 +227,6 @@ def _access_rows(layout: CountLayout) -> Words:
     for number, row in enumerate(layout.rows):
         cost = common_cost(layout.program, row, layout.rules)
         rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
-        rows[number, MEMO_STEP] = NO_STEP
     return rows
 
 

@@ -60,7 +60,7 @@ class Work:
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
         services = Services(outfit.kernel.program, launch, memory)
-        desk = Desk(services, room.cache, environment)
+        desk = Desk(services, room.bounds, environment)
         if outfit.serves:
             environment[Slot.SERVICE_AT] = desk.address
         return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
