@@ -82,12 +82,35 @@ needs neither. `data` holds what is stored, or receives what is loaded.
 """
 
 
-SPREAD = 0x27D4EB2F165667C5
-"""A factor that spreads masks over the slots: the last prime of xxHash64 (xxhash_spec.md), of those
-usual in hashing the one that parts the masks of reductions best."""
+SPREAD = 0xC83D581FACE803FB
+"""A factor that spreads masks over the slots: one, of those tried, with which the accesses of each
+of these come to different slots: reductions over halves and over strides, scans, a warp at all
+words of a sector, even and odd lanes."""
 
 SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 """Modifiers of an atomic that do not change what it computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlace:
+    """Where a pattern is kept: which one of a row, from which word on; its offsets are from
+    `base`."""
+
+    slot: Value
+    at: Value
+    base: Value
+
+
+def pattern_place(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternPlace:
+    """The place for the pattern of lanes of which the lowest reaches to `first`: any will do, as
+    long as patterns that come by turns have different ones."""
+    b = lanes.b
+    # What one lane alone costs does not depend on where it is.
+    alone = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
+    base = b.select(alone, first, b.and_(first, I64(-rules.unit)))
+    mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
+    slot = b.and_(b.xor(mixed, b.lshr(b.sub(first, base), I64(2))), I64(SLOTS - 1))
+    return PatternPlace(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)
 
 
 class AccessFunctions:
@@ -200,13 +223,9 @@ class _AccessBody:
     def _count(self, bits: Value, offsets: Value) -> None:
         """Count the access: one more like an earlier one of its row, or by the device's rules."""
         b = self.b
-        first = self._first(bits, offsets)
-        base = b.and_(first, I64(-self.rules.unit))
-        slot = self._slot_of(bits, first)
-        pattern = self.lanes.slot(
-            self.row, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT))
-        )
-        relative = b.sub(offsets, self.lanes.splat(base))
+        place = pattern_place(self.lanes, self.rules, bits, self._first(bits, offsets))
+        pattern = self.lanes.slot(self.row, place.at)
+        relative = b.sub(offsets, self.lanes.splat(place.base))
         known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         moved = b.icmp_unsigned("!=", relative, known)
         moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.bits)))
@@ -214,18 +233,11 @@ class _AccessBody:
         with b.if_else(b.or_(moved, other), likely=False) as (new, again):
             with new:
                 scratch = self._told(offsets)
-                call(self.lanes, "settle_pattern", scratch, bits, slot, self.row)
+                call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.row)
                 self._count_by_rules(scratch, bits)
-                call(self.lanes, "keep_pattern", self._told(relative), bits, slot, self.row)
+                call(self.lanes, "keep_pattern", self._told(relative), bits, place.slot, self.row)
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
-
-    def _slot_of(self, bits: Value, first: Value) -> Value:
-        """The place for a pattern with this mask and first address: any will do, as long as those
-        that come by turns have different ones."""
-        b = self.b
-        mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
-        return b.and_(b.xor(mixed, b.lshr(first, I64(2))), I64(SLOTS - 1))
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
         """Count the access by the device's rules, and keep it if it is the worst of its row."""

@@ -13,6 +13,7 @@ up next, and it comes back there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from llvmlite import ir
@@ -56,10 +57,19 @@ class Control:
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
     take turns by a policy, instead of one side after the other. `chooses`: one side after the
-    other, and the policy says which goes first.
+    other, and the policy says which goes first. `asides`: by block, the one that some lanes run
+    under a mask while the others wait, where they part at its end (`analysis.asides`).
     """
 
-    def __init__(self, frame: Frame, *, independent: bool, mixes: bool, chooses: bool) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        asides: Mapping[int, int],
+        *,
+        independent: bool,
+        mixes: bool,
+        chooses: bool,
+    ) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program, self.independent = frame.program, independent
         self.mixes, self.chooses = mixes, chooses
@@ -69,6 +79,8 @@ class Control:
             for copy in Copy
             for index in range(count)
         }
+        self._asides = asides
+        self.beside = {index: self._append(f"aside{index}") for index in sorted(asides.values())}
         self.nodes = NodeCode(frame)
         self.joins = self._joins()
         self.others = self._others()
@@ -211,7 +223,25 @@ class Control:
             self.go(copy, target, block)
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
-        self._part(copy, block, goes, stays, instruction)
+        if copy is Copy.CONVERGENT and block in self._asides:
+            self._step_aside(block, goes, stays, instruction)
+        else:
+            self._part(copy, block, goes, stays, instruction)
+
+    def _step_aside(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
+        """Some lanes run a block, and meet the others right behind it."""
+        target, _ = self.program.blocks[block].successors
+        body = self._asides[block]
+        self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
+        lanes = goes if body == target else stays
+        self.b.store(self.lanes.mask(lanes), self.frame.active)
+        self.b.branch(self.beside[body])
+
+    def step_back(self, index: int) -> None:
+        """The end of such a block: all living lanes go on behind it."""
+        live = self.b.load(self.frame.live, typ=I32)
+        self.b.store(self.lanes.mask(live), self.frame.active)
+        self.go(Copy.CONVERGENT, self.program.blocks[index].successors[0], index)
 
     def begin(self) -> None:
         """A warp begins in the convergent copy."""

@@ -35,6 +35,7 @@ from warploom.codegen.environment import (
 )
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, Value, undefined
+from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.row_loads import RowLoads, Rows
 from warploom.core.types import unsigned
@@ -95,6 +96,8 @@ class ShapedAccess:
         self._careful: dict[int, ir.Block] = {}
         self.hurries = False
         """Whether code is made that leaves for the careful one wherever the short way ends."""
+        self.masked: MaskedAccess | None = None
+        """What makes the accesses of a block that some lanes run while the others wait."""
         self._all_on = False
         """Whether it is known there that all lanes are on where no guard says otherwise."""
 
@@ -104,10 +107,19 @@ class ShapedAccess:
         """Find the groups of a block, before its code. Where there are several accesses, the code
         hurries: it goes the short way without a look back, and leaves at the first access that
         cannot for a second, careful version of the block (`careful`)."""
-        self._find(block)
+        self._groups.clear()
+        self.masked = None
+        if self.frame.convergent and not self.memory.never_inlined:
+            self._find(block)
         self._careful.clear()
         self._all_on = False
         self.hurries = len(self._groups) >= HURRIED
+
+    def begin_masked(self) -> None:
+        """Begin a block that some lanes run while the others wait."""
+        self._groups.clear()
+        self.hurries = False
+        self.masked = MaskedAccess(self.memory, self.reading)
 
     def careful(self, block: Block) -> dict[int, ir.Block]:
         """Begin the careful version of a block, if there is to be one: the blocks in which code
@@ -120,9 +132,6 @@ class ShapedAccess:
         return dict(self._careful)
 
     def _find(self, block: Block) -> None:
-        self._groups.clear()
-        if not self.frame.convergent or self.memory.never_inlined:
-            return
         found: dict[object, Group] = {}
         versions: dict[Register, int] = {}
         for index in range(block.start, block.stop):
@@ -352,6 +361,8 @@ class ShapedAccess:
     def load(self, index: int, made: Instruction, on: Value) -> list[Value] | None:
         """A load whose lanes read consecutive places, in each row at least: what it gives, part by
         part. None where it is none."""
+        if self.masked is not None:
+            return self.masked.load(index, made, on)
         if index not in self._groups:
             return None
         shape, width = self._groups[index].shape, self._groups[index].base.width
@@ -384,7 +395,7 @@ class ShapedAccess:
         if self.hurries:
             return self._load_short(index, group, made, load_rows)
         short, other, done = (b.append_basic_block(n) for n in ("short", "other", "loaded"))
-        b.cbranch(known, short, other).set_weights(RARELY)
+        b.cbranch(known, short, other).set_weights([99, 1])
         b.position_at_end(short)
         found = self._load_short(index, group, made, load_rows)
         after_short = b.block
@@ -436,6 +447,8 @@ class ShapedAccess:
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
         """A store, at whatever addresses."""
+        if self.masked is not None and self.masked.store(index, made, on):
+            return
         group = self._groups.get(index)
         if group is None:
             self.memory.store(index, made, on)

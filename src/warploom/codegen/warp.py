@@ -12,6 +12,7 @@ from functools import partial
 from llvmlite import ir
 
 from warploom.analysis.accesses import is_bulk_fill
+from warploom.analysis.asides import asides, steps
 from warploom.analysis.completions import completion
 from warploom.analysis.program import Block, Program
 from warploom.analysis.services import service_of
@@ -81,15 +82,16 @@ class WarpFunction:
         self.texture = TextureCode(self.memory)
         self.members = MemberCode(self.operands)
         self.warpwide = WarpwideCode(self.operands)
+        reading = Reading(program, formation, shapes)
         self.control = Control(
             self.frame,
+            asides(program, reading) if shapes else {},
             independent=independent,
             mixes=mixes,
             chooses=shuffles and not independent,
         )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands)
-        reading = Reading(program, formation, shapes)
         self._entries: Mapping[int, ir.Block] = {}
         self.shaped = ShapedCode(self.operands, reading)
         self.shaped_access = ShapedAccess(self.memory, reading)
@@ -99,6 +101,8 @@ class WarpFunction:
         for copy in Copy:
             for block in self.program.blocks:
                 self._block(copy, block)
+        for index in self.control.beside:
+            self._aside(self.program.blocks[index])
         self.frame.convergent = False
         self.control.emit_arrivals()
         resumes = self.control.emit_resumes() if self.suspends else {}
@@ -163,6 +167,17 @@ class WarpFunction:
             first = min(self._entries)
             self.b.position_at_end(self.frame.function.append_basic_block("careful"))
             self._body(copy, block, first)
+
+    def _aside(self, block: Block) -> None:
+        """A block that some lanes run under a mask; registers keep their shapes."""
+        self.b.position_at_end(self.control.beside[block.index])
+        self._entries, self.memory.apart, self.frame.convergent = {}, True, True
+        self._count_block(block)
+        self.shaped_access.begin_masked()
+        for index in steps(self.program, block):
+            self.frame.ahead = block.stop - index
+            self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
+        self.control.step_back(block.index)
 
     def _body(self, copy: Copy, block: Block, first: int) -> None:
         """The instructions of a block from one on, and what follows."""

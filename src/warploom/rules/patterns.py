@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.rules.distinct import Addresses, Row, jitable
+from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import FIELDS, RULE_WIDTH
 
 SLOTS = 8
 """Patterns that a row keeps; which one takes which place is for the code that looks them up."""
 
-REPEATS, MASK, OFFSETS = 0, 1, 2
+REPEATS, MASK, STEP, OFFSETS = range(4)
 COSTS = OFFSETS + 32
 PATTERN_WIDTH = COSTS + len(FIELDS)
 """A pattern: how often it came again, its mask, its addresses from the last multiple of the unit at
-or below its first lane's, and its costs."""
+or below its first lane's, and its costs. STEP: by how much they rise from lane to lane; ANY_STEP
+where there is but one, NO_STEP where it differs."""
+
+ANY_STEP, NO_STEP = -1, -2
 
 PATTERNS_AT = RULE_WIDTH
 ROW_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
@@ -45,7 +48,23 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
     """Keep the pattern that has just been counted, and what it cost."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
     row[at + MASK] = mask
+    row[at + STEP] = step_of(offsets, mask)
     for lane in range(32):
         row[at + OFFSETS + lane] = np.int64(offsets[lane])
     for field in range(_COSTS):
         row[at + COSTS + field] += row[field]
+
+
+@jitable
+def step_of(offsets: Addresses, mask: int) -> int:
+    """By how much the places of the lanes rise from lane to lane."""
+    lowest = first_lane(mask)
+    step = ANY_STEP
+    for lane in range(lowest + 1, 32):
+        if (mask >> lane) & 1:
+            apart = int(np.int64(offsets[lane] - offsets[lowest]))
+            if step == ANY_STEP:
+                step = apart // (lane - lowest)
+            if step < 0 or step * (lane - lowest) != apart:
+                return NO_STEP
+    return step
