@@ -10,35 +10,35 @@ For example:
     print(run.report())
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from warploom import testing
-from warploom.core.errors import (
-    CompileError,
-    DeadlockError,
-    DeviceAssert,
-    DeviceTrap,
-    InstructionLimit,
-    KernelFault,
-    LaunchError,
-    LinkError,
-    MemoryFault,
-    PtxError,
-    PtxSyntaxError,
-    UnsupportedInstruction,
-    WarploomError,
-)
-from warploom.host.buffer import Buffer
-from warploom.host.device import Device
-from warploom.host.explore import explore
-from warploom.host.kernel import Kernel
-from warploom.host.module import Module
-from warploom.host.occupancy import occupancy
-from warploom.host.run import Run
-from warploom.host.stream import Stream
-from warploom.host.texture import Surface, Texture
-
 if TYPE_CHECKING:
+    from warploom import testing
+    from warploom.core.errors import (
+        CompileError,
+        DeadlockError,
+        DeviceAssert,
+        DeviceTrap,
+        InstructionLimit,
+        KernelFault,
+        LaunchError,
+        LinkError,
+        MemoryFault,
+        PtxError,
+        PtxSyntaxError,
+        UnsupportedInstruction,
+        WarploomError,
+    )
+    from warploom.host.buffer import Buffer
+    from warploom.host.device import Device
+    from warploom.host.explore import explore
+    from warploom.host.kernel import Kernel
+    from warploom.host.module import Module
+    from warploom.host.occupancy import occupancy
+    from warploom.host.run import Run
+    from warploom.host.stream import Stream
+    from warploom.host.texture import Surface, Texture
     from warploom.observe.trace import Trace, TraceLimits
     from warploom.ui.notebook import show
 
@@ -73,14 +73,34 @@ __all__ = [
 ]
 
 
+_PLACES = {
+    "Buffer": "host.buffer",
+    "Device": "host.device",
+    "Kernel": "host.kernel",
+    "Module": "host.module",
+    "Run": "host.run",
+    "Stream": "host.stream",
+    "Surface": "host.texture",
+    "Texture": "host.texture",
+    "Trace": "observe.trace",
+    "TraceLimits": "observe.trace",
+    "explore": "host.explore",
+    "occupancy": "host.occupancy",
+    "show": "ui.notebook",
+}
+"""The modules of the names above, but for errors; each is imported when it is first asked for, for
+all together take half a second."""
+
+
 def __getattr__(name: str) -> Any:
-    """What few programs need, and what takes time to import: traces, and showing them."""
-    if name in ("Trace", "TraceLimits"):
-        from warploom.observe import trace
+    if name not in __all__:
+        raise AttributeError(f"module 'warploom' has no attribute {name!r}")
+    if name == "testing":
+        return import_module("warploom.testing")
+    found = getattr(import_module(f"warploom.{_PLACES.get(name, 'core.errors')}"), name)
+    globals()[name] = found
+    return found
 
-        return getattr(trace, name)
-    if name == "show":
-        from warploom.ui.notebook import show
 
-        return show
-    raise AttributeError(f"module 'warploom' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__
