@@ -71,6 +71,8 @@ class Group:
     """Instructions and their offsets."""
     firsts: list[Value] = field(default_factory=list[Value])
     known: Value | None = None
+    leader: int | None = None
+    """In careful code, the first of the accesses with which this one was remembered."""
 
     @property
     def extent(self) -> int:
@@ -126,9 +128,9 @@ class ShapedAccess:
         comes to it, by instruction."""
         self.hurries = self._all_on = False
         for index, group in self._groups.items():
-            self._groups[index] = Group(
-                group.shape, group.form, group.base, [m for m in group.members if m[0] == index]
-            )
+            own = [member for member in group.members if member[0] == index]
+            leader = group.members[0][0]
+            self._groups[index] = Group(group.shape, group.form, group.base, own, leader=leader)
         return dict(self._careful)
 
     def _find(self, block: Block) -> None:
@@ -188,19 +190,20 @@ class ShapedAccess:
         if they can."""
         if group.known is None:
             group.firsts = self._firsts(group, made)
-            remembered = self._remembered(group, made, on)
-            if self.hurries:
-                group.known = self._or_leave(index, group, on, remembered)
+            if group.leader is not None:
+                group.known = self._looked_at(group, on, group.leader)
+            elif self.hurries:
+                group.known = self._or_leave(index, group, made, on)
             else:
-                group.known = self._or_learn(group, on, remembered)
+                group.known = self._or_learn(group, made, on)
             self._all_on = self._all_on or (self.hurries and made.guard is None)
         return group.known
 
-    def _or_leave(self, index: int, group: Group, on: Value, remembered: Value) -> Value:
+    def _or_leave(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
         """Leave at an instruction for the careful version, unless the short way can be gone. What
         is learned there is for the next time: a way back would cost registers on the short one."""
         b, onward, unknown = self.b, *(self.b.append_basic_block() for _ in range(2))
-        b.cbranch(remembered, onward, unknown).set_weights(RARELY)
+        b.cbranch(self._remembered(group, made, on), onward, unknown).set_weights(RARELY)
         self._careful[index] = b.append_basic_block(f"careful{index}")
         b.position_at_end(unknown)
         with b.if_then(self._matches(group, on)):
@@ -250,10 +253,11 @@ class ShapedAccess:
             found.append(follows)
         return found
 
-    def _or_learn(self, group: Group, on: Value, remembered: Value) -> Value:
+    def _or_learn(self, group: Group, made: Instruction, on: Value) -> Value:
         """Whether an access can go the short way, where it is not like the last: it is then
         looked at, and remembered."""
         b, names = self.b, ("unknown", "learn", "learned")
+        remembered = self._remembered(group, made, on)
         before, (unknown, learn, done) = b.block, (b.append_basic_block(n) for n in names)
         b.cbranch(remembered, done, unknown).set_weights(RARELY)
         b.position_at_end(unknown)
@@ -268,6 +272,30 @@ class ShapedAccess:
         result = b.phi(I1)
         for value, block in ((I1(1), before), (I1(0), looked), (learned, behind)):
             result.add_incoming(value, block)
+        return result
+
+    def _looked_at(self, group: Group, on: Value, leader: int) -> Value:
+        """The same in careful code, where each access is on its own and nothing is remembered. If
+        it learns another kind than before, what its leader remembers holds no more."""
+        matches = self._matches(group, on)
+        if group.form is Form.CONSECUTIVE:
+            return matches
+        b, (learn, done) = self.b, (self.b.append_basic_block() for _ in range(2))
+        before = b.block
+        b.cbranch(matches, learn, done)
+        b.position_at_end(learn)
+        row = self._memo(group)
+        kind = self._word(row, MEMO_KIND)
+        known = b.icmp_unsigned("!=", self._learn_kinds(group), I64(0))
+        with b.if_then(b.icmp_unsigned("!=", kind, self._word(row, MEMO_KIND))):
+            room = self.lanes.slot(self.memory.places.row(leader, group.shape.space), MEMO_ROOM)
+            b.store(I64(0), room)
+        behind = b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(I1)
+        result.add_incoming(I1(0), before)
+        result.add_incoming(known, behind)
         return result
 
     def _matches(self, group: Group, on: Value) -> Value:

@@ -1,0 +1,166 @@
+"""Accesses that go a short way because an earlier one did: never beyond an allocation, and counted
+as the reference machine counts them, which remembers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import warploom as wl
+
+ENGINES = ("reference", "compiled")
+
+SUMS = """
+extern "C" __global__ void sums(float *y, const float *x, int first, int rows)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int r = 0; r < rows; r++) {
+        const float *p = x + first + 64 * r;
+        y[i + 64 * r] = p[i] + p[i + 1] + p[i + 2] + p[i + 3] + p[5] + p[6];
+    }
+}
+"""
+
+TWO = """
+extern "C" __global__ void two(float *y, const float *a, const float *b, int n)
+{
+    const float *p = blockIdx.x & 1 ? a : b;
+    float sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += p[4 * i] + p[4 * i + 1] + p[4 * i + 2] + p[4 * i + 3];
+    y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+FREED = """
+extern "C" __global__ void freed(float *y)
+{
+    __shared__ float *p;
+    if (threadIdx.x == 0) p = (float *)malloc(256);
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < 3; i++) {
+        p[threadIdx.x] = i;
+        __syncthreads();
+        sum += p[0] + p[1] + p[2] + p[3] + p[threadIdx.x + 1];
+        __syncthreads();
+        if (i == 1 && threadIdx.x == 0) free(p);
+        __syncthreads();
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+ROWS = """
+extern "C" __global__ void rows(float *y, const float *x, const int *starts, int pitch, int n)
+{
+    int t = threadIdx.y * 16 + threadIdx.x;
+    float sum = 0;
+    for (int i = 0; i < n; i++) {
+        const float *p = x + starts[i] + threadIdx.y * pitch;
+        sum += p[0] + p[1] + p[2] + p[3] + p[threadIdx.x] + p[threadIdx.x + 16];
+    }
+    y[t] = sum;
+}
+"""
+
+PARTLY = """
+extern "C" __global__ void partly(float *y, const float *x, int bound, int offset)
+{
+    int t = threadIdx.x;
+    for (int b = bound; b > 0; b -= 3)
+        if (t < b)
+            y[t] += x[t + offset] + b;
+}
+"""
+
+
+def outcome(engine: str, source: str, run: Callable[[wl.Device, wl.Module], wl.Run]) -> object:
+    """The counters of a run; of one that faults, the access that did, from its allocation on."""
+    gpu = wl.Device("a100", engine=engine)
+    try:
+        return dict(run(gpu, gpu.compile(source)).counters)
+    except wl.MemoryFault as fault:
+        return fault.kind, fault.thread, fault.block, fault.line, fault.size
+
+
+def same(source: str, run: Callable[[wl.Device, wl.Module], wl.Run]) -> object:
+    """What both machines say, who must agree."""
+    reference, compiled = (outcome(engine, source, run) for engine in ENGINES)
+    assert compiled == reference
+    return compiled
+
+
+@pytest.mark.parametrize("missing", range(5))
+def test_the_last_row_may_lack_something(missing: int) -> None:
+    """64 threads read up to 3 elements behind their own, in 4 rows."""
+
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        x = gpu.zeros(4 * 64 + 3 - missing, np.float32)
+        return module["sums"][2, 32](gpu.zeros(256, np.float32), x, 0, 4)
+
+    found = same(SUMS, run)
+    assert isinstance(found, dict) == (missing == 0)
+
+
+def test_what_comes_before_an_allocation_is_a_fault() -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        return module["sums"][2, 32](gpu.zeros(256, np.float32), gpu.zeros(512, np.float32), -1, 4)
+
+    _, thread, *_ = same(SUMS, run)  # type: ignore[misc]
+    assert thread == (0, 0, 0)
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), (64, 63), (63, 64), (60, 64), (64, 61)])
+def test_the_end_of_one_buffer_is_not_that_of_another(sizes: tuple[int, int]) -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        a, b = (gpu.zeros(n, np.float32) for n in sizes)
+        return module["two"][6, 32](gpu.zeros(192, np.float32), a, b, 16)
+
+    assert isinstance(same(TWO, run), dict) == (sizes == (64, 64))
+
+
+def test_what_was_freed_is_forgotten() -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        return module["freed"][1, 32](gpu.zeros(32, np.float32))
+
+    assert not isinstance(same(FREED, run), dict)
+
+
+@given(
+    st.lists(st.integers(0, 70), min_size=1, max_size=12),
+    st.sampled_from([0, 1, 8, 16, 20, 32, 64, 100]),
+)
+@settings(max_examples=20, deadline=None)
+def test_rows_anywhere_cost_what_they_cost(starts: list[int], pitch: int) -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        where = gpu.to_device(np.array(starts, np.int32))
+        x = gpu.zeros(70 + 15 * pitch + 32, np.float32)
+        y = gpu.zeros(256, np.float32)
+        return module["rows"][1, (16, 16)](y, x, where, pitch, len(starts))
+
+    assert isinstance(same(ROWS, run), dict)
+
+
+@given(st.integers(1, 64), st.integers(0, 40))
+@settings(max_examples=20, deadline=None)
+def test_some_lanes_at_consecutive_places(bound: int, offset: int) -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        x = gpu.zeros(bound + offset, np.float32)
+        return module["partly"][3, 64](gpu.zeros(64, np.float32), x, bound, offset)
+
+    assert isinstance(same(PARTLY, run), dict)
+
+
+def test_the_last_of_some_lanes_may_be_one_too_many() -> None:
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        x = gpu.zeros(40, np.float32)
+        return module["partly"][1, 64](gpu.zeros(64, np.float32), x, 40, 1)
+
+    found = same(PARTLY, run)
+    assert isinstance(found, tuple)
+    assert found[1] == (39, 0, 0)
