@@ -132,7 +132,9 @@ def _declarator(cursor: Cursor, names: Names, common: Variable) -> Variable:
         initial = sampler_settings(cursor) if settings else initializer(cursor, names)
     if shape and shape[0] is None and isinstance(initial, tuple):
         shape = (len(initial), *shape[1:])
-    return replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))
+    made = replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))
+    names.variables[name] = made
+    return made
 
 
 def _shape(cursor: Cursor) -> tuple[int | None, ...]:

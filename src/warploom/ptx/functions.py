@@ -22,7 +22,7 @@ from warploom.ptx.declarations import (
 )
 from warploom.ptx.instructions import instruction
 from warploom.ptx.ir import Function, Label, Pragma, Prototype, Statement, Targets
-from warploom.ptx.names import Names, labels_by_scope
+from warploom.ptx.names import Names, Outside, labels_by_scope
 
 Directive = tuple[str, tuple[int | str, ...]]
 
@@ -39,7 +39,7 @@ PERFORMANCE = frozenset(
 class FunctionParser:
     """Reads one `.entry` or `.func`."""
 
-    def __init__(self, cursor: Cursor, module: dict[str, str], locations: Locations) -> None:
+    def __init__(self, cursor: Cursor, module: Outside, locations: Locations) -> None:
         self.cursor, self.locations = cursor, locations
         self.names = Names(cursor, module)
         self.statements: list[Statement] = []
@@ -138,7 +138,7 @@ class FunctionParser:
         elif text == "":
             raise cursor.wrong("`}`")
         else:
-            self.statements.append(instruction(cursor, self.names, self.location))
+            self.statements.extend(instruction(cursor, self.names, self.location))
 
     def _directive(self, text: str) -> None:
         handler = self._directives.get(text)
@@ -174,7 +174,7 @@ class FunctionParser:
         cursor = self.cursor
         span = cursor.span(cursor.at)
         cursor.expect(".callprototype")
-        scope = Names(cursor, ())
+        scope = Names(cursor, Outside())
         returns = parameters(cursor, scope) if cursor.text == "(" else ()
         cursor.expect("_")
         arguments = parameters(cursor, scope) if cursor.text == "(" else ()

@@ -15,13 +15,15 @@ from warploom.isa import ops as ops  # importing it fills the instruction tables
 from warploom.isa.absent import REASONS
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.ir import Decorated, Guard, Instruction, Operand, Vector
+from warploom.ptx.indexing import addressed
+from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Vector
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 
 
-def instruction(cursor: Cursor, names: Names, location: Location | None) -> Instruction:
-    """One instruction with its guard and its semicolon."""
+def instruction(cursor: Cursor, names: Names, location: Location | None) -> tuple[Instruction, ...]:
+    """One instruction with its guard and its semicolon, behind those that it needs and the text
+    leaves out."""
     guard = _guard(cursor, names) if cursor.text == "@" else None
     at = cursor.at
     text = cursor.texts[at]
@@ -34,9 +36,14 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> Inst
     operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
     if operation.spec.has_implicit:
         operands = _with_implicit(operation, operands, names)
-    if any(type(o) is Decorated for o in operands):
+    if any(type(o) in UNFINISHED for o in operands):
         operation, operands = _undecorated(cursor, operation, operands)
-    return Instruction(operation, operands, guard, span, location)
+        return addressed(Instruction(operation, operands, guard, span, location), names)
+    return (Instruction(operation, operands, guard, span, location),)
+
+
+UNFINISHED = frozenset({Decorated, Indexed})
+"""Operands that a finished instruction does not have."""
 
 
 def _guard(cursor: Cursor, names: Names) -> Guard:

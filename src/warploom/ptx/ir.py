@@ -135,6 +135,17 @@ class Decorated:
     span: Span = field(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """`a[r + 1]`: `symbol` with the constant part of the index in its offset, `index` the register
+    or None, `scale` the bytes of an element. A finished instruction has its address instead."""
+
+    symbol: Symbol
+    index: Register | None
+    scale: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 Operand = (
     Register
     | Special
@@ -147,6 +158,7 @@ Operand = (
     | Element
     | Sink
     | Decorated
+    | Indexed
 )
 
 

@@ -16,6 +16,7 @@ from warploom.ptx.ir import (
     Element,
     Function,
     Immediate,
+    Indexed,
     Initializer,
     Instruction,
     Label,
@@ -273,6 +274,9 @@ def _operand(operand: Operand) -> str:
             return f"{register.name}.{PARTS[index]}"
         case Sink():
             return "_"
+        case Indexed(symbol, index, scale):
+            number = str(symbol.offset // scale)
+            return f"{symbol.name}[{f'{index.name} + {number}' if index else number}]"
         case Decorated(register, part, negated):
             return f"{'-' * negated}{register.name}{f'.{part}' * bool(part)}"
 
