@@ -12,12 +12,12 @@ from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
 from warploom.ptx.declarations import (
     LINKAGES,
-    SPACES,
     numbers,
     parameters,
     pragma,
     registers,
     skip_attribute,
+    starts_variable,
     variables,
 )
 from warploom.ptx.instructions import instruction
@@ -144,7 +144,7 @@ class FunctionParser:
         handler = self._directives.get(text)
         if handler is not None:
             handler()
-        elif text in SPACES or text in LINKAGES:
+        elif starts_variable(text) or text in LINKAGES:
             self.statements.extend(variables(self.cursor, self.names))
         else:
             raise self.cursor.wrong("a statement")

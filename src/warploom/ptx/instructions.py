@@ -14,6 +14,7 @@ from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
 from warploom.isa.absent import REASONS
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
+from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.indexing import addressed
 from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Vector
@@ -27,6 +28,9 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
     guard = _guard(cursor, names) if cursor.text == "@" else None
     at = cursor.at
     text = cursor.texts[at]
+    bank = None
+    if "[" in text:
+        text, bank = split_bank(cursor, names)
     try:
         operation = decode(text)
     except UnknownOpcode as unknown:
@@ -34,6 +38,8 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
     operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
+    if bank is not None:
+        check_bank(cursor, names, bank, operands, at)
     if operation.spec.has_implicit:
         operands = _with_implicit(operation, operands, names)
     if any(type(o) in UNFINISHED for o in operands):

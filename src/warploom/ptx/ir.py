@@ -223,7 +223,8 @@ class Variable:
 
     `shape` holds the array lengths, outermost first (None for an open one, `x[]`); `vector` is 1, 2
     or 4. `initial` holds nested tuples of Immediate and Symbol, or None. `linkage` is among
-    "", "extern", "visible", "weak", "common". For a `.ptr` parameter, `pointer_space` and
+    "", "extern", "visible", "weak", "common". `bank` is the constant bank that an array begins
+    (`ptx.banks`), 0 for all others. For a `.ptr` parameter, `pointer_space` and
     `pointer_align` tell what it points to.
     """
 
@@ -237,6 +238,7 @@ class Variable:
     initial: Initializer | None = None
     pointer_space: Space | None = None
     pointer_align: int = 0
+    bank: int = 0
     span: Span = field(default=NOWHERE, compare=False)
 
     @property

@@ -26,12 +26,14 @@ COLOURS = ("r", "g", "b", "a")
 @dataclass
 class Outside:
     """What a module has declared so far: the names of its variables and functions, the variables by
-    name, and how wide an address is."""
+    name, how wide an address is, and its version of PTX."""
 
     names: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     address_bits: int = 32
     """Where `.address_size` is left out."""
+
+    version: tuple[int, int] = (1, 0)
 
 
 class Names:
@@ -44,7 +46,8 @@ class Names:
     """
 
     def __init__(self, cursor: Cursor, outside: Outside, *, renaming: bool = True) -> None:
-        self.cursor, self.address_bits = cursor, outside.address_bits
+        self.cursor = cursor
+        self.address_bits, self.version = outside.address_bits, outside.version
         self.known: dict[str, Meaning] = dict(outside.names)
         self.variables = dict(outside.variables)
         self.registers: list[Register] = []

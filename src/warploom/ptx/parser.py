@@ -13,7 +13,7 @@ from dataclasses import replace
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
-from warploom.ptx.declarations import LINKAGES, SPACES, linkage, pragma, variables
+from warploom.ptx.declarations import LINKAGES, linkage, pragma, starts_variable, variables
 from warploom.ptx.functions import FunctionParser
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.lexer import tokenize
@@ -51,7 +51,7 @@ class _ModuleParser:
 
     def parse(self) -> Module:
         cursor = self.cursor
-        version = self._version()
+        version = self.outside.version = self._version()
         while cursor.text:
             self._directive()
         for alias, aliasee, at in self.aliases:
@@ -96,7 +96,7 @@ class _ModuleParser:
             known[text]()
         elif text == ".reg":
             raise cursor.error("registers are declared inside functions", cursor.at)
-        elif text in LINKAGES or text in SPACES or text in (".entry", ".func"):
+        elif text in LINKAGES or starts_variable(text) or text in (".entry", ".func"):
             self._declaration()
         else:
             raise cursor.wrong("a directive such as .entry, .func or .global")

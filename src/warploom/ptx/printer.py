@@ -133,7 +133,7 @@ def _parameters(parameters: Iterable[Variable]) -> str:
 def _variable(variable: Variable) -> str:
     """A declaration without its semicolon."""
     words = [f".{variable.linkage}"] if variable.linkage else []
-    words.append(f".{variable.space.value}")
+    words.append(f".{variable.space.value}" + f"[{variable.bank}]" * bool(variable.bank))
     if variable.align:
         words.append(f".align {variable.align}")
     if variable.vector > 1:
