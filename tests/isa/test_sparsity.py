@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -90,6 +91,53 @@ def test_cutlass_brings_each_lane_its_metadata(form: str) -> None:
                 stored = (chunks * column + chunk) * sparsity.stored
                 upper = sparsity.choices == 2  # of two indices of tf32 the upper bit tells
                 assert sparsity.place(row, stored) == (lane, first + 4 * chunk + upper)
+
+
+CuteMode = tuple[tuple[int, ...], tuple[int, ...]]
+BY_SHORTS: CuteMode = ((4, 8), (0, 1))
+BY_WORDS: CuteMode = ((2, 2, 8), (8, 0, 1))
+CUTE: dict[str, tuple[CuteMode, CuteMode]] = {
+    "m16n8k8.row.col.f32.tf32.tf32.f32": (BY_SHORTS, ((8, 2), (0, 8))),
+    "m16n8k16.row.col.f32.tf32.tf32.f32": (((2, 2, 8), (128, 0, 1)), ((8, 2), (0, 8))),
+    "m16n8k16.row.col.f32.f16.f16.f32": (BY_SHORTS, ((16, 2), (0, 8))),
+    "m16n8k16.row.col.f32.bf16.bf16.f32": (BY_SHORTS, ((16, 2), (0, 8))),
+    "m16n8k32.row.col.f32.f16.f16.f32": (((2, 2, 8), (256, 0, 1)), ((16, 2), (0, 8))),
+    "m16n8k32.row.col.s32.s8.s8.s32": (BY_WORDS, ((32,), (0,))),
+    "m16n8k64.row.col.s32.s8.s8.s32": (((2, 2, 8), (8, 512, 1)), ((32,), (0,))),
+    "m16n8k64.row.col.s32.s4.s4.s32": (BY_WORDS, ((64,), (0,))),
+    "m16n8k128.row.col.s32.s4.s4.s32": (((2, 2, 8), (8, 1024, 1)), ((64,), (0,))),
+}
+"""`ELayout` of CuTe's MMA_Traits<SM80_SPARSE_...>: from a thread and one of the equal parts of its
+metadata, as many as they tell columns of A, to row + 16 * first column. A stride of 0 over threads
+says that several hold the same."""
+
+
+def through(mode: CuteMode, index: int) -> int:
+    """What a mode of a CuTe layout makes of an index: its digits, first the fastest, by strides."""
+    found = 0
+    for size, stride in zip(*mode, strict=True):
+        index, digit = divmod(index, size)
+        found += digit * stride
+    return found
+
+
+@pytest.mark.parametrize("form", CUTE)
+def test_cute_has_the_metadata_in_the_same_places(form: str) -> None:
+    sparsity = product_of(decode(f"mma.sp.sync.aligned.{form}")).sparsity
+    assert sparsity is not None
+    threads, values = CUTE[form]
+    run, count = values[0][0], math.prod(values[0])
+    held: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for lane in range(32):
+        for value in range(0, count, sparsity.chunk):
+            column, row = divmod(through(threads, lane) + through(values, value), 16)
+            place = (lane, 32 * value // count)
+            held.setdefault((row, column + value % run), set()).add(place)
+    assert len(held) == 16 * sparsity.columns // sparsity.chunk
+    upper = sparsity.choices == 2  # of two indices of tf32 the upper bit tells
+    for (row, column), places in held.items():
+        lane, bit = sparsity.place(row, column // 2)
+        assert (lane, bit - upper) in places
 
 
 @pytest.mark.parametrize(
