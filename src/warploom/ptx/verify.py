@@ -25,6 +25,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
+from warploom.ptx.release import Releases
 from warploom.ptx.scope import Scope
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
@@ -38,11 +39,13 @@ def verify(module: Module) -> None:
         check_variable(variable, MODULE_SPACES)
     check_constants(module)
     check_names(module)
+    releases = Releases(module)
     for function in module.functions:
         check_signature(function)
         scope = Scope.of(module, function)
         for statement in function.body or ():
             if isinstance(statement, Instruction):
+                releases.check(statement)
                 check_instruction(scope, statement)
             elif isinstance(statement, Variable):
                 check_variable(statement, BODY_SPACES)
