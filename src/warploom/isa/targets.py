@@ -82,7 +82,16 @@ _BROUGHT: Table = {
     (8, 9): ("*.e4m3x2", "*.e5m2x2", "mma.e4m3", "mma.e5m2"),
     (9, 0): (
         *("mbarrier.try_wait", "mbarrier.expect_tx", "mbarrier.complete_tx"),
-        *("elect", "stmatrix", "griddepcontrol", "mapa", "getctarank", "multimem", "cp.bulk"),
+        *(
+            "elect",
+            "prefetch.tensormap",
+            "stmatrix",
+            "griddepcontrol",
+            "mapa",
+            "getctarank",
+            "multimem",
+            "cp.bulk",
+        ),
         *("*.shared::cluster", "*.cluster", "barrier.cluster", "fence.async", "membar.async"),
         *("fence.acquire", "fence.release.!tensormap", "mma.f64.!m8n8k4", "atom.b128"),
         *("atom.v2", "atom.v4", "atom.v8", "red.v2", "red.v4", "red.v8", "red.async", "st.async"),

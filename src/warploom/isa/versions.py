@@ -109,7 +109,7 @@ _BROUGHT: Table = {
         *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (8, 0): (
-        *("elect", "cp.bulk", "mbarrier.expect_tx", "mbarrier.complete_tx"),
+        *("elect", "prefetch.tensormap", "cp.bulk", "mbarrier.expect_tx", "mbarrier.complete_tx"),
         *("mbarrier.cta", "mbarrier.cluster", "fence.async", "membar.async"),
         *("fence.mbarrier_init", "min.relu", "max.relu"),
         *(f"{name}.{t}16x2" for name in ("add", "min", "max") for t in "us"),
