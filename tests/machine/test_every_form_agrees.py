@@ -116,7 +116,7 @@ class Kernel:
         tests = [f"setp.lt.s16 %p{i}, %h{i}, 0" for i in range(4)]
         body = "".join(f"\t{line};\n" for line in (*loads, *tests, *self.lines))
         return f"""
-.version 9.0
+.version 9.2
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 inputs, .param .u64 results)
