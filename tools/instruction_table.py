@@ -75,6 +75,7 @@ def table() -> str:
         "Written by `tools/instruction_table.py` from the instruction tables. Every line of syntax",
         "stands with the values that its modifiers take and the test that executes it on both",
         "machines. An opcode or modifier that is not here is an error that names its line.",
+        "So is one that is newer than its module's `.version` or `.target`, as it is to ptxas.",
         "",
     ]
     for section, names in MANUAL.items():

@@ -13,6 +13,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 import warploom as wl
+from warploom.core.errors import PtxError
+from warploom.ptx.ir import Module
+from warploom.ptx.parser import parse
+from warploom.ptx.printer import print_module
 
 PROGRAM = """.version 9.0
 .target sm_90
@@ -62,6 +66,7 @@ TWO: mov.b64 {%r4, %r5}, %d1;
   ret;
 }
 """
+HEAD = PROGRAM[: PROGRAM.index(".global")]
 TOKENS = re.findall(r"\s+|[.\w$%]+|\S", PROGRAM)
 KINDS = {
     "register": r"%\w.*",
@@ -106,6 +111,10 @@ def spoilt(draw: st.DrawFn) -> str:
     return "".join(tokens)
 
 
+WORDS = [*ALIKE["directive"], *ALIKE["name"], *ALIKE["number"], *"{}()[]=,;"]
+"""What a text of declarations may be made of."""
+
+
 def changed(old: str, new: str) -> str:
     assert old in PROGRAM
     return PROGRAM.replace(old, new)
@@ -136,11 +145,26 @@ def test_every_program_ends(engine: str, random_examples: int) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(max_size=200), st.booleans())
-def test_any_text_is_ptx_or_an_error(text: str, headed: bool) -> None:
-    head = ".version 8.0\n.target sm_80\n.address_size 64\n" if headed else ""
-    with contextlib.suppress(wl.WarploomError):
-        wl.Device("a100").compile(head + text, "ptx")
+@given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join), st.booleans())
+@example("", True)
+@example(PROGRAM[len(HEAD) :], True)
+def test_any_text_is_ptx_or_an_error_at_a_place_in_it(text: str, headed: bool) -> None:
+    """What is PTX says the same when it is printed and read again."""
+    whole = (HEAD if headed else "") + text
+    module, error = compiled(whole)
+    if module is not None:
+        assert parse(print_module(module)) == module
+    else:
+        assert error is not None
+        assert 1 <= error.span.line <= whole.count("\n") + 1
+        assert error.span.text.content == whole.rstrip("\0")
+
+
+def compiled(text: str) -> tuple[Module, None] | tuple[None, PtxError]:
+    try:
+        return wl.Device("a100").compile(text, "ptx").ir, None
+    except PtxError as error:
+        return None, error
 
 
 def test_the_program_itself_runs() -> None:

@@ -69,8 +69,10 @@ def test_every_form_has_terms_of_its_destinations_types(form: OpSpec) -> None:
         needed = sum(o.count for o in operation.spec.sources if not o.optional)
         terms = operation.terms_for(needed)
         if terms:
-            assert terms[0].type.bits == operation.destination_types[0].bits  # type: ignore[union-attr]
-            assert all(t.type == PRED for t in terms[1:])
+            elements, type = operation.spec.destinations[0].count, operation.destination_types[0]
+            assert type is not None
+            assert [t.type.bits for t in terms[:elements]] == [type.bits] * elements
+            assert all(t.type == PRED for t in terms[elements:])
             assert arguments(terms) <= set(range(needed))
 
 

@@ -65,8 +65,8 @@ def module(body: str, functions: str = "") -> str:
             loads.append(f"\tld.global.b{bits} {name}, {at};")
             stores.append(f"\tst.global.b{bits} {at}, {name};")
     return f"""
-.version 9.0
-.target sm_75
+.version 9.2
+.target sm_100a
 .address_size 64
 .global .align 4 .b32 cells[16];
 .const .align 4 .b32 table[8] = {{1, 2, 3, 5, 8, 13, 21, 34}};

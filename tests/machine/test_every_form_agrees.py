@@ -67,11 +67,15 @@ class Kernel:
         if carries:  # what the flag was before
             self.lines.append("add.cc.u32 %t, %r0, %r1")
         shown = [self.operand(operation, form) for form in forms]
-        two = len(operation.terms) == 2 and not carries
+        elements = operation.spec.destinations[0].count
+        two = len(operation.terms) == 2 and not carries and elements == 1
         if two:
             shown[0] += "|%q"
         self.lines.append(statement(operation, shown))
         self.store(operation.terms[0].type.bits)
+        for number in range(1, elements):
+            bits = operation.terms[number].type.bits
+            self.put(f"b{bits}", f"%o{bits}_{number}")
         if two:
             self.lines.append("selp.b32 %t, 1, 0, %q")
         if carries:
@@ -84,8 +88,9 @@ class Kernel:
         assert type is not None
         bits = max(16, type.bits) if type.bits > 1 else 1
         if form.written:
-            return f"%o{bits}"
-        some = [self.register(bits) for _ in range(form.count)]
+            some = [f"%o{bits}", *(f"%o{bits}_{number}" for number in range(1, form.count))]
+        else:
+            some = [self.register(bits) for _ in range(form.count)]
         return some[0] if form.count == 1 else "{" + ", ".join(some) + "}"
 
     def register(self, bits: int) -> str:
@@ -111,15 +116,15 @@ class Kernel:
         tests = [f"setp.lt.s16 %p{i}, %h{i}, 0" for i in range(4)]
         body = "".join(f"\t{line};\n" for line in (*loads, *tests, *self.lines))
         return f"""
-.version 9.0
+.version 9.2
 .target sm_100a
 .address_size 64
 .visible .entry k(.param .u64 inputs, .param .u64 results)
 {{
 \t.reg .pred %p<4>, %q, %o1;
-\t.reg .b16 %h<4>, %o16;
-\t.reg .b32 %r<5>, %t, %o32;
-\t.reg .b64 %d<4>, %in, %out, %o64;
+\t.reg .b16 %h<4>, %o16, %o16_<4>;
+\t.reg .b32 %r<5>, %t, %o32, %o32_<4>;
+\t.reg .b64 %d<4>, %in, %out, %o64, %o64_<4>;
 \tld.param.u64 %in, [inputs];
 \tld.param.u64 %out, [results];
 \tmov.u32 %t, %tid.x;

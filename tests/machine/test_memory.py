@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warploom.core.errors import LaunchError, WarploomError
+from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.allocator import ALIGNMENT, GUARD, Allocator
 from warploom.machine.memory import DeviceMemory
 
@@ -104,6 +105,28 @@ def test_freeing_twice_is_an_error(memory: DeviceMemory) -> None:
     memory.free(made.address)
     with pytest.raises(WarploomError, match="not the start"):
         memory.free(made.address)
+
+
+def test_a_buffer_may_be_collected_in_the_midst_of_an_allocation(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python collects garbage anywhere, also while this thread holds the memory's lock."""
+    garbage = [memory.allocate(16).address for _ in range(2)]
+    take, made = Allocator.take, list[Allocation]()
+
+    def collecting(allocator: Allocator, size: int) -> int | None:
+        memory.drop(garbage.pop())
+        return take(allocator, size)
+
+    def allocate() -> None:
+        made.extend(memory.allocate(16) for _ in range(2))
+
+    monkeypatch.setattr(Allocator, "take", collecting)
+    thread = Thread(target=allocate, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "it waits for itself"
+    assert set(memory.live()) == set(made)
 
 
 def test_closing_leaves_views_alone() -> None:

@@ -75,3 +75,15 @@ def moves(names: list[str], bits: int, offset: int, *, stores: bool) -> list[str
         ends = (at, data) if stores else (data, at)
         found.append(f"{'st' if stores else 'ld'}.global{shape}.b{bits} {', '.join(ends)};")
     return found
+
+
+def program(declared: str, body: list[str]) -> str:
+    """A kernel for one warp: `%base` is its argument, `%lane` the lane, `%at` and `%n` are free."""
+    return f""".version 9.0\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 out) {{
+.reg .b64 %base, %at; .reg .b32 %lane, %n;
+{declared}
+ld.param.u64 %base, [out]; mov.u32 %lane, %tid.x;
+{chr(10).join(body)}
+ret;
+}}"""

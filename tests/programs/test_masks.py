@@ -8,40 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import marked
 import numpy as np
 import pytest
+from marked import IF_BELOW_32, places
 
 import warploom as wl
 
 FULL = 0xFFFFFFFF
-HEAD = """
-.version 8.0
-.target sm_60
-.address_size 64
-.visible .entry k()
-{
-    .reg .pred %p<8>;
-    .reg .u32 %l, %i, %m, %t<8>;
-    mov.u32 %l, %tid.x;
-    mov.u32 %i, 0;
-"""
 MODELS = ["gtx-1080", "v100"]
 """One program counter a warp, and one a thread."""
 
 
 def traced(body: str, device: str, block: int = 32, **options: Any) -> wl.Trace:
-    gpu = wl.Device(device, **options)
-    return gpu.compile(HEAD + body + "}", "ptx")["k"][1, block].trace()
-
-
-def places(trace: wl.Trace, warp: int = 0) -> list[tuple[int, int]]:
-    """(place, mask) of every marker that a warp passed."""
-    found = []
-    for step in trace.warp(0, warp).steps:
-        text = trace.instructions[step.instruction]
-        if text.startswith("mov.u32 %m,"):
-            found.append((int(text.rstrip(";").split()[-1]), step.executing))
-    return found
+    return marked.traced(body, wl.Device(device, **options), block)
 
 
 NESTED = """
@@ -212,9 +192,8 @@ def test_masks_step_by_step(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_compiled_machine_counts_the_steps_of_the_trace(name: str, device: str) -> None:
     body, _ = KERNELS[name]
-    module = wl.Device(device).compile(HEAD + body + "}", "ptx")
     steps = traced(body, device).warp().steps
-    counters = module["k"][1, 32]().counters
+    counters = marked.kernel(body, wl.Device(device))[1, 32]().counters
     assert counters.warp_instructions == len(steps)
     assert counters.thread_instructions == sum(step.active.bit_count() for step in steps)
 
@@ -297,25 +276,12 @@ def test_a_switch_costs_as_many_times_as_it_has_ways(ways: int, device: str) -> 
     assert steps.count("bra END;") == ways
 
 
-BY_WARP = """
-    setp.lt.u32 %p1, %l, 32;
-    @!%p1 bra ELSE;
-    mov.u32 %m, 1;
-    bra END;
-ELSE:
-    mov.u32 %m, 2;
-END:
-    mov.u32 %m, 3;
-    ret;
-"""
-
-
 @pytest.mark.parametrize("device", MODELS)
 def test_an_if_between_warps_is_free(device: str) -> None:
-    trace = traced(BY_WARP, device, 64)
+    trace = traced(IF_BELOW_32, device, 64)
     assert places(trace, 0) == [(1, FULL), (3, FULL)]
     assert places(trace, 1) == [(2, FULL), (3, FULL)]
-    counters = wl.Device(device).compile(HEAD + BY_WARP + "}", "ptx")["k"][1, 64]().counters
+    counters = marked.kernel(IF_BELOW_32, wl.Device(device))[1, 64]().counters
     assert counters.branches == 2 + 1  # the first warp also jumps over the second side
     assert counters.divergent_branches == counters.reconvergences == 0
 
@@ -401,7 +367,7 @@ END:
 
 
 def test_a_trace_is_bounded_and_says_what_it_left_out() -> None:
-    launcher = wl.Device("v100").compile(HEAD + BY_WARP + "}", "ptx")["k"][1, 96]
+    launcher = marked.kernel(IF_BELOW_32, wl.Device("v100"))[1, 96]
     whole = launcher.trace()
     assert [(w.block, w.warp) for w in whole.warps] == [(0, 0), (0, 1), (0, 2)]
     assert (whole.left_out.steps, whole.left_out.warps) == (0, 0)

@@ -7,7 +7,7 @@ from itertools import product as combinations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matrix_products import ROUNDED, draw, moves, registers, values
+from matrix_products import ROUNDED, draw, moves, program, registers, values
 
 import warploom as wl
 from warploom.isa.ops.matrix import product_of
@@ -66,14 +66,7 @@ def kernel(opcodes: list[str]) -> str:
         for r in "abcd"
         for bits in (32, 64)
     )
-    return f""".version 9.0\n.target sm_90\n.address_size 64
-.visible .entry k(.param .u64 out) {{
-.reg .b64 %base, %at; .reg .b32 %lane, %n;
-{declared}
-ld.param.u64 %base, [out]; mov.u32 %lane, %tid.x;
-{chr(10).join(body)}
-ret;
-}}"""
+    return program(declared, body)
 
 
 def expected(p, a, b, c) -> npt.NDArray:

@@ -64,6 +64,28 @@ def test_128_bits_are_packed_copied_and_taken_apart(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_vectors_move_as_a_whole_and_by_their_parts(engine: str) -> None:
+    """All elements are read before one is written; .r .g .b .a are .x .y .z .w (PTX ISA, "Vectors
+    as Operands"). Odd lanes keep what they had."""
+    body = """.reg .v4 .f32 V, W; .reg .v2 .u32 U;
+    mul.wide.u32 %d0, %t, 32; add.u64 %b, %b, %d0;
+    mul.wide.u32 %d0, %t, 16; add.u64 %a, %a, %d0;
+    and.b32 %r0, %t, 1; setp.eq.u32 %p0, %r0, 0;
+    ld.global.v4.f32 V, [%a]; mov.v4.f32 W, V;
+    @%p0 mov.v4.f32 {W.x, W.y, W.b, W.a}, {V.w, V.b, V.y, 1.5};
+    mov.v2.u32 U, {%t, 7}; mov.v2.b32 {%r1, %r2}, U; mov.v2.b32 {%r1, %r2}, {%r2, %r1};
+    st.global.v4.f32 [%b], W; st.global.v2.u32 [%b+16], {%r1, %r2};"""
+    first = np.arange(128, dtype=np.float32).reshape(32, 4)
+    second = np.zeros((32, 8), np.float32)
+    run(body, first, second, engine=engine)
+    turned = np.column_stack([first[:, 3], first[:, 2], first[:, 1], np.full(32, 1.5)])
+    even = np.arange(32)[:, None] % 2 == 0
+    assert np.array_equal(second[:, :4], np.where(even, turned, first))
+    words = second[:, 4:6].view(np.uint32)
+    assert words.tolist() == [[7, lane] for lane in range(32)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_decimal_literals_are_numbers_of_the_type_that_moves(engine: str) -> None:
     """1.5 is 0x3FC00000 as .f32, whatever it is in double precision (PTX ISA, "Floating-Point
     Constants")."""

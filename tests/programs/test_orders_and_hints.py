@@ -20,7 +20,12 @@ STORES = (
     *("st.volatile.b32", "st.weak.global.L1::no_allocate.b32"),
 )
 HINTS = (
-    *("prefetch.global.L2 [%in]", "prefetchu.L1 [%in]", "discard.global.L2 [%spare], 128"),
+    *(
+        "prefetch.global.L2 [%in]",
+        "prefetch.tensormap [%in]",
+        "prefetchu.L1 [%in]",
+        "discard.global.L2 [%spare], 128",
+    ),
     *("applypriority.global.L2::evict_normal [%spare], 128", "pmevent 7", "pmevent.mask 3"),
     *("createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %policy, [%in], 64, 128",),
     *(

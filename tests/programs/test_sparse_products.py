@@ -8,7 +8,7 @@ from itertools import product as combinations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matrix_products import ROUNDED, draw, moves, registers, values
+from matrix_products import ROUNDED, draw, moves, program, registers, values
 
 import warploom as wl
 from warploom.core.errors import PtxSyntaxError
@@ -90,14 +90,7 @@ def kernel(cases: list[tuple[str, int]]) -> str:
             at = PAGE * (5 * number + place)
             body += moves(held, 32, at, stores=held[0] == "%d0")
     declared = "\n".join(f".reg .b32 %{role}<8>;" for role in "abced")
-    return f""".version 9.0\n.target sm_90\n.address_size 64
-.visible .entry k(.param .u64 out) {{
-.reg .b64 %base, %at; .reg .b32 %lane, %n;
-{declared}
-ld.param.u64 %base, [out]; mov.u32 %lane, %tid.x;
-{chr(10).join(body)}
-ret;
-}}"""
+    return program(declared, body)
 
 
 def metadata(

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import marked
 import numpy as np
 import pytest
+from marked import IF_BELOW_32, places
 
 import warploom as wl
 
@@ -14,17 +16,6 @@ STACK, INDEPENDENT = "gtx-1080", "v100"
 MODELS = [STACK, INDEPENDENT]
 POLICIES = ("converge", "fair", "random", "adversarial")
 FULL, LOW, HIGH = (1 << 64) - 1, (1 << 32) - 1, (1 << 64) - (1 << 32)
-HEAD = """
-.version 8.0
-.target sm_60
-.address_size 64
-.visible .entry k()
-{
-    .reg .pred %p<8>;
-    .reg .u32 %l, %i, %m, %t<8>;
-    mov.u32 %l, %tid.x;
-    mov.u32 %i, 0;
-"""
 
 
 def device(name: str = INDEPENDENT, **options: Any) -> wl.Device:
@@ -32,14 +23,7 @@ def device(name: str = INDEPENDENT, **options: Any) -> wl.Device:
 
 
 def traced(body: str, gpu: wl.Device, block: int = 64) -> wl.Trace:
-    return gpu.compile(HEAD + body + "}", "ptx")["k"][1, block].trace()
-
-
-def places(trace: wl.Trace, warp: int = 0) -> list[tuple[int, int]]:
-    """(place, mask) of every marker `mov.u32 %m, PLACE` that a warp passed."""
-    texts = [(trace.instructions[s.instruction], s) for s in trace.warp(0, warp).steps]
-    marked = [(text, step) for text, step in texts if text.startswith("mov.u32 %m,")]
-    return [(int(text.rstrip(";").split()[-1]), step.executing) for text, step in marked]
+    return marked.traced(body, gpu, block)
 
 
 # ---- formation ----------------------------------------------------------------------------------
@@ -79,27 +63,15 @@ def test_the_last_wavefront_has_lanes_that_never_existed() -> None:
 
 # ---- masks --------------------------------------------------------------------------------------
 
-BY_HALF = """
-    setp.lt.u32 %p1, %l, 32;
-    @!%p1 bra ELSE;
-    mov.u32 %m, 1;
-    bra END;
-ELSE:
-    mov.u32 %m, 2;
-END:
-    mov.u32 %m, 3;
-    ret;
-"""
-
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_if_between_halves_is_free_for_warps_of_32_only(name: str) -> None:
-    narrow = wl.Device(name).compile(HEAD + BY_HALF + "}", "ptx")["k"][1, 64]().counters
+    narrow = marked.kernel(IF_BELOW_32, wl.Device(name))[1, 64]().counters
     assert (narrow.divergent_branches, narrow.reconvergences) == (0, 0)
     gpu = device(name)
-    wide = gpu.compile(HEAD + BY_HALF + "}", "ptx")["k"][1, 64]().counters
+    wide = marked.kernel(IF_BELOW_32, gpu)[1, 64]().counters
     assert (wide.divergent_branches, wide.reconvergences) == (1, 1)
-    trace = traced(BY_HALF, gpu)
+    trace = traced(IF_BELOW_32, gpu)
     assert places(trace) == [(1, LOW), (2, HIGH), (3, FULL)]
     steps = {place: step for (place, _), step in zip(places(trace), _marked(trace), strict=True)}
     assert steps[1].off.other_path == HIGH
@@ -391,12 +363,12 @@ OF_WARPS = (
 
 @pytest.mark.parametrize("statement", OF_WARPS)
 def test_what_is_defined_for_32_lanes_is_refused(statement: str) -> None:
-    source = (HEAD + f"    {statement}\n    ret;\n}}").replace("sm_60", "sm_90")
+    source = (marked.HEAD + f"    {statement}\n    ret;\n}}").replace("sm_60", "sm_90")
     kernel = device("h100").compile(source, "ptx")["k"]
     with pytest.raises(wl.UnsupportedInstruction, match="defined for warps of 32 lanes") as caught:
         kernel[1, 64]()
     assert "shared memory" in str(caught.value)
-    assert f":{HEAD.count(chr(10)) + 1}:" in str(caught.value)
+    assert f":{marked.HEAD.count(chr(10)) + 1}:" in str(caught.value)
     wl.Device("h100").compile(source, "ptx")["k"][1, 32]()
 
 

@@ -15,7 +15,7 @@ from warploom.ptx.verify import verify
 def module(line: str) -> Module:
     text = f"""
 .version 9.0
-.target sm_90
+.target sm_100
 .address_size 64
 .entry k()
 {{

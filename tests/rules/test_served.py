@@ -10,6 +10,8 @@ from warploom.rules.fields import FIELDS, RULE_WIDTH, TRANSACTIONS
 from warploom.rules.served import _RULES, Served, served  # pyright: ignore[reportPrivateUsage]
 
 FULL = 0xFFFFFFFF
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+"""What overflows in Python would wrap silently in compiled code."""
 
 
 def patterns(size: int) -> list[tuple[np.ndarray, int]]:

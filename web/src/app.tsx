@@ -6,6 +6,7 @@ import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
 import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, moment, other, pane, playing, running, show, speed, stepBy, time, warp, type Pane } from "./state.ts";
+import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Machine } from "./views/Machine.tsx";
@@ -142,13 +143,6 @@ function Logo() {
       <path class="weft" d="M1 7.5h5.2M11 7.5h4.6M6.4 14.5H11M15.7 14.5H21" />
     </svg>
   );
-}
-
-function changeTheme(): void {
-  const root = document.documentElement;
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const now = root.dataset["theme"] ?? (dark ? "dark" : "light");
-  root.dataset["theme"] = now === "dark" ? "light" : "dark";
 }
 
 function Keys() {

@@ -7,6 +7,7 @@ import { startLesson } from "./lesson.tsx";
 import { followLink, keepLink } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
 import { labels, open, request, show } from "./state.ts";
+import { startTheme } from "./theme.ts";
 import { startTips } from "./tips.ts";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
@@ -16,6 +17,7 @@ async function begin(): Promise<void> {
   show.value = given;
   document.title = `${given.title} · Warploom`;
   const root = document.getElementById("app")!;
+  startTheme();
   render(<App />, root);
   startTips();
   startKeys();

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warploom.analysis import calls
+from warploom.analysis import alloca, callees, calls, stack
 from warploom.analysis.callgraph import CallGraph
 from warploom.analysis.calls import Part
 from warploom.analysis.flat import Flat
@@ -76,7 +76,7 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             waiting += inliner.wanted()
     if not (parts or first.kept or inliner.has_stack):
         return first.flat
-    return calls.assemble(first, parts.values(), stack_bytes, inliner.graph.reached)
+    return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reached)
 
 
 class _Inliner:
@@ -132,9 +132,9 @@ class _Inliner:
     def _instruction(self, made: Instruction, site: Site, frame: _Frame) -> None:
         if made.operation.name == "call":
             self._call(made, site, frame)
-        elif made.operation.name in calls.STACK_NAMES:
+        elif made.operation.name in alloca.NAMES:
             self.has_stack = True
-            calls.stack_instruction(self.flat, made, site)
+            alloca.stack_instruction(self.flat, made, site)
         elif made.operation.name == "ret" and frame.end is not None:
             self.flat.add(_branch(made, frame.end), site)
         else:
@@ -191,7 +191,7 @@ class _Inliner:
         self.body(_Frame(callee, renaming, end))
         self.flat.mark(end)
         if top is not None:
-            calls.Code(self.flat, call, site).do("mov.b64", calls.TOP, top)
+            stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)
         for formal, actual in results:
             self.flat.add(_copy_out(call, formal, actual), site)
 
@@ -199,11 +199,11 @@ class _Inliner:
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
         """The register that keeps where the stack ends, for a function that takes memory there."""
-        if not calls.uses_stack(callee):
+        if not alloca.uses_stack(callee):
             return None
-        top = Register(f"@top{suffix}", calls.TOP.type)
+        top = Register(f"@top{suffix}", stack.TOP.type)
         self.flat.registers.append(top)
-        calls.Code(self.flat, call, site).do("mov.b64", top, calls.TOP)
+        stack.Code(self.flat, call, site).do("mov.b64", top, stack.TOP)
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:

@@ -9,41 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from warploom.cli.launching import (
-    Arg,
-    Block,
-    CompilerOption,
-    Cooperative,
-    DeviceName,
-    File,
-    Grid,
-    KernelName,
-    MaxInstructions,
-    Shared,
-    WarpSize,
-)
+from warploom.cli.options import File, LaunchOptions, WarpSize, grouped
 from warploom.host.device import Device
 from warploom.host.explore import Exploration
 from warploom.host.explore import explore as explore_orders
-from warploom.host.requests import Request, prepared
+from warploom.host.requests import prepared
 from warploom.observe.origins import Cause
 
 DIFFERS = 1
 """The exit code where results differ."""
 
 
+@grouped
 def explore(
     file: File,
-    kernel: KernelName = None,
-    grid: Grid = "1",
-    block: Block = "32",
-    shared: Shared = 0,
-    arg: Arg = None,
-    device: DeviceName = None,
+    launched: LaunchOptions,
     warp_size: WarpSize = 32,
-    option: CompilerOption = None,
-    max_instructions: MaxInstructions = None,
-    cooperative: Cooperative = False,
     runs: Annotated[int, typer.Option(min=1, help="How many legal orders to run.")] = 100,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the runs; one a processor.")
@@ -59,16 +40,16 @@ def explore(
     Exit code 1 where they do. Example: `warploom explore sum.cu --kernel sum --block 64 --arg
     'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
-    request = Request(file, kernel, grid, block, shared, arg or (), option or ())
-    ready = prepared(Device(device, warp_size=warp_size), request)
+    gpu = Device(launched.device, warp_size=warp_size)
+    ready = prepared(gpu, launched.request(file))
     found = explore_orders(
         ready.launcher,
         *ready.values,
         runs=runs,
         workers=workers,
         cluster=cluster,
-        max_instructions=max_instructions,
-        cooperative=cooperative,
+        max_instructions=launched.max_instructions,
+        cooperative=launched.cooperative,
     )
     print(json.dumps(_as_json(found), indent=2, default=str) if as_json else _as_text(found))
     if found.differs:

@@ -7,23 +7,21 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.view import Browser, Export, Memory, Seconds, opener
+from warploom.cli.options import grouped
+from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
 from warploom.ui.lessons import find_lesson, labels_of, lessons, requests_of
-from warploom.ui.page import export as export_page
 from warploom.ui.record import record
-from warploom.ui.runner import Limits
 from warploom.ui.schema import Lesson, Show
-from warploom.ui.server import Viewer, serve
 from warploom.ui.shows import exported_show, live_show
 
 
+@grouped
 def learn(
     name: Annotated[str | None, typer.Argument(help="A lesson of the list, to open it.")] = None,
+    *,
+    page: PageOptions,
     export: Export = None,
-    seconds: Seconds = 30.0,
-    memory: Memory = 4096,
-    browser: Browser = True,
 ) -> None:
     """List the lessons, or open one in the browser.
 
@@ -41,10 +39,10 @@ def learn(
         raise WarploomError(f"there is no lesson {name!r}; there are {known}")
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
     if export is not None:
-        export.write_text(export_page(_exported(lesson), traces))
+        write_page(export, _exported(lesson), traces)
         return
     show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson)
-    serve(Viewer(show, traces, Limits(seconds, memory << 20)), opener(browser=browser))
+    page.serve(show, traces)
 
 
 def _exported(lesson: Lesson) -> Show:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from warploom.cli.launching import CompilerOption, DeviceName, File, Json, KernelName
+from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName
 from warploom.core.errors import WarploomError
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers

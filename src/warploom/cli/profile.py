@@ -9,57 +9,27 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from warploom.cli.launching import (
-    L1,
-    Arg,
-    BankBytes,
-    Block,
-    Caches,
-    CompilerOption,
-    Cooperative,
-    DeviceName,
-    Engine,
+from warploom.cli.launching import launch
+from warploom.cli.options import (
+    DeviceOptions,
     File,
-    Grid,
     Json,
-    KernelName,
-    MaxInstructions,
-    Schedule,
-    Seed,
-    Shared,
-    StrictTarget,
-    WarpSize,
-    Workers,
-    launch,
+    LaunchOptions,
+    RuleOptions,
+    grouped,
 )
-from warploom.host.device import Device
-from warploom.host.requests import Request
 from warploom.report.export import as_csv as report_as_csv
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render, render_text
 from warploom.report.terms import VOCABULARIES, translator
 
 
+@grouped
 def profile(
     file: File,
-    kernel: KernelName = None,
-    grid: Grid = "1",
-    block: Block = "32",
-    shared: Shared = 0,
-    arg: Arg = None,
-    device: DeviceName = None,
-    engine: Engine = None,
-    warp_size: WarpSize = 32,
-    option: CompilerOption = None,
-    max_instructions: MaxInstructions = None,
-    cooperative: Cooperative = False,
-    schedule: Schedule = "converge",
-    seed: Seed = 0,
-    workers: Workers = 1,
-    strict_target: StrictTarget = False,
-    caches: Caches = False,
-    l1: L1 = None,
-    bank_bytes: BankBytes = None,
+    launched: LaunchOptions,
+    device: DeviceOptions,
+    rules: RuleOptions,
     terms: Annotated[
         str, typer.Option(help=f"The words of the report: {', '.join(VOCABULARIES)}.")
     ] = "cuda",
@@ -72,24 +42,8 @@ def profile(
     'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
     """
     translator(terms)  # a wrong word is refused before the work
-    gpu = Device(
-        device,
-        engine=engine,
-        warp_size=warp_size,
-        strict_target=strict_target,
-        caches=caches,
-        l1_global=l1,
-        bank_bytes=bank_bytes,
-        schedule=schedule,
-        seed=seed,
-        workers=workers,
-    )
-    request = Request(
-        *(file, kernel, grid, block, shared, arg or (), option or ()),
-        max_instructions=max_instructions,
-        cooperative=cooperative,
-    )
-    report = launch(gpu, request).run.summary
+    gpu = device.make(launched.device, rules)
+    report = launch(gpu, launched.request(file)).run.summary
     if as_json:
         print(json.dumps(report_as_json(report), indent=2, allow_nan=False))
     elif as_csv:

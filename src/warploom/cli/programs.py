@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warploom.cli.launching import Engine, Schedule, Seed, Workers
+from warploom.cli.options import Engine, Schedule, Seed, Workers
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program

@@ -9,33 +9,17 @@ from collections.abc import Mapping
 import numpy as np
 from rich.console import Console
 
-from warploom.cli.launching import (
-    L1,
-    Arg,
-    BankBytes,
-    Block,
-    Caches,
-    CompilerOption,
-    Cooperative,
-    DeviceName,
-    Engine,
+from warploom.cli.launching import launch
+from warploom.cli.options import (
+    DeviceOptions,
     File,
-    Grid,
     Json,
-    KernelName,
-    MaxInstructions,
+    LaunchOptions,
+    RuleOptions,
     Save,
-    Schedule,
-    Seed,
-    Shared,
-    StrictTarget,
-    WarpSize,
-    Workers,
-    launch,
+    grouped,
 )
 from warploom.host.buffer import Buffer
-from warploom.host.device import Device
-from warploom.host.requests import Request
 from warploom.host.run import Run
 from warploom.report.export import as_json as report_as_json
 from warploom.report.render import render
@@ -44,27 +28,13 @@ FIRST = 8
 """So many elements of each buffer are shown."""
 
 
+@grouped
 def run(
     file: File,
-    kernel: KernelName = None,
-    grid: Grid = "1",
-    block: Block = "32",
-    shared: Shared = 0,
-    arg: Arg = None,
-    device: DeviceName = None,
-    engine: Engine = None,
-    warp_size: WarpSize = 32,
-    option: CompilerOption = None,
+    launched: LaunchOptions,
+    device: DeviceOptions,
+    rules: RuleOptions,
     save: Save = None,
-    max_instructions: MaxInstructions = None,
-    cooperative: Cooperative = False,
-    schedule: Schedule = "converge",
-    seed: Seed = 0,
-    workers: Workers = 1,
-    strict_target: StrictTarget = False,
-    caches: Caches = False,
-    l1: L1 = None,
-    bank_bytes: BankBytes = None,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel, print the first elements of its buffers and the report. Before a program
@@ -73,25 +43,8 @@ def run(
     Example: `warploom run saxpy.cu --kernel saxpy --grid 4096 --block 256 --arg 1048576 --arg 2.0
     --arg 'x:f32[1048576]=arange' --arg 'y:f32[1048576]=ones' --save y=y.npy`
     """
-    gpu = Device(
-        device,
-        engine=engine,
-        warp_size=warp_size,
-        strict_target=strict_target,
-        caches=caches,
-        l1_global=l1,
-        bank_bytes=bank_bytes,
-        schedule=schedule,
-        seed=seed,
-        workers=workers,
-    )
-    request = Request(
-        *(file, kernel, grid, block, shared, arg or (), option or ()),
-        saves=save or (),
-        max_instructions=max_instructions,
-        cooperative=cooperative,
-    )
-    made = launch(gpu, request)
+    gpu = device.make(launched.device, rules)
+    made = launch(gpu, launched.request(file, save))
     _print(made.run, made.buffers, as_json)
 
 

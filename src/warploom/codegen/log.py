@@ -9,27 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.rules.convergence import (
-    ARRIVED,
-    EXPECTED,
-    FREE,
-    LANES,
-    LIVE,
-    MASK,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    PARENT,
-    PARKED,
-    POINT,
-    S_BLOCK,
-    S_MASK,
-    S_STATUS,
-    TOP,
-    node_at,
-    node_count,
-    split_at,
-)
+from warploom.rules import convergence
 from warploom.rules.distinct import jitable
 
 (
@@ -89,30 +69,30 @@ def record_block(
     for branch in range(branches):
         partings += counts[first + 2 * branch]
         meetings += counts[first + 2 * branch + 1]
-    if log[CURRENT] != NONE:
+    if log[CURRENT] != convergence.NONE:
         marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
         log[marks] |= int(partings > log[PARTINGS]) + 2 * int(meetings > log[MEETINGS])
-    log[PARTINGS], log[MEETINGS], log[CURRENT] = partings, meetings, NONE
+    log[PARTINGS], log[MEETINGS], log[CURRENT] = partings, meetings, convergence.NONE
     number = log[NUMBERS_AT] + warp
     if log[number] == 0:
         chosen = log[WARPS] < log[WARP_ROOM]
         log[WARPS] += int(chosen)
         log[LEFT_WARPS] += int(not chosen)
-        log[number] = log[WARPS] if chosen else NONE
+        log[number] = log[WARPS] if chosen else convergence.NONE
     steps = log[STEPS_AT] + warp
     full = log[ENTRIES] >= log[ENTRY_ROOM] or log[CONTROLS] + 1024 > log[CONTROL_ROOM]
-    if log[number] == NONE or log[steps] >= log[STEP_ROOM] or full:
+    if log[number] == convergence.NONE or log[steps] >= log[STEP_ROOM] or full:
         log[LEFT_STEPS] += size
         return 0
     log[steps] += size
     at = log[ENTRIES_AT] + log[ENTRIES] * ENTRY_WORDS
     log[at + E_WARP] = log[number] - 1
     log[at + E_BLOCK] = block
-    log[at + E_MASK] = table[MASK]
-    log[at + E_LIVE] = table[LIVE]
-    log[at + E_CONTROL] = NONE
+    log[at + E_MASK] = table[convergence.MASK]
+    log[at + E_LIVE] = table[convergence.LIVE]
+    log[at + E_CONTROL] = convergence.NONE
     log[at + E_MARKS] = 0
-    if table[TOP] != NONE or table[PARKED] != 0:
+    if table[convergence.TOP] != convergence.NONE or table[convergence.PARKED] != 0:
         log[at + E_CONTROL] = log[CONTROLS]
         write_control(log, table)
     log[CURRENT] = log[ENTRIES]
@@ -126,36 +106,36 @@ def write_control(log: Any, table: Any) -> None:
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0
-    for node in range(node_count(table[LANES])):
-        if (table[FREE] >> node) & 1 == 0:
-            row = node_at(node)
+    for node in range(convergence.node_count(table[convergence.LANES])):
+        if (table[convergence.FREE] >> node) & 1 == 0:
+            row = convergence.node_at(node)
             log[at] = node
-            log[at + 1] = table[row + POINT]
-            log[at + 2] = table[row + EXPECTED]
-            log[at + 3] = table[row + ARRIVED]
-            log[at + 4] = table[row + OTHER_BLOCK]
-            log[at + 5] = table[row + OTHER_MASK]
-            log[at + 6] = table[row + PARENT]
+            log[at + 1] = table[row + convergence.POINT]
+            log[at + 2] = table[row + convergence.EXPECTED]
+            log[at + 3] = table[row + convergence.ARRIVED]
+            log[at + 4] = table[row + convergence.OTHER_BLOCK]
+            log[at + 5] = table[row + convergence.OTHER_MASK]
+            log[at + 6] = table[row + convergence.PARENT]
             at += NODE_ROW
             nodes += 1
-    for split in range(table[LANES]):
-        if (table[PARKED] >> split) & 1 == 1:
-            row = split_at(table, split)
+    for split in range(table[convergence.LANES]):
+        if (table[convergence.PARKED] >> split) & 1 == 1:
+            row = convergence.split_at(table, split)
             log[at] = split
-            log[at + 1] = table[row + S_MASK]
-            log[at + 2] = table[row + S_BLOCK]
-            log[at + 3] = table[row + S_STATUS]
+            log[at + 1] = table[row + convergence.S_MASK]
+            log[at + 2] = table[row + convergence.S_BLOCK]
+            log[at + 3] = table[row + convergence.S_STATUS]
             at += SPLIT_ROW
             splits += 1
     log[start] = nodes
     log[start + 1] = splits
-    log[start + 2] = table[TOP]
+    log[start + 2] = table[convergence.TOP]
     log[CONTROLS] += at - start
 
 
 def record_guard(log: Any, instruction: int, lanes: int) -> int:
     """The guard of an instruction holds in these lanes."""
-    if log[CURRENT] != NONE and log[GUARDS] < log[GUARD_ROOM]:
+    if log[CURRENT] != convergence.NONE and log[GUARDS] < log[GUARD_ROOM]:
         at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
         log[at + G_ENTRY] = log[CURRENT]
         log[at + G_INSTRUCTION] = instruction
@@ -166,7 +146,7 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """These lanes reach into memory."""
-    if lanes == 0 or log[CURRENT] == NONE or log[ACCESSES] >= log[ACCESS_ROOM]:
+    if lanes == 0 or log[CURRENT] == convergence.NONE or log[ACCESSES] >= log[ACCESS_ROOM]:
         return 0
     leader, last, stride, even = -1, -1, 0, 1
     for lane in range(32):
@@ -180,7 +160,7 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
             elif addresses[lane] - addresses[last] != stride * (lane - last):
                 even = 0
             last = lane
-    scattered = NONE
+    scattered = convergence.NONE
     if even == 0:
         if log[SCATTERED] >= log[SCATTERED_ROOM]:
             return 0

@@ -49,12 +49,13 @@ def _same(a: object, register: Register) -> bool:
 
 
 def is_copy(instruction: Instruction) -> bool:
-    """Whether it is a `mov` of one whole register or immediate to another register."""
-    return (
-        instruction.operation.name == "mov"
-        and isinstance(instruction.operands[0], Register)
-        and isinstance(instruction.operands[1], Register | Immediate)
-    )
+    """Whether it is a `mov` of whole registers or immediates to other registers, and of nothing
+    that is packed, taken apart or an address."""
+    if instruction.operation.name != "mov":
+        return False
+    target, source = instruction.operands
+    whole = isinstance(target, Register) and isinstance(source, Register | Immediate)
+    return whole or "vec" in instruction.operation.modifiers
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:

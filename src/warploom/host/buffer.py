@@ -38,7 +38,7 @@ class Buffer:
         self.name = name
         self.memory = memory
         self._address = memory.allocate(self.nbytes, name, constant).address
-        self._release = weakref.finalize(self, memory.free, self._address)
+        self._release = weakref.finalize(self, memory.drop, self._address)
         self._release.atexit = False
 
     @property
@@ -59,7 +59,8 @@ class Buffer:
 
     def free(self) -> None:
         """Give its memory back now. Doing so twice is harmless."""
-        self._release()
+        if self._release.detach():
+            self.memory.free(self._address)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -6,7 +6,6 @@ unless strictness is asked for, for no compiler is left that makes PTX for the o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -18,14 +17,7 @@ from warploom.isa.spec import Unit
 from warploom.isa.targets import needed
 from warploom.machine.launch import WARP_SIZE
 from warploom.ptx.ir import Instruction, Module, Operand, Special
-
-
-def target_of(module: Module) -> tuple[tuple[int, int], str]:
-    """The compute capability in a module's `.target`, and the letter of what runs there alone."""
-    for name in module.target:
-        if found := re.fullmatch(r"sm_(\d+)(\d)([a-z]?)", name):
-            return (int(found[1]), int(found[2])), found[3]
-    return (1, 0), ""
+from warploom.ptx.release import target_of
 
 
 def is_newer(module: Module, spec: DeviceSpec) -> bool:

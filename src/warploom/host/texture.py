@@ -39,7 +39,7 @@ class Handle:
     def __init__(self, memory: DeviceMemory, texels: Texels, made: Description, name: str) -> None:
         self.memory, self.texels, self.name = memory, texels, name
         self._handle = memory.textures.add(made)
-        self._release = weakref.finalize(self, memory.textures.remove, self._handle)
+        self._release = weakref.finalize(self, memory.textures.drop, self._handle)
         self._release.atexit = False
 
     @property
@@ -67,7 +67,8 @@ class Handle:
     def free(self) -> None:
         """Take its meaning away; the texels go when nothing else uses them. Doing so twice is
         harmless."""
-        self._release()
+        if self._release.detach():
+            self.memory.textures.remove(self._handle)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}, {self.texels.geometry}, shape={self.shape})"

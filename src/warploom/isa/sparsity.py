@@ -9,7 +9,7 @@ tools/util/include/cutlass/util/host_reorder.h, which arranges metadata so that 
 each lane its own) for the deepest shape of every width; LLVM for 16 bits again
 (mlir/test/Integration/GPU/CUDA/sm80-lt/sparse-mma-2-4-f16.mlir, which runs on a device) and for the
 selectors (llvm/include/llvm/IR/IntrinsicsNVVM.td). The shapes of half that depth hold the first
-half of the same words: docs/decisions/0006.
+half of the same words, as the manual's text has it: docs/decisions/0006.
 """
 
 from __future__ import annotations

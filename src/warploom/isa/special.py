@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from warploom.core.types import PRED, U32, U64, ScalarType
+from warploom.isa.since import OLDEST, Release
 
 
 class Varies(Enum):
@@ -122,3 +124,33 @@ SPECIAL_REGISTERS: dict[str, SpecialRegister] = {
     )
 }
 """The special registers that the machines provide, by name."""
+
+_BROUGHT: dict[str, tuple[Release, Release]] = {
+    "%laneid": ((1, 3), OLDEST),
+    "%warpid": ((1, 3), OLDEST),
+    "%nwarpid": ((2, 0), (2, 0)),
+    "%smid": ((1, 3), OLDEST),
+    "%nsmid": ((2, 0), (2, 0)),
+    "%lanemask_": ((2, 0), (2, 0)),
+    "%clock_hi": ((5, 0), (2, 0)),
+    "%clock64": ((2, 0), (2, 0)),
+    "%pm": ((1, 3), OLDEST),
+    "%globaltimer": ((3, 1), (3, 0)),
+    "%total_smem_size": ((4, 1), (2, 0)),
+    "%dynamic_smem_size": ((4, 1), (2, 0)),
+    "%reserved_smem_offset_": ((7, 6), (8, 0)),
+    "%clusterid": ((7, 8), (9, 0)),
+    "%nclusterid": ((7, 8), (9, 0)),
+    "%cluster_": ((7, 8), (9, 0)),
+    "%is_explicit_cluster": ((7, 8), (9, 0)),
+    "%current_graph_exec": ((8, 0), (5, 0)),
+    "%aggr_smem_size": ((8, 1), (9, 0)),
+}
+"""By how a name begins: which version of PTX and which compute capability brought it."""
+
+
+@cache
+def brought(name: str) -> tuple[Release, Release]:
+    """The version of PTX and the compute capability that brought a special register."""
+    known = (since for begin, since in _BROUGHT.items() if name.startswith(begin))
+    return next(known, (OLDEST, OLDEST))

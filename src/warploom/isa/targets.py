@@ -7,26 +7,28 @@ addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
+from warploom.isa.since import Release, Table, since
 from warploom.isa.spec import Operation
 
-ComputeCapability = tuple[int, int]
-
-OLDEST: ComputeCapability = (1, 0)
-
-_BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
-    (1, 1): ("atom.global", "red.global"),
-    (1, 2): ("atom.shared", "red.shared", "atom.global.b64", "atom.global.u64", "red.global.u64"),
+_BROUGHT: Table = {
+    (1, 1): ("atom", "red", "brkpt"),
+    (1, 2): ("vote", "atom.shared", "red.shared", "atom.b64", "atom.u64", "red.u64"),
     (1, 3): ("*.f64",),
     (2, 0): (
         *("bfe", "bfi", "bfind", "brev", "clz", "popc", "prmt", "testp", "copysign", "isspacep"),
-        *("fma.f32", "ldu", "prefetch", "prefetchu", "bar.arrive", "bar.red", "vote.ballot"),
-        *("rcp.rn.f32", "rcp.rz.f32", "sqrt.rn.f32", "sqrt.rz.f32", "div.rn.f32", "div.rz.f32"),
-        *("add.rm.f32", "add.rp.f32", "sub.rm.f32", "sub.rp.f32", "mul.rm.f32", "mul.rp.f32"),
-        *("atom.add.f32", "red.add.f32", "atom.shared.b64", "atom.shared.u64", "membar.sys"),
-        *("cvta.shared", "cvta.local", "madc", "mad.cc"),
+        *("fma.f32", "mad.f32", "ldu", "prefetch", "prefetchu", "vote.ballot", "membar.sys"),
+        *("bar.arrive", "bar.red", "bar.cta", "pmevent.mask", "madc", "mad.cc"),
+        *(f"{n}.{r}.f32" for n in ("rcp", "sqrt", "div") for r in ("rn", "rz", "rm", "rp")),
+        *(f"{n}.{r}.f64" for n in ("rcp", "sqrt", "div") for r in ("rz", "rm", "rp")),
+        *("rcp.approx.f64", "rsqrt.ftz.f64"),
+        *(f"{name}.{r}.f32" for name in ("add", "sub", "mul") for r in ("rm", "rp")),
+        *(f"{n}.cc.{t}64" for n in ("add", "addc", "sub", "subc") for t in "us"),
+        *("ld.generic", "st.generic", "atom.generic", "red.generic", "atom.f32", "red.f32"),
+        *("ld.ca", "ld.cg", "ld.cs", "ld.lu", "ld.cv", "st.wb", "st.cg", "st.cs", "st.wt"),
+        *(f"{name}.shared.{type}64" for name in ("atom", "red") for type in "bu"),
+        *("cvta.shared", "cvta.local"),
         *("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"),
         *("tex.level", "tex.grad", "tex.a1d", "tex.a2d", "tex.cube", "tex.acube", "tld4"),
         *("suld", "sust", "sured", "suq"),
@@ -35,11 +37,12 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
         *("shfl", "vote.sync", "activemask", "bar.warp", "barrier", "fns", "brx"),
         *("vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"),
         *("vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"),
-        *("istypep", "txq.level"),
+        *("istypep", "txq.level", "tld4.cube", "tld4.acube"),
     ),
     (3, 2): (
-        *("shf", "ld.nc", "atom.and.b64", "atom.or.b64", "atom.xor.b64"),
-        *("atom.min.u64", "atom.max.u64", "atom.min.s64", "atom.max.s64"),
+        *("shf", "ld.nc"),
+        *(f"{n}.{op}.b64" for n in ("atom", "red") for op in ("and", "or", "xor")),
+        *(f"{n}.{op}.{t}64" for n in ("atom", "red") for op in ("min", "max") for t in "us"),
     ),
     (5, 0): ("lop3",),
     (5, 2): ("alloca", "stacksave", "stackrestore"),
@@ -49,73 +52,73 @@ _BROUGHT: dict[ComputeCapability, tuple[str, ...]] = {
         for type in ("f16", "f16x2")
     ),
     (6, 0): (
-        *("atom.add.f64", "red.add.f64", "atom.f16x2", "red.f16x2"),
+        *("atom.f64", "red.f64", "atom.f16x2", "red.f16x2", "membar.alias"),
         *("atom.cta", "atom.gpu", "atom.sys", "red.cta", "red.gpu", "red.sys"),
     ),
     (6, 1): ("dp4a", "dp2a"),
     (7, 0): (
-        *(
-            "cvta.param",
-            "isspacep.param",
-            "match",
-            "nanosleep",
-            "wmma",
-            "mma",
-            "fence",
-            "bmsk",
-            "szext",
-        ),
-        *("ld.relaxed", "ld.acquire", "st.relaxed", "st.release"),
+        *("cvta.param", "isspacep.param", "match", "nanosleep", "wmma", "mma", "fence"),
+        *("bmsk", "szext", "lop3.or", "lop3.and", "*.b128", "cvt.satfinite"),
+        *("ld.weak", "ld.relaxed", "ld.acquire", "ld.mmio", "ld.L1"),
+        *("st.weak", "st.relaxed", "st.release", "st.mmio", "st.L1"),
         *("atom.relaxed", "atom.acquire", "atom.release", "atom.acq_rel"),
         *("red.relaxed", "red.release", "atom.f16", "red.f16", "atom.b16"),
     ),
-    (7, 5): ("tanh", "ex2.f16", "ex2.f16x2", "ldmatrix", "movmatrix"),
+    (7, 2): ("cvt.pack", "wmma.s8", "wmma.u8", "wmma.s32"),
+    (7, 5): (
+        *("tanh", "ex2.f16", "ex2.f16x2", "ldmatrix", "movmatrix", "ld.L2::64B", "ld.L2::128B"),
+        *("wmma.m8n8k32", "wmma.m8n8k128", "mma.m16n8k8", "mma.m8n8k16", "mma.m8n8k32"),
+        *("mma.m8n8k128", *(f"cvt.pack.{type}" for type in ("u4", "s4", "u2", "s2"))),
+    ),
     (8, 0): (
         *("redux", "mbarrier", "cp.async", "createpolicy", "discard", "applypriority"),
         *("*.bf16", "*.bf16x2", "*.tf32", "*.L2::cache_hint", "min.f16", "max.f16"),
-        *("min.f16x2", "max.f16x2", "min.NaN", "max.NaN", "fma.relu"),
-        "mma.sp",
+        *("min.f16x2", "max.f16x2", "min.NaN", "max.NaN", "fma.relu", "mma.sp", "mma.f64"),
+        *("cvt.relu", "cvt.f16x2.f32", "ld.L2::256B", "wmma.f64", "wmma.m16n16k8"),
+        *("prefetch.L2::evict_last", "prefetch.L2::evict_normal"),
+        *("mma.m16n8k16", "mma.m16n8k32", "mma.m16n8k64", "mma.m16n8k128", "mma.m16n8k256"),
     ),
     (8, 6): ("min.xorsign", "max.xorsign"),
-    (8, 9): ("*.e4m3x2", "*.e5m2x2"),
+    (8, 9): ("*.e4m3x2", "*.e5m2x2", "mma.e4m3", "mma.e5m2"),
     (9, 0): (
         *("mbarrier.try_wait", "mbarrier.expect_tx", "mbarrier.complete_tx"),
-        *("elect", "stmatrix", "griddepcontrol", "mapa", "getctarank", "multimem", "cp.bulk"),
-        *("*.shared::cluster", "barrier.cluster", "atom.b128", "atom.v2", "atom.v4", "atom.v8"),
-        *("add.u16x2", "add.s16x2", "min.u16x2", "min.s16x2", "max.u16x2", "max.s16x2"),
-        *("red.v2", "red.v4", "red.v8", "red.async", "st.async", "redux.f32"),
+        *(
+            "elect",
+            "prefetch.tensormap",
+            "stmatrix",
+            "griddepcontrol",
+            "mapa",
+            "getctarank",
+            "multimem",
+            "cp.bulk",
+        ),
+        *("*.shared::cluster", "*.cluster", "barrier.cluster", "fence.async", "membar.async"),
+        *("fence.acquire", "fence.release.!tensormap", "mma.f64.!m8n8k4", "atom.b128"),
+        *("atom.v2", "atom.v4", "atom.v8", "red.v2", "red.v4", "red.v8", "red.async", "st.async"),
+        *(f"{name}.{t}16x2" for name in ("add", "min", "max") for t in "us"),
+        *("min.relu", "max.relu", "cvt.rn.tf32", "cvt.rz.tf32", "cvt.ftz.f32.bf16"),
+        *(
+            f"{name}.{type}"
+            for name in ("add", "sub", "mul", "set", "setp", "ex2", "tanh", "atom", "red")
+            for type in ("bf16", "bf16x2")
+        ),
+        *("cvt.bf16.bf16", "cvt.bf16.f16", "cvt.bf16.f64", "cvt.f16.bf16", "cvt.f64.bf16"),
+        *(f"cvt.bf16.{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)),
+        *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (10, 0): (
-        *("st.bulk", "*.f32x2", "ld.v8", "st.v8", "*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
+        *("st.bulk", "*.f32x2", "redux.f32", "cvt.rs", "cvt.satfinite.tf32.!rna"),
+        *("*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
+        *(f"{name}.f32.{type}" for name in ("add", "sub", "fma") for type in ("f16", "bf16")),
+        *("min.abs.!xorsign", "max.abs.!xorsign"),
+        *(f"{n}.L2::evict_{p}" for n in ("ld", "st") for p in ("first", "last", "normal")),
+        *(f"{n}.v4.{t}" for n in ("ld", "st") for t in ("b64", "u64", "s64", "f64")),
+        *(f"{n}.v8.{t}" for n in ("ld", "st") for t in ("b32", "u32", "s32", "f32")),
     ),
 }
-"""Instructions by the compute capability that brought them: a name, or `*`, and parts of it."""
 
 
-def needed(operation: Operation) -> ComputeCapability:
+@cache
+def needed(operation: Operation) -> Release:
     """The oldest compute capability that has an instruction."""
-    return _needed(operation.text)
-
-
-@lru_cache
-def _needed(text: str) -> ComputeCapability:
-    name, *parts = text.split(".")
-    present = {*parts, *(part.partition("::")[0] for part in parts)}
-    if name in ("ld", "st", "atom", "red") and not present & _SPACES:
-        return max((2, 0), _brought(name, {*present, "global"}))  # a generic address
-    return _brought(name, present)
-
-
-_SPACES = {"global", "shared", "local", "const", "param"}
-
-
-def _brought(name: str, present: set[str]) -> ComputeCapability:
-    return max(_matching(name, present), default=OLDEST)
-
-
-def _matching(name: str, present: set[str]) -> Iterator[ComputeCapability]:
-    for brought, patterns in _BROUGHT.items():
-        for pattern in patterns:
-            first, *wanted = pattern.split(".")
-            if first in ("*", name) and present.issuperset(wanted):
-                yield brought
+    return since(_BROUGHT, operation)

@@ -31,13 +31,20 @@ class Image:
         self._memory = memory
         self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}
-        self._addresses = {
-            v.name: memory.allocate(_size(v), v.name, constant=v.space is Space.CONST).address
-            for v in self._variables.values()
-        }
+        self._allocations: dict[str, int] = {}
+        self._addresses = {name: self._place(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
             if variable.initial is not None:
                 self._begin(variable)
+
+    def _place(self, variable: Variable) -> int:
+        """Where a variable is; arrays of one constant bank are in one place."""
+        name = f".const[{variable.bank}]" if variable.bank else variable.name
+        if name not in self._allocations:
+            constant = variable.space is Space.CONST
+            made = self._memory.allocate(_size(variable), name, constant=constant)
+            self._allocations[name] = made.address
+        return self._allocations[name]
 
     def reset(self) -> None:
         """Give every variable that kernels can write its initial value again."""
@@ -63,8 +70,9 @@ class Image:
 
     def release(self) -> None:
         """Give the memory of all variables back."""
-        for address in self._addresses.values():
+        for address in self._allocations.values():
             self._memory.free(address)
+        self._allocations.clear()
         self._addresses.clear()
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
@@ -108,7 +116,8 @@ def _variables(module: Module) -> Iterator[Variable]:
     """Every variable that the module defines, those inside of functions too."""
     bodies = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
     for variable in (*module.variables, *bodies):
-        if variable.space in (Space.GLOBAL, Space.CONST) and variable.linkage != "extern":
+        defined = variable.linkage != "extern" or variable.bank
+        if variable.space in (Space.GLOBAL, Space.CONST) and defined:
             yield variable
 
 
@@ -120,7 +129,13 @@ def _dims(variable: Variable) -> tuple[int, ...]:
     return dims if variable.vector == 1 else (*dims, variable.vector)
 
 
+BANK_BYTES = 64 << 10
+"""A constant bank (PTX ISA, "Banked Constant State Space")."""
+
+
 def _size(variable: Variable) -> int:
+    if variable.bank:
+        return BANK_BYTES
     size = variable.type.bytes
     for n in _dims(variable):
         size *= n

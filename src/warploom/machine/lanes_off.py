@@ -9,30 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warploom.rules.convergence import (
-    ARRIVED,
-    AT_BARRIER,
-    AT_SYNC,
-    EXPECTED,
-    FREE,
-    LANES,
-    LIVE,
-    MASK,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    PARENT,
-    PARKED,
-    POINT,
-    S_BLOCK,
-    S_MASK,
-    S_STATUS,
-    TOP,
-    Table,
-    node_at,
-    node_count,
-    split_at,
-)
+from warploom.rules import convergence
+from warploom.rules.convergence import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +47,63 @@ class Meeting:
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
     """The reasons of a warp's lanes, of which `existing` have a thread."""
-    live = int(table[LIVE])
-    parked = {AT_SYNC: 0, AT_BARRIER: 0}
+    live = int(table[convergence.LIVE])
+    parked = {convergence.AT_SYNC: 0, convergence.AT_BARRIER: 0}
     for at in _parked(table):
-        if int(table[at + S_STATUS]) in parked:
-            parked[int(table[at + S_STATUS])] |= int(table[at + S_MASK])
+        if int(table[at + convergence.S_STATUS]) in parked:
+            parked[int(table[at + convergence.S_STATUS])] |= int(table[at + convergence.S_MASK])
     gathering = live & _arrived(table)
-    waiting = gathering | parked[AT_SYNC] | parked[AT_BARRIER]
+    waiting = gathering | parked[convergence.AT_SYNC] | parked[convergence.AT_BARRIER]
     return LanesOff(
-        (1 << int(table[LANES])) - 1 & ~existing,
+        (1 << int(table[convergence.LANES])) - 1 & ~existing,
         existing & ~live,
-        live & ~int(table[MASK]) & ~waiting,
+        live & ~int(table[convergence.MASK]) & ~waiting,
         gathering,
-        parked[AT_SYNC],
-        parked[AT_BARRIER],
+        parked[convergence.AT_SYNC],
+        parked[convergence.AT_BARRIER],
     )
 
 
 def _arrived(table: Table) -> int:
     lanes = 0
-    for node in range(node_count(int(table[LANES]))):
-        if not int(table[FREE]) >> node & 1:
-            lanes |= int(table[node_at(node) + ARRIVED])
+    for node in range(convergence.node_count(int(table[convergence.LANES]))):
+        if not int(table[convergence.FREE]) >> node & 1:
+            lanes |= int(table[convergence.node_at(node) + convergence.ARRIVED])
     return lanes
+
+
+MEETING = (
+    convergence.POINT,
+    convergence.EXPECTED,
+    convergence.ARRIVED,
+    convergence.OTHER_MASK,
+)
+"""Where a node of the table says what a meeting is."""
 
 
 def meetings(table: Table) -> tuple[Meeting, ...]:
     """Where the running lanes will meet others, the innermost place last."""
     found: list[Meeting] = []
-    node = int(table[TOP])
-    while node != NONE:
-        words = table[node_at(node) :]
-        point, expected, arrived, side = (
-            int(words[w]) for w in (POINT, EXPECTED, ARRIVED, OTHER_MASK)
-        )
-        start = int(words[OTHER_BLOCK]) if side else NONE
+    node = int(table[convergence.TOP])
+    while node != convergence.NONE:
+        words = table[convergence.node_at(node) :]
+        point, expected, arrived, side = (int(words[place]) for place in MEETING)
+        start = int(words[convergence.OTHER_BLOCK]) if side else convergence.NONE
         found.append(Meeting(point, expected, arrived, start, side))
-        node = int(words[PARENT])
+        node = int(words[convergence.PARENT])
     return tuple(reversed(found))
 
 
 def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
     """(mask, basic block) of each split that is put aside, whatever it waits for."""
-    return tuple((int(table[at + S_MASK]), int(table[at + S_BLOCK])) for at in _parked(table))
+    return tuple(
+        (int(table[at + convergence.S_MASK]), int(table[at + convergence.S_BLOCK]))
+        for at in _parked(table)
+    )
 
 
 def _parked(table: Table) -> Iterator[int]:
     """Where the splits that are put aside stand in the table."""
-    for split in range(int(table[LANES])):
-        if int(table[PARKED]) >> split & 1:
-            yield split_at(table, split)
+    for split in range(int(table[convergence.LANES])):
+        if int(table[convergence.PARKED]) >> split & 1:
+            yield convergence.split_at(table, split)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from warploom.codegen import log as words
 from warploom.machine.launch import Launch
+from warploom.rules import convergence
 
 Words = npt.NDArray[np.int64]
 
@@ -48,12 +49,12 @@ class Log:
             data[room], data[place] = rows, at
             at += rows * width
         data[words.WARP_ROOM], data[words.STEP_ROOM] = warps, steps
-        data[words.CURRENT] = words.NONE
+        data[words.CURRENT] = convergence.NONE
         made = cls(data)
         if blocks is not None:
             others = np.ones(launch.blocks, bool)
             others[[block for block in blocks if 0 <= block < launch.blocks]] = False
-            made.numbers(launch)[np.repeat(others, launch.warps_per_block)] = words.NONE
+            made.numbers(launch)[np.repeat(others, launch.warps_per_block)] = convergence.NONE
             data[words.LEFT_WARPS] = int(others.sum()) * launch.warps_per_block
         return made
 

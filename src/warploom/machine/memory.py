@@ -13,14 +13,14 @@ import mmap
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
-from threading import Lock
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.allocator import Allocator
+from warploom.machine.finalizers import FinalizerLock
 from warploom.machine.heap import Heap
 from warploom.machine.textures import TextureTable
 
@@ -73,7 +73,7 @@ class DeviceMemory:
         self._table: AllocationTable | None = None
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
-        self._lock = Lock()
+        self._lock = FinalizerLock()
 
     @property
     def base(self) -> int:
@@ -132,18 +132,29 @@ class DeviceMemory:
     def free(self, address: int) -> None:
         """End the allocation that starts at `address`; its memory is zero when it is next used."""
         with self._lock:
-            gone = self._live.pop(address, None)
-            if gone is None:
+            if not self._end(address):
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
-            del self._addresses[bisect_right(self._addresses, address) - 1]
-            self._constants.discard(address)
-            self._table = None
-            if address in self._lent:
-                del self._lent[address]
-                return
-            self._used -= gone.size
-            self._clear(gone)
-            self._allocator.give_back(address, gone.size)
+
+    def drop(self, address: int) -> None:
+        """The same for finalizers, which may come in the midst of another call; harmless where it
+        is gone already."""
+        self._lock.when_free(partial(self._end, address))
+
+    def _end(self, address: int) -> bool:
+        """End an allocation, with the lock held; False where there is none."""
+        gone = self._live.pop(address, None)
+        if gone is None:
+            return False
+        del self._addresses[bisect_right(self._addresses, address) - 1]
+        self._constants.discard(address)
+        self._table = None
+        if address in self._lent:
+            del self._lent[address]
+            return True
+        self._used -= gone.size
+        self._clear(gone)
+        self._allocator.give_back(address, gone.size)
+        return True
 
     def live(self) -> tuple[Allocation, ...]:
         """What is live now, in order of address."""

@@ -7,11 +7,12 @@ users can choose, is for the host API.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.machine.finalizers import FinalizerLock
 from warploom.rules import descriptors as d
 
 Words = npt.NDArray[np.int64]
@@ -47,7 +48,7 @@ class TextureTable:
         self._base, self._size = base, size
         self._rows: list[Words] = []
         self._table: Words | None = None
-        self._lock = Lock()
+        self._lock = FinalizerLock()
 
     def add(self, description: Description) -> int:
         """A new handle."""
@@ -59,8 +60,15 @@ class TextureTable:
     def remove(self, handle: int) -> None:
         """Take a handle's meaning away."""
         with self._lock:
-            self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
-            self._table = None
+            self._forget(handle)
+
+    def drop(self, handle: int) -> None:
+        """The same for finalizers, which may come in the midst of another call."""
+        self._lock.when_free(partial(self._forget, handle))
+
+    def _forget(self, handle: int) -> None:
+        self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
+        self._table = None
 
     def table(self) -> Words:
         """All rows as the rules read them; it never changes, the next change makes another."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.core.types import OPAQUE, TYPES, ScalarType
+from warploom.ptx.banks import BANKED, split_bank
 from warploom.ptx.constants import constant, integer, integer_literal, offset
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import string
@@ -23,6 +24,11 @@ VECTORS = {".v2": 2, ".v4": 4}
 
 MOST_REGISTERS = 1 << 20
 """More than this in one declaration is a mistake in the text, and would only fill memory."""
+
+
+def starts_variable(text: str) -> bool:
+    """Whether a token names a state space, perhaps with a bank."""
+    return text in SPACES or BANKED.fullmatch(text) is not None
 
 
 def linkage(cursor: Cursor) -> str:
@@ -90,7 +96,8 @@ def parameters(cursor: Cursor, names: Names) -> tuple[Variable, ...]:
 def _variable(cursor: Cursor, names: Names) -> Variable:
     """A variable: everything before its name, then the name and what follows it."""
     link = linkage(cursor)
-    space = SPACES.get(cursor.text)
+    name, bank = split_bank(cursor, names)
+    space = SPACES.get(name)
     if space is None:
         raise cursor.wrong("a state space such as .global or .param")
     cursor.at += 1
@@ -102,7 +109,9 @@ def _variable(cursor: Cursor, names: Names) -> Variable:
     type = scalar_type(cursor, OPAQUE)
     pointer_space, pointer_align = _pointer(cursor)
     shared_part = Variable("", space, type, (), vector, align, link)
-    shared_part = replace(shared_part, pointer_space=pointer_space, pointer_align=pointer_align)
+    shared_part = replace(
+        shared_part, pointer_space=pointer_space, pointer_align=pointer_align, bank=bank
+    )
     return _declarator(cursor, names, shared_part)
 
 
@@ -132,7 +141,9 @@ def _declarator(cursor: Cursor, names: Names, common: Variable) -> Variable:
         initial = sampler_settings(cursor) if settings else initializer(cursor, names)
     if shape and shape[0] is None and isinstance(initial, tuple):
         shape = (len(initial), *shape[1:])
-    return replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))
+    made = replace(common, name=name, shape=shape, initial=initial, span=cursor.span(at))
+    names.variables[name] = made
+    return made
 
 
 def _shape(cursor: Cursor) -> tuple[int | None, ...]:

@@ -12,17 +12,17 @@ from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
 from warploom.ptx.declarations import (
     LINKAGES,
-    SPACES,
     numbers,
     parameters,
     pragma,
     registers,
     skip_attribute,
+    starts_variable,
     variables,
 )
 from warploom.ptx.instructions import instruction
 from warploom.ptx.ir import Function, Label, Pragma, Prototype, Statement, Targets
-from warploom.ptx.names import Names, labels_by_scope
+from warploom.ptx.names import Names, Outside, labels_by_scope
 
 Directive = tuple[str, tuple[int | str, ...]]
 
@@ -39,7 +39,7 @@ PERFORMANCE = frozenset(
 class FunctionParser:
     """Reads one `.entry` or `.func`."""
 
-    def __init__(self, cursor: Cursor, module: dict[str, str], locations: Locations) -> None:
+    def __init__(self, cursor: Cursor, module: Outside, locations: Locations) -> None:
         self.cursor, self.locations = cursor, locations
         self.names = Names(cursor, module)
         self.statements: list[Statement] = []
@@ -138,13 +138,13 @@ class FunctionParser:
         elif text == "":
             raise cursor.wrong("`}`")
         else:
-            self.statements.append(instruction(cursor, self.names, self.location))
+            self.statements.extend(instruction(cursor, self.names, self.location))
 
     def _directive(self, text: str) -> None:
         handler = self._directives.get(text)
         if handler is not None:
             handler()
-        elif text in SPACES or text in LINKAGES:
+        elif starts_variable(text) or text in LINKAGES:
             self.statements.extend(variables(self.cursor, self.names))
         else:
             raise self.cursor.wrong("a statement")
@@ -174,7 +174,7 @@ class FunctionParser:
         cursor = self.cursor
         span = cursor.span(cursor.at)
         cursor.expect(".callprototype")
-        scope = Names(cursor, ())
+        scope = Names(cursor, Outside())
         returns = parameters(cursor, scope) if cursor.text == "(" else ()
         cursor.expect("_")
         arguments = parameters(cursor, scope) if cursor.text == "(" else ()

@@ -14,17 +14,23 @@ from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
 from warploom.isa.absent import REASONS
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
+from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.ir import Decorated, Guard, Instruction, Operand, Vector
+from warploom.ptx.indexing import addressed
+from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Vector
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 
 
-def instruction(cursor: Cursor, names: Names, location: Location | None) -> Instruction:
-    """One instruction with its guard and its semicolon."""
+def instruction(cursor: Cursor, names: Names, location: Location | None) -> tuple[Instruction, ...]:
+    """One instruction with its guard and its semicolon, behind those that it needs and the text
+    leaves out."""
     guard = _guard(cursor, names) if cursor.text == "@" else None
     at = cursor.at
     text = cursor.texts[at]
+    bank = None
+    if "[" in text:
+        text, bank = split_bank(cursor, names)
     try:
         operation = decode(text)
     except UnknownOpcode as unknown:
@@ -32,11 +38,18 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> Inst
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
     operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
+    if bank is not None:
+        check_bank(cursor, names, bank, operands, at)
     if operation.spec.has_implicit:
         operands = _with_implicit(operation, operands, names)
-    if any(type(o) is Decorated for o in operands):
+    if any(type(o) in UNFINISHED for o in operands):
         operation, operands = _undecorated(cursor, operation, operands)
-    return Instruction(operation, operands, guard, span, location)
+        return addressed(Instruction(operation, operands, guard, span, location), names)
+    return (Instruction(operation, operands, guard, span, location),)
+
+
+UNFINISHED = frozenset({Decorated, Indexed})
+"""Operands that a finished instruction does not have."""
 
 
 def _guard(cursor: Cursor, names: Names) -> Guard:

@@ -135,6 +135,17 @@ class Decorated:
     span: Span = field(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """`a[r + 1]`: `symbol` with the constant part of the index in its offset, `index` the register
+    or None, `scale` the bytes of an element. A finished instruction has its address instead."""
+
+    symbol: Symbol
+    index: Register | None
+    scale: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 Operand = (
     Register
     | Special
@@ -147,6 +158,7 @@ Operand = (
     | Element
     | Sink
     | Decorated
+    | Indexed
 )
 
 
@@ -211,7 +223,8 @@ class Variable:
 
     `shape` holds the array lengths, outermost first (None for an open one, `x[]`); `vector` is 1, 2
     or 4. `initial` holds nested tuples of Immediate and Symbol, or None. `linkage` is among
-    "", "extern", "visible", "weak", "common". For a `.ptr` parameter, `pointer_space` and
+    "", "extern", "visible", "weak", "common". `bank` is the constant bank that an array begins
+    (`ptx.banks`), 0 for all others. For a `.ptr` parameter, `pointer_space` and
     `pointer_align` tell what it points to.
     """
 
@@ -225,6 +238,7 @@ class Variable:
     initial: Initializer | None = None
     pointer_space: Space | None = None
     pointer_align: int = 0
+    bank: int = 0
     span: Span = field(default=NOWHERE, compare=False)
 
     @property

@@ -16,8 +16,10 @@ TOKEN = re.compile(
     r"""
     (\n)                                                # 1: the end of a line
   | (//[^\n]*|/\*.*?\*/)                                # 2: a comment
-  | ( (?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*(?:(?:\.|::)\w+)* # 3: a word, an opcode, a register
+  | ( (?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*                #
+      (?:(?:\.|::)\w+|(?<=\.const)\[\d+\])*            # 3: a word, an opcode, a register
     | \.[A-Za-z_]\w* (?:::\w+)*                         #    a directive
+      (?:(?<=\.const)\[\d+\])?                         #    with a constant bank
     | 0[xXfFdDbB]\w+                                    #    numbers
     | \d+(?:\.\d*)?(?:[eE][+-]?\d+)?\w*
     | "(?:[^"\\\n]|\\.)*"                               #    a string

@@ -41,6 +41,7 @@ def link(modules: Sequence[Module]) -> Module:
     defines a variable.
     """
     _check_address_sizes(modules)
+    _check_banks(modules)
     apart = keep_apart(modules)
     names = [_Name(found, _winner(found)) for found in _mentions(apart)]
     for name in names:
@@ -77,6 +78,14 @@ def _check_address_sizes(modules: Sequence[Module]) -> None:
                 f" {first.name}; give both texts the same .address_size",
                 Span(1, 1, text=Text(module.name, module.text)),
             )
+
+
+def _check_banks(modules: Sequence[Module]) -> None:
+    """Banks go with the version of their module, and the linked one has the newest of all."""
+    for variable in chain.from_iterable(module.variables for module in modules):
+        if variable.bank:
+            message = "a module with constant banks cannot be linked; pass a pointer instead"
+            raise LinkError(message, variable.span)
 
 
 # ---- names ---------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ Source: PTX ISA, "Identifiers" and "Labels and Function Scope" of the directives
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from warploom.core.types import ScalarType
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.ir import Register
+from warploom.ptx.ir import Register, Variable
 
 Meaning = Register | tuple[Register, ...] | str
 """A register, the parts of a vector register, or the IR's name of anything else."""
@@ -23,19 +23,33 @@ COLOURS = ("r", "g", "b", "a")
 """The second set of names for the parts of a vector (PTX ISA, "Vectors as Operands")."""
 
 
+@dataclass
+class Outside:
+    """What a module has declared so far: the names of its variables and functions, the variables by
+    name, how wide an address is, and its version of PTX."""
+
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    address_bits: int = 32
+    """Where `.address_size` is left out."""
+
+    version: tuple[int, int] = (1, 0)
+
+
 class Names:
     """The names of one function, over those of its module; without `renaming`, the module's own,
     which keep their names whatever was declared before.
 
-    `known` maps the names of the text to what they mean here; `registers` are all that were
-    declared, in order; `implicit` those that instructions use and no text shows.
+    `known` maps the names of the text to what they mean here, `variables` the names of the IR to
+    what was declared; `registers` are all that were declared, in order; `implicit` those that
+    instructions use and no text shows.
     """
 
-    def __init__(
-        self, cursor: Cursor, module_names: Iterable[str], *, renaming: bool = True
-    ) -> None:
+    def __init__(self, cursor: Cursor, outside: Outside, *, renaming: bool = True) -> None:
         self.cursor = cursor
-        self.known: dict[str, Meaning] = {name: name for name in module_names}
+        self.address_bits, self.version = outside.address_bits, outside.version
+        self.known: dict[str, Meaning] = dict(outside.names)
+        self.variables = dict(outside.variables)
         self.registers: list[Register] = []
         self.implicit: list[Register] = []
         self._used = set(self.known) if renaming else set[str]()
@@ -75,6 +89,12 @@ class Names:
             self._mean(f"{name}.{colour}", register, at)
         self.registers.extend(parts)
         return unique
+
+    def temporary(self, name: str, type: ScalarType) -> Register:
+        """A register that the text does not declare, for a step that it leaves out."""
+        register = Register(self._unique(name), type)
+        self.registers.append(register)
+        return register
 
     def implicit_register(self, name: str, type: ScalarType) -> Register:
         """A register that no text shows, the same throughout the function."""

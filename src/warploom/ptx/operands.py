@@ -11,6 +11,7 @@ from warploom.core.source import Span
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.constants import constant, integer, offset
 from warploom.ptx.cursor import NAME, Cursor
+from warploom.ptx.indexing import indexed
 from warploom.ptx.ir import (
     Address,
     Decorated,
@@ -44,7 +45,7 @@ def operand(cursor: Cursor, names: Names) -> Operand:
         span = cursor.span(at)
         return Vector(tuple(Register(r.name, r.type, span) for r in known), span)
     if known is not None:
-        return _symbol(cursor, names)
+        return _symbol(cursor, names) if cursor.next_text != "[" else indexed(cursor, names)
     return _other(cursor, names)
 
 

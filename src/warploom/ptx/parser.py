@@ -13,11 +13,11 @@ from dataclasses import replace
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
-from warploom.ptx.declarations import LINKAGES, SPACES, linkage, pragma, variables
+from warploom.ptx.declarations import LINKAGES, linkage, pragma, starts_variable, variables
 from warploom.ptx.functions import FunctionParser
 from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.lexer import tokenize
-from warploom.ptx.names import Names
+from warploom.ptx.names import Names, Outside
 
 
 def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
@@ -42,17 +42,16 @@ class _ModuleParser:
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
         self.locations = Locations(cursor.tokens)
-        self.names: dict[str, str] = {}
+        self.outside = Outside()
         self.variables: list[Variable] = []
         self.functions: list[Function] = []
         self.pragmas: list[str] = []
         self.aliases: list[tuple[str, str, int]] = []
         self.target: tuple[str, ...] = ()
-        self.address_size = 32  # where `.address_size` is left out
 
     def parse(self) -> Module:
         cursor = self.cursor
-        version = self._version()
+        version = self.outside.version = self._version()
         while cursor.text:
             self._directive()
         for alias, aliasee, at in self.aliases:
@@ -60,7 +59,7 @@ class _ModuleParser:
         return Module(
             version,
             self.target,
-            self.address_size,
+            self.outside.address_bits,
             tuple(self.variables),
             tuple(self.functions),
             tuple(self.pragmas),
@@ -97,7 +96,7 @@ class _ModuleParser:
             known[text]()
         elif text == ".reg":
             raise cursor.error("registers are declared inside functions", cursor.at)
-        elif text in LINKAGES or text in SPACES or text in (".entry", ".func"):
+        elif text in LINKAGES or starts_variable(text) or text in (".entry", ".func"):
             self._declaration()
         else:
             raise cursor.wrong("a directive such as .entry, .func or .global")
@@ -113,8 +112,8 @@ class _ModuleParser:
         cursor = self.cursor
         cursor.expect(".address_size")
         at = cursor.at
-        self.address_size = integer(cursor, "32 or 64")
-        if self.address_size not in (32, 64):
+        self.outside.address_bits = integer(cursor, "32 or 64")
+        if self.outside.address_bits not in (32, 64):
             raise cursor.error("an address has 32 or 64 bits", at)
 
     def _pragma(self) -> None:
@@ -142,11 +141,12 @@ class _ModuleParser:
         start = cursor.at
         link = linkage(cursor)
         if cursor.text in (".entry", ".func"):
-            function = FunctionParser(cursor, self.names, self.locations).parse(link)
-            self.names[function.name] = function.name
+            function = FunctionParser(cursor, self.outside, self.locations).parse(link)
+            self.outside.names[function.name] = function.name
             self.functions.append(function)
             return
         cursor.at = start
-        for variable in variables(cursor, Names(cursor, self.names, renaming=False)):
+        for variable in variables(cursor, Names(cursor, self.outside, renaming=False)):
             self.variables.append(variable)
-            self.names[variable.name] = variable.name
+            self.outside.names[variable.name] = variable.name
+            self.outside.variables[variable.name] = variable

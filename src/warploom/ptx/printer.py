@@ -16,6 +16,7 @@ from warploom.ptx.ir import (
     Element,
     Function,
     Immediate,
+    Indexed,
     Initializer,
     Instruction,
     Label,
@@ -132,7 +133,7 @@ def _parameters(parameters: Iterable[Variable]) -> str:
 def _variable(variable: Variable) -> str:
     """A declaration without its semicolon."""
     words = [f".{variable.linkage}"] if variable.linkage else []
-    words.append(f".{variable.space.value}")
+    words.append(f".{variable.space.value}" + f"[{variable.bank}]" * bool(variable.bank))
     if variable.align:
         words.append(f".align {variable.align}")
     if variable.vector > 1:
@@ -273,6 +274,9 @@ def _operand(operand: Operand) -> str:
             return f"{register.name}.{PARTS[index]}"
         case Sink():
             return "_"
+        case Indexed(symbol, index, scale):
+            number = str(symbol.offset // scale)
+            return f"{symbol.name}[{f'{index.name} + {number}' if index else number}]"
         case Decorated(register, part, negated):
             return f"{'-' * negated}{register.name}{f'.{part}' * bool(part)}"
 

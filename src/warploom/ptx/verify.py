@@ -25,6 +25,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
+from warploom.ptx.release import Releases
 from warploom.ptx.scope import Scope
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
@@ -36,12 +37,15 @@ def verify(module: Module) -> None:
     """Raise PtxSyntaxError at the first thing in a module that breaks a rule."""
     for variable in module.variables:
         check_variable(variable, MODULE_SPACES)
+    check_constants(module)
     check_names(module)
+    releases = Releases(module)
     for function in module.functions:
         check_signature(function)
         scope = Scope.of(module, function)
         for statement in function.body or ():
             if isinstance(statement, Instruction):
+                releases.check(statement)
                 check_instruction(scope, statement)
             elif isinstance(statement, Variable):
                 check_variable(statement, BODY_SPACES)
@@ -64,9 +68,27 @@ def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
     if variable.initial is not None and variable.space not in INITIALIZED:
         message = f"a .{variable.space.value} variable cannot have an initial value"
         raise PtxSyntaxError(message, variable.span)
+    if variable.bank and (variable.linkage != "extern" or variable.shape != (None,)):
+        message = f"constant bank {variable.bank} holds `.extern` arrays without a length only"
+        raise PtxSyntaxError(message, variable.span)
     if None in variable.shape and variable.linkage != "extern":
         message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
         raise PtxSyntaxError(message, variable.span)
+
+
+CONSTANT_BYTES = 64 << 10
+"""Constant memory for variables (PTX ISA, "Constant State Space")."""
+
+
+def check_constants(module: Module) -> None:
+    """The constants of a module fit into constant memory."""
+    taken = 0
+    for variable in module.variables:
+        if variable.space is Space.CONST:
+            taken = -(-taken // variable.alignment) * variable.alignment + variable.size
+            if taken > CONSTANT_BYTES:
+                message = f"the constants up to here take {taken} bytes of {CONSTANT_BYTES}"
+                raise PtxSyntaxError(message, variable.span)
 
 
 def check_names(module: Module) -> None:

@@ -72,13 +72,14 @@ def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: R
 def is_in_order(addresses: Addresses, half: int, first: int, size: int, ahead: int) -> bool:
     """Whether every lane of a half-warp wants its own word of one aligned segment."""
     leader = first_lane(half)
-    start = addresses[leader] + np.uint64(ahead) - np.uint64((leader - first) * size)
-    if start % np.uint64(min(HALF * size, 128)) != np.uint64(0):
+    # Signed, for the segment of the lanes that are off may begin below address 0.
+    start = np.int64(addresses[leader]) + ahead - (leader - first) * size
+    if start % min(HALF * size, 128) != 0:
         return False
     for lane in range(first, first + HALF):
         if (half >> lane) & 1:
-            expected = start + np.uint64((lane - first) * size)
-            if addresses[lane] + np.uint64(ahead) != expected:
+            expected = start + (lane - first) * size
+            if np.int64(addresses[lane]) + ahead != expected:
                 return False
     return True
 

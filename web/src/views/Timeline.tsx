@@ -76,16 +76,13 @@ export function Timeline({ model }: { model: Model }) {
     };
     const watch = new ResizeObserver(again);
     watch.observe(back.parentElement!);
-    const dark = matchMedia("(prefers-color-scheme: dark)");
     const themed = new MutationObserver(again);
     themed.observe(document.documentElement, { attributes: true });
-    dark.addEventListener("change", again);
     return () => {
       stopStill();
       stopCursor();
       watch.disconnect();
       themed.disconnect();
-      dark.removeEventListener("change", again);
     };
   }, [model]);
 

@@ -147,6 +147,27 @@ def mov(_: Modifiers, a: Term) -> Term:
     return a
 
 
+@op(
+    "mov.vec.type",
+    dst="d:type*2",
+    src="a:type*2",
+    unit=Unit.MOVE,
+    vec=("v2",),
+    type=("b16", "b32", "b64", *INTEGERS, "f32", "f64"),
+)
+@op(
+    "mov.vec.type",
+    dst="d:type*4",
+    src="a:type*4",
+    unit=Unit.MOVE,
+    vec=("v4",),
+    type=("b16", "b32", "u16", "u32", "s16", "s32", "f32"),
+)
+def mov_vector(_: Modifiers, *elements: Term) -> tuple[Term, ...]:
+    """d = a, element by element                    PTX ISA, Operands: Vectors as Operands"""
+    return elements
+
+
 declare(
     "cvta{.to}.space.size",
     dst="d:size",

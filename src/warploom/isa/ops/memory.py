@@ -121,6 +121,7 @@ def hint(syntax: str, section: str, src: str = "a:address", **choices: tuple[str
 
 hint("prefetch{.space}.level", "prefetch", space=("global", "local"), level=("L1", "L2"))
 hint("prefetch.space.level", "prefetch", space=("global",), level=L2_EVICTIONS)
+hint("prefetch{.space}.tensormap", "prefetch", space=("const", "param"))
 hint("prefetchu.L1", "prefetchu")
 hint(
     "applypriority{.space}.level",

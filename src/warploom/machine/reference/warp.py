@@ -67,7 +67,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
         _is_parameter(warp, instruction, on)
-    elif name == "mov" and any(isinstance(o, Vector) for o in instruction.operands):
+    elif name == "mov" and _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
         _compute(warp, instruction, on)
@@ -114,6 +114,13 @@ def _targets(destination: Operand) -> tuple[Operand, ...]:
     if isinstance(destination, Pair):
         return destination.first, destination.second
     return (destination,)
+
+
+def _is_packing(instruction: Instruction) -> bool:
+    """Whether a `mov` has a vector on one side and its whole on the other."""
+    if "vec" in instruction.operation.modifiers:
+        return False
+    return any(isinstance(operand, Vector) for operand in instruction.operands)
 
 
 def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:

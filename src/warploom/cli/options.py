@@ -1,0 +1,181 @@
+"""The options that verbs share, each declared once; groups of them are dataclasses.
+
+`@grouped` lets a verb take a group as one parameter: what typer sees has its fields instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, TypeGuard, get_type_hints
+
+import typer
+
+from warploom.host.device import Device
+from warploom.host.engines import ENGINES
+from warploom.host.requests import Request
+from warploom.machine.launch import POLICIES
+
+ARGUMENT_HELP = (
+    "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
+    " TYPE[SHAPE]=zeros|ones|arange|random:SEED|FILE.npy with TYPE f16 f32 f64 i8..i64 u8..u64, or"
+    " FILE.npy. A buffer may have a name before it (y:f32[64]=ones), else its position is one."
+)
+
+File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu) or PTX (.ptx) file.")]
+KernelName = Annotated[
+    str | None, typer.Option(help="The kernel to launch; needed where there are several.")
+]
+Grid = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Blocks of the grid.")]
+Block = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block.")]
+Shared = Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")]
+Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
+DeviceName = Annotated[
+    str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(help=f"The engine: {' or '.join(ENGINES)}; the first that can, if left out."),
+]
+WarpSize = Annotated[
+    int, typer.Option(metavar="32|64", help="Lanes of a warp; 64 for AMD's wavefronts.")
+]
+CompilerOption = Annotated[
+    list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
+]
+Save = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
+]
+MaxInstructions = Annotated[int | None, typer.Option(help="Stop after so many warp instructions.")]
+StrictTarget = Annotated[
+    bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
+]
+Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
+L1 = Annotated[
+    bool | None,
+    typer.Option("--l1/--no-l1", help="Cache global loads in L1, where the device leaves it open."),
+]
+BankBytes = Annotated[
+    int | None, typer.Option(help="Width of the banks of shared memory on 3.x: 4 or 8.")
+]
+Cooperative = Annotated[
+    bool, typer.Option(help="A cooperative launch: all blocks run at once, or none does.")
+]
+Schedule = Annotated[
+    str,
+    typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
+]
+Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Threads that share the blocks, where results stay the same.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What is launched, and where."""
+
+    kernel: KernelName = None
+    grid: Grid = "1"
+    block: Block = "32"
+    shared: Shared = 0
+    arg: Arg = None
+    device: DeviceName = None
+    option: CompilerOption = None
+    max_instructions: MaxInstructions = None
+    cooperative: Cooperative = False
+
+    def request(self, file: Path, save: list[str] | None = None) -> Request:
+        """The launch, written down."""
+        return Request(
+            file=file,
+            kernel=self.kernel,
+            grid=self.grid,
+            block=self.block,
+            shared=self.shared,
+            args=self.arg or (),
+            options=self.option or (),
+            saves=save or (),
+            max_instructions=self.max_instructions,
+            cooperative=self.cooperative,
+        )
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """What the architecture leaves open."""
+
+    schedule: Schedule = "converge"
+    seed: Seed = 0
+    l1: L1 = None
+    bank_bytes: BankBytes = None
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """How the device is made, beside its name and its rules."""
+
+    engine: Engine = None
+    warp_size: WarpSize = 32
+    workers: Workers = 1
+    strict_target: StrictTarget = False
+    caches: Caches = False
+
+    def make(self, name: str | None, rules: RuleOptions) -> Device:
+        """The device."""
+        return Device(
+            name,
+            engine=self.engine,
+            warp_size=self.warp_size,
+            strict_target=self.strict_target,
+            caches=self.caches,
+            l1_global=rules.l1,
+            bank_bytes=rules.bank_bytes,
+            schedule=rules.schedule,
+            seed=rules.seed,
+            workers=self.workers,
+        )
+
+
+def grouped(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb whose groups of options are given one by one, by name."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
+
+    @wraps(verb)
+    def called(**given: Any) -> None:
+        for name, group in groups.items():
+            taken = {field.name: given.pop(field.name) for field in fields(group)}
+            given[name] = group(**taken)
+        verb(**given)
+
+    shown = list(_shown(inspect.signature(verb), hints))
+    setattr(called, "__signature__", inspect.Signature(shown))  # noqa: B010
+    called.__annotations__ = {one.name: one.annotation for one in shown}
+    return called
+
+
+def _is_group(hint: Any) -> TypeGuard[type[Any]]:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
+    """The parameters of a verb, those of a group in its place."""
+    for name, parameter in signature.parameters.items():
+        hint = hints[name]
+        if not _is_group(hint):
+            yield parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY)
+            continue
+        types = get_type_hints(hint, include_extras=True)
+        for field in fields(hint):
+            yield inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=types[field.name],
+            )

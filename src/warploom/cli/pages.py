@@ -1,0 +1,43 @@
+"""What `view` and `learn` share: the page in the browser, or in a file."""
+
+from __future__ import annotations
+
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warploom.ui.page import export as export_page
+from warploom.ui.runner import Limits
+from warploom.ui.schema import Show
+from warploom.ui.server import Viewer, serve
+
+Export = Annotated[
+    Path | None, typer.Option(metavar="PAGE.html", help="Write one page that needs no server.")
+]
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """How the page is served."""
+
+    seconds: Annotated[float, typer.Option(help="How long a run from the page may take.")] = 30.0
+    memory: Annotated[int, typer.Option(help="How many MiB a run from the page may use.")] = 4096
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
+
+    def serve(self, show: Show, traces: list[bytes]) -> None:
+        """Serve the page until Ctrl-C."""
+        limits = Limits(self.seconds, self.memory << 20)
+        serve(Viewer(show, traces, limits), self._opened)
+
+    def _opened(self, url: str) -> None:
+        print(f"The page is at {url}\nCtrl-C ends it.", flush=True)
+        if self.browser:
+            webbrowser.open(url)
+
+
+def write_page(target: Path, show: Show, traces: list[bytes]) -> None:
+    """Write a page that needs no server."""
+    target.write_text(export_page(show, traces))

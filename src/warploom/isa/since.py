@@ -1,0 +1,46 @@
+"""Since when there is an instruction: tables of patterns by release, and how one is looked up.
+
+A pattern is the name of an instruction, or `*`, and parts that its opcode has in that order; a part
+behind `!` is one that it does not have. A part with `::` matches as a whole and by what stands
+before it. The address of `ld`, `st`, `atom` and `red` without a state space has the part `generic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from warploom.isa.spec import Operation, is_decoration
+
+Release = tuple[int, int]
+Table = Mapping[Release, tuple[str, ...]]
+
+OLDEST: Release = (1, 0)
+
+ADDRESSED = ("ld", "st", "atom", "red")
+SPACES = frozenset({"global", "shared", "local", "const", "param"})
+
+
+def since(table: Table, operation: Operation) -> Release:
+    """The newest release of the table that an instruction needs; the oldest where none is named."""
+    parts = _parts(operation)
+    found = OLDEST
+    for release, patterns in table.items():
+        if release > found and any(_matches(p, operation.name, parts) for p in patterns):
+            found = release
+    return found
+
+
+def _parts(operation: Operation) -> list[str]:
+    """The parts of its opcode in the order of its syntax, those with `::` in both spellings."""
+    written = [p for p in operation.modifiers.values.values() if not is_decoration(p)]
+    parts = [spelt for part in written for spelt in dict.fromkeys((part.partition("::")[0], part))]
+    generic = operation.name in ADDRESSED and not SPACES & set(parts)
+    return ["generic", *parts] if generic else parts
+
+
+def _matches(pattern: str, name: str, parts: Sequence[str]) -> bool:
+    first, *wanted = pattern.split(".")
+    if first not in ("*", name):
+        return False
+    rest = iter(parts)
+    return all(part[1:] not in parts if part.startswith("!") else part in rest for part in wanted)

@@ -1,0 +1,94 @@
+"""Elements of arrays as operands: `a[3]`, `a[r]`, `a[r + 1]`.
+
+They stand for an address, and are read as the address that they stand for. One that a register
+chooses is worked out by instructions of its own, which are counted as such. ptxas scales by the
+elements' type whatever the dimensions; so only arrays of one dimension of scalars are indexed here.
+Source: PTX ISA, "Arrays as Operands".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warploom.core.types import B32, TYPES, ScalarType
+from warploom.isa.spec import decode
+from warploom.ptx.constants import integer, offset
+from warploom.ptx.cursor import Cursor
+from warploom.ptx.ir import Address, Immediate, Indexed, Instruction, Register, Symbol
+from warploom.ptx.names import Names
+
+
+def indexed(cursor: Cursor, names: Names) -> Indexed:
+    """`a[...]`, which comes next."""
+    at = cursor.at
+    name = str(names.known[cursor.take()])
+    variable = names.variables.get(name)
+    if variable is None or len(variable.shape) != 1 or variable.vector != 1:
+        message = "only arrays of one dimension of scalars are indexed"
+        raise cursor.error(f"{message}; write `[{cursor.texts[at]} + bytes]`", at)
+    cursor.expect("[")
+    index = None
+    if isinstance(names.known.get(cursor.text), Register):
+        index = _index(cursor, names)
+        number = offset(cursor)
+    else:
+        number = integer(cursor, "a number, a register, or a register and a number added to it")
+    cursor.expect("]")
+    scale, span = variable.type.bytes, cursor.span(at, cursor.at)
+    return Indexed(Symbol(name, number * scale, span), index, scale, span)
+
+
+def _index(cursor: Cursor, names: Names) -> Register:
+    at, known = cursor.at, names.known[cursor.take()]
+    assert isinstance(known, Register)
+    if not known.type.is_integer or known.type.bits not in (32, names.address_bits):
+        message = f"`{known.name}` ({known.type}) is no index; use a 32-bit integer register"
+        raise cursor.error(message, at)
+    return Register(known.name, known.type, cursor.span(at))
+
+
+def addressed(made: Instruction, names: Names) -> tuple[Instruction, ...]:
+    """An instruction with addresses in the place of elements, behind what works these out."""
+    before: list[Instruction] = []
+    plain = list(made.operands)
+    for place, (spec, given) in enumerate(zip(made.operation.spec.operands, plain, strict=False)):
+        if not isinstance(given, Indexed):
+            continue
+        type = made.operation.type_of(spec)
+        if spec.type != "address" and type is None:
+            continue  # no place for an address, which the verifier will say
+        found: Register | Symbol = given.symbol
+        if given.index is not None:
+            found = names.temporary(
+                "%element", B32 if type and type.bits == 32 else _pointer(names)
+            )
+            before += _steps(given, given.index, found, made)
+        plain[place] = _as_address(found) if spec.type == "address" else found
+    return (*before, replace(made, operands=tuple(plain)))
+
+
+def _pointer(names: Names) -> ScalarType:
+    return TYPES[f"b{names.address_bits}"]
+
+
+def _as_address(found: Register | Symbol) -> Address:
+    if isinstance(found, Register):
+        return Address(found, 0, found.span)
+    return Address(replace(found, offset=0), found.offset, found.span)
+
+
+def _steps(
+    given: Indexed, index: Register, target: Register, made: Instruction
+) -> Iterator[Instruction]:
+    """`target` = the array's address + `index` * bytes of an element; an index of 32 bits is
+    extended by its own signedness."""
+    bits = target.type.bits
+    kind = "s" if index.type.is_signed else "u"
+    wide = index.type.bits < bits
+    product = decode(f"mad.{'wide' if wide else 'lo'}.{kind}{index.type.bits}")
+    yield replace(
+        made, operation=decode(f"mov.u{bits}"), operands=(target, given.symbol), guard=None
+    )
+    factors = (index, Immediate(given.scale), target)
+    yield replace(made, operation=product, operands=(target, *factors), guard=None)

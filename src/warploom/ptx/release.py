@@ -1,0 +1,51 @@
+"""Whether a module's `.version` and `.target` have what it uses; ptxas asks the same.
+
+Source: PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of instructions and special registers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warploom.core.errors import PtxSyntaxError
+from warploom.core.source import Span
+from warploom.isa.since import OLDEST, Release
+from warploom.isa.special import brought
+from warploom.isa.targets import needed
+from warploom.isa.versions import needed_version
+from warploom.ptx.ir import Instruction, Module, Special
+
+
+def target_of(module: Module) -> tuple[Release, str]:
+    """The compute capability in a module's `.target`, and the letter of what runs there alone."""
+    for name in module.target:
+        if found := re.fullmatch(r"sm_(\d+)(\d)([a-z]?)", name):
+            return (int(found[1]), int(found[2])), found[3]
+    return OLDEST, ""
+
+
+class Releases:
+    """What a module says it is written for."""
+
+    def __init__(self, module: Module) -> None:
+        self.version = module.version
+        self.target, _ = target_of(module)
+
+    def check(self, instruction: Instruction) -> None:
+        """Raise PtxSyntaxError for an instruction that is newer than the module says."""
+        operation = instruction.operation
+        version, target = needed_version(operation), needed(operation)
+        self._check(operation.opcode, version, target, instruction.span)
+        for operand in instruction.operands:
+            if isinstance(operand, Special):
+                self._check(operand.name, *brought(operand.name), operand.span)
+
+    def _check(self, what: str, version: Release, target: Release, span: Span) -> None:
+        if version > self.version:
+            has, wanted = (f"{major}.{minor}" for major, minor in (self.version, version))
+            message = f"`{what}` needs PTX {wanted}, and this module says .version {has}: raise it"
+            raise PtxSyntaxError(message, span)
+        if target > self.target:
+            has, wanted = (f"sm_{major}{minor}" for major, minor in (self.target, target))
+            message = f"`{what}` needs {wanted}, and this module says .target {has}: raise it"
+            raise PtxSyntaxError(message, span)
