@@ -8,9 +8,10 @@ way.
 from __future__ import annotations
 
 from warploom.analysis.shapes import Reading
-from warploom.codegen.access import STACK, Shape, count_change, pattern_place
+from warploom.codegen.access import STACK, Shape, count_change
 from warploom.codegen.lanes import I1, I8, I64, LANES, PTR, Value
 from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.pattern_places import pattern_place
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 from warploom.rules.patterns import ANY_STEP, MASK, OFFSETS, REPEATS, STEP
 

@@ -1,0 +1,36 @@
+"""Where compiled code looks for the pattern of an access (`rules.patterns`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.codegen.lanes import I64, Lanes, Value
+from warploom.rules.choice import AccessRules
+from warploom.rules.patterns import PATTERN_WIDTH, PATTERNS_AT, SLOTS
+
+SPREAD = 0xC83D581FACE803FB
+"""A factor that spreads masks over the slots: one, of those tried, with which the accesses of each
+of these come to different slots: reductions over halves and over strides, scans, a warp at all
+words of a sector, even and odd lanes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlace:
+    """Where a pattern is kept: which one of a row, from which word on; its offsets are from
+    `base`."""
+
+    slot: Value
+    at: Value
+    base: Value
+
+
+def pattern_place(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternPlace:
+    """The place for the pattern of lanes of which the lowest reaches to `first`: any will do, as
+    long as patterns that come by turns have different ones."""
+    b = lanes.b
+    # What one lane alone costs does not depend on where it is.
+    alone = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
+    base = b.select(alone, first, b.and_(first, I64(-rules.unit)))
+    mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
+    slot = b.and_(b.xor(mixed, b.lshr(b.sub(first, base), I64(2))), I64(SLOTS - 1))
+    return PatternPlace(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)
