@@ -145,17 +145,18 @@ def _linked(functions: Mapping[str, Typed]) -> bytes:
 
 
 def load_apart(
-    file: str, functions: Mapping[str, Typed], sources: Sequence[str]
+    file: str, functions: Mapping[str, Typed], sources: Sequence[str], prepare: Callable[[], None]
 ) -> Mapping[str, Callable[..., int]]:
     """Functions that no kernel calls, as machine code: their arguments are addresses and numbers.
 
     They let other threads of Python run meanwhile. The object is kept as `file` in the user's
-    cache; `sources` are the parts of the package that it depends on. Functions that end with a
-    number have types that begin with int64.
+    cache; `sources` are the parts of the package that it depends on; `prepare` is called before
+    they are compiled.
     """
     key = cache.key_of(functions, sources)
     made = cache.find(file, key)
     if made is None:
+        prepare()
         made = _linked(functions)
         cache.keep(file, key, made)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())

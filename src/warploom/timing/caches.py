@@ -9,17 +9,18 @@ from warploom.timing.machine import Words
 
 
 @jitable
-def scattered(line: int) -> int:
-    """A line's number mixed, so that strides meet all sets and slices alike (an estimate: NVIDIA
-    publishes no hash)."""
-    mixed = line ^ (line >> 7) ^ (line >> 15) ^ (line >> 23)
-    return int((mixed * 0x9E3779B1) & 0x7FFFFFFF) >> 7 ^ (mixed & 0xFFFFFF)
+def place_of(line: int, places: int) -> int:
+    """Which of so many sets or slices a line belongs to: neighbours to different ones, and strides
+    to all of them (an estimate: NVIDIA publishes no hash)."""
+    group = line // places
+    mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
+    return int((line + (mixed >> 20 & 0xFFFFFF)) % places)
 
 
 @jitable
 def find_line(m: Words, cache: int, sets: int, ways: int, line: int) -> int:
     """Where a line stands in a cache; -1 where it does not."""
-    start = cache + scattered(line) % sets * ways * w.LINE_WORDS
+    start = cache + place_of(line, sets) * ways * w.LINE_WORDS
     for way in range(ways):
         entry = start + way * w.LINE_WORDS
         if m[entry + w.LINE_TAG] == line + 1:
@@ -30,7 +31,7 @@ def find_line(m: Words, cache: int, sets: int, ways: int, line: int) -> int:
 @jitable
 def use_line(m: Words, cache: int, sets: int, ways: int, line: int, clock: int) -> int:
     """The entry of a line, which is now the one last used; a new line has no sectors yet."""
-    start = cache + scattered(line) % sets * ways * w.LINE_WORDS
+    start = cache + place_of(line, sets) * ways * w.LINE_WORDS
     oldest = start
     for way in range(ways):
         entry = start + way * w.LINE_WORDS

@@ -7,12 +7,12 @@ from warploom.timing import words as w
 from warploom.timing.flow import count_live, launch_reserved
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
-from warploom.timing.machine import Machine, Words
+from warploom.timing.machine import Machine, Words, behind
 from warploom.timing.schedulers import step
 from warploom.timing.waits import close_gap, close_state
 
 
-def run_sm(
+def run_sms(
     p: Words,
     ops: Words,
     registers: Words,
@@ -24,22 +24,32 @@ def run_sm(
     lines: Words,
     warps: Words,
     totals: Words,
-    m: Words,
+    sms: Words,
+    chosen: Words,
+    count: int,
     stop: int,
 ) -> int:
-    """Run an SM up to the cycle `stop`; gives how many blocks it has then."""
+    """Run the first `count` of the chosen SMs up to the cycle `stop`; `sms` are the states of
+    all."""
     g = Machine(
         p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
+    for index in range(count):
+        run_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
+    return 0
+
+
+@jitable
+def run_sm(g: Machine, m: Words, stop: int) -> None:
+    """Run an SM up to the cycle `stop`."""
     now = m[w.NOW]
     take_answers(g, m, now)
     while now < stop:
-        if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < p[w.BLOCK_SLOTS]:
+        if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
             launch_reserved(g, m, now)
         now = run_cycle(g, m, now, stop)
     m[w.NOW] = stop
     count_live(m, stop)
-    return int(m[w.LIVE_BLOCKS] + m[w.RESERVED_COUNT])
 
 
 @jitable
@@ -62,7 +72,7 @@ def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
     return int(max(now + 1, later))
 
 
-def finish_sm(
+def finish_sms(
     p: Words,
     ops: Words,
     registers: Words,
@@ -74,21 +84,30 @@ def finish_sm(
     lines: Words,
     warps: Words,
     totals: Words,
-    m: Words,
+    sms: Words,
+    chosen: Words,
+    count: int,
     stop: int,
 ) -> int:
     """Account for everything before the cycle `stop`, at which the launch is over or looked at."""
     g = Machine(
         p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
-    for number in range(p[w.SCHEDULERS]):
-        close_gap(m, p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
-    for slot in range(p[w.SLOTS]):
-        warp = p[w.AT_WARPS] + slot * w.V_WORDS
+    for index in range(count):
+        finish_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
+    return 0
+
+
+@jitable
+def finish_sm(g: Machine, m: Words, stop: int) -> None:
+    """The same of one SM."""
+    for number in range(g.p[w.SCHEDULERS]):
+        close_gap(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
+    for slot in range(g.p[w.SLOTS]):
+        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
         if m[warp + w.V_STATE] != w.NOT_THERE:
             close_state(g, m, warp, stop)
     count_live(m, stop)
-    return 0
 
 
 def serve_all(p: Words, sms: Words, m: Words, start: int, stop: int) -> int:

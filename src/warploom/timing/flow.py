@@ -6,7 +6,7 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.machine import Machine, Words
-from warploom.timing.waits import close_gap, ready_at, scheduler_at, set_state, settle, sleep
+from warploom.timing.waits import close_gap, set_state, settle, sleep, stop_ready
 
 
 @jitable
@@ -53,8 +53,8 @@ def advance(g: Machine, m: Words, warp: int, now: int) -> None:
 def fetched(g: Machine, m: Words, warp: int) -> bool:
     """Whether the instruction cache of the warp's scheduler has its operation; it has it then."""
     line = m[warp + w.V_OP] // g.p[w.FETCH_LINE]
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    cache = g.p[w.AT_FETCH] + slot % g.p[w.SCHEDULERS] * g.p[w.FETCH_LINES]
+    number = (m[warp + w.V_SCHEDULER] - g.p[w.AT_SCHEDULERS]) // w.S_WORDS
+    cache = g.p[w.AT_FETCH] + number * g.p[w.FETCH_LINES]
     at = cache + line % g.p[w.FETCH_LINES]
     known = m[at] == line + 1
     m[at] = line + 1
@@ -64,7 +64,7 @@ def fetched(g: Machine, m: Words, warp: int) -> bool:
 @jitable
 def copy(g: Machine, m: Words, warp: int, op: int) -> None:
     """What a copy writes is ready when what it reads is."""
-    base, row, latest = ready_at(g, warp), op * w.OP_WORDS, 0
+    base, row, latest = m[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = g.ops[row + w.OP_NEEDS_AT]
     for place in range(first, first + g.ops[row + w.OP_NEEDS]):
         latest = max(latest, m[base + g.registers[place]])
@@ -130,10 +130,11 @@ def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
 @jitable
 def leave(g: Machine, m: Words, warp: int, now: int) -> None:
     """A warp has ended; with the last of its block, the block, and another one may come."""
-    s, block = scheduler_at(g, warp), m[warp + w.V_BLOCK]
+    s, block = m[warp + w.V_SCHEDULER], m[warp + w.V_BLOCK]
     count_live(m, now)
     set_state(g, m, warp, w.NOT_SELECTED, now)
     m[s + w.S_WARPS + w.NOT_SELECTED] -= 1
+    stop_ready(m, warp)
     if m[warp + w.V_ACTIVE]:
         m[s + w.S_ACTIVE] -= 1
     m[warp + w.V_STATE] = w.NOT_THERE
@@ -184,10 +185,14 @@ def begin(g: Machine, m: Words, warp: int, number: int, block: int, now: int) ->
     """Put a warp of the launch into a slot."""
     for word in range(w.V_WORDS):
         m[warp + word] = 0
-    base = ready_at(g, warp)
+    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
+    own = slot % g.p[w.SCHEDULERS]
+    s = g.p[w.AT_SCHEDULERS] + own * w.S_WORDS
+    base = g.p[w.AT_READY] + slot * g.p[w.REGISTERS]
+    m[warp + w.V_SCHEDULER], m[warp + w.V_REGISTERS] = s, base
+    m[warp + w.V_UNITS] = g.p[w.AT_UNITS] + own * g.p[w.UNIT_COUNT]
     for register in range(g.p[w.REGISTERS]):
         m[base + register] = 0
-    s = scheduler_at(g, warp)
     close_gap(m, s, now)
     stream = g.warps[number * g.p[w.WARP_WORDS]] * w.STREAM_WORDS
     m[warp + w.V_WARP] = number
@@ -197,7 +202,7 @@ def begin(g: Machine, m: Words, warp: int, number: int, block: int, now: int) ->
     m[warp + w.V_ENTRY] = g.streams[stream + w.STREAM_ENTRIES]
     m[warp + w.V_ENTRY_STOP] = g.streams[stream + w.STREAM_STOP]
     m[warp + w.V_SINCE] = now
-    m[warp + w.V_WHY] = w.NO_INSTRUCTION
+    m[warp + w.V_WHY] = m[warp + w.V_COUNTED] = w.NO_INSTRUCTION
     m[s + w.S_WARPS + w.NO_INSTRUCTION] += 1
     enter(g, m, warp)
     m[warp + w.V_OP] -= 1

@@ -7,7 +7,7 @@ from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
 from warploom.timing.machine import Machine, Words
-from warploom.timing.waits import awaited, ready_at, sleep
+from warploom.timing.waits import awaited, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
 OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
@@ -15,12 +15,11 @@ OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "
 
 
 @jitable
-def unit_at(g: Machine, slot: int, unit: int) -> int:
+def unit_at(g: Machine, m: Words, warp: int, unit: int) -> int:
     """Where it stands when a unit is free: a scheduler's own, or the one of the SM."""
-    own = slot % g.p[w.SCHEDULERS]
     if (g.p[w.SHARED_UNITS_MASK] >> unit) & 1:
-        own = 0
-    return int(g.p[w.AT_UNITS] + own * g.p[w.UNIT_COUNT] + unit)
+        return int(g.p[w.AT_UNITS] + unit)
+    return int(m[warp + w.V_UNITS] + unit)
 
 
 @jitable
@@ -29,8 +28,7 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
     where the queue of the load/store unit is full. V_TRY says why it does not now."""
     row = m[warp + w.V_OP] * w.OP_WORDS
     unit = g.ops[row + w.OP_UNIT]
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    free = m[unit_at(g, slot, unit)]
+    free = m[unit_at(g, m, warp, unit)]
     if free >= (now + 1) * TICKS:
         m[warp + w.V_TRY] = w.MATH_PIPE_THROTTLE
         if unit == TEXTURE:
@@ -52,8 +50,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
     """Issue a warp's operation, or one slot of it, in this cycle."""
     op = m[warp + w.V_OP]
     row = op * w.OP_WORDS
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    unit = unit_at(g, slot, g.ops[row + w.OP_UNIT])
+    unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
     m[unit] = max(m[unit], now * TICKS) + g.ops[row + w.OP_INTERVAL]
     m[w.INSTRUCTIONS] += 1
     g.totals[g.p[w.OPERATIONS] * w.REASON_COUNT + op] += 1
@@ -73,7 +70,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
         done = start_flight(g, m, s, warp, op)
     else:
         done = max(done, now + 1) << w.REASON_BITS | g.ops[row + w.OP_WAIT]
-    base = ready_at(g, warp)
+    base = m[warp + w.V_REGISTERS]
     first = g.ops[row + w.OP_WRITES_AT]
     for place in range(first, first + g.ops[row + w.OP_WRITES]):
         m[base + g.registers[place]] = done

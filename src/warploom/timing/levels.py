@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.caches import scattered, use_line
+from warploom.timing.caches import place_of, use_line
 from warploom.timing.costs import TICKS
 from warploom.timing.machine import Words
 
@@ -50,22 +50,24 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS]
     kind = sms[at + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
-    place = scattered(line)
-    lane = p[w.AT_SLICES] + place % p[w.SLICES]
+    place = place_of(line, p[w.SLICES])
+    lane = p[w.AT_SLICES] + place
     arrives = sms[at + w.R_TIME] * TICKS
     begins = max(m[lane], arrives)
     m[lane] = begins + count * p[w.SECTOR_TICKS]
     m[w.L2_BYTES] += 32 * count
+    rounds = 0
     if kind == w.ATOMIC:
-        m[lane] += (sms[at + w.R_PASSES] - 1) * p[w.ATOMIC_TICKS]
+        rounds = (sms[at + w.R_PASSES] - 1) * p[w.ATOMIC_TICKS]
+        m[lane] += rounds
         m[w.L2_ATOMICS] += count
     port = p[w.AT_PORTS] + sm
     m[port] = max(m[port], begins) + count * p[w.PORT_TICKS]
     passes = max(begins, m[port] - count * p[w.PORT_TICKS])
-    channel = p[w.AT_CHANNELS] + place % p[w.SLICES] * p[w.CHANNELS] // p[w.SLICES]
+    channel = p[w.AT_CHANNELS] + place * p[w.CHANNELS] // p[w.SLICES]
     there = look_up(p, m, line, sectors, kind, channel, begins)
     latency = p[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(p)
-    sms[at + w.R_FILL] = max(there, passes) // TICKS + latency
+    sms[at + w.R_FILL] = (max(there, passes) + rounds) // TICKS + latency
     m[w.LAST_ANSWER] = max(m[w.LAST_ANSWER], sms[at + w.R_FILL])
 
 

@@ -7,7 +7,7 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.caches import find_line, use_line
 from warploom.timing.machine import Machine, Words
-from warploom.timing.waits import ready_at, recheck, scheduler_at
+from warploom.timing.waits import recheck
 
 
 @jitable
@@ -26,7 +26,7 @@ def work_queue(g: Machine, m: Words, now: int) -> None:
             room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
             m[w.QUEUE_HEAD] = (m[w.QUEUE_HEAD] + 1) % room
             m[w.QUEUE_COUNT] -= 1
-            s = scheduler_at(g, warp)
+            s = m[warp + w.V_SCHEDULER]
             m[s + w.S_QUEUED] -= 1
             m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
             m[warp + w.V_QUEUED] -= 1
@@ -47,7 +47,8 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
     if kind == w.SHARED_ACCESS:
         cycles = wavefronts * g.p[w.SHARED_WAVEFRONT_CYCLES]
         m[w.SHARED_CYCLES] += cycles
-        land_at(m, flight, start + cycles - g.p[w.SHARED_WAVEFRONT_CYCLES] + g.p[w.LATENCY_SHARED])
+        extra = g.patterns[pattern + w.P_EXTRA] * g.p[w.SHARED_WAVEFRONT_CYCLES]
+        land_at(m, flight, start + extra + g.p[w.LATENCY_SHARED])
     elif kind == w.CONSTANT_ACCESS:
         cycles = wavefronts
         land_at(m, flight, start + cycles - 1 + g.p[w.LATENCY_CONSTANT])
@@ -214,7 +215,7 @@ def land(g: Machine, m: Words, flight: int, now: int) -> None:
     m[w.FREE_COUNT] += 1
     if m[warp + w.V_AGE] != m[flight + w.F_AGE] or m[warp + w.V_STATE] == w.NOT_THERE:
         return
-    base = ready_at(g, warp)
+    base = m[warp + w.V_REGISTERS]
     first = g.ops[row + w.OP_WRITES_AT]
     for place in range(first, first + g.ops[row + w.OP_WRITES]):
         settle_register(m, base + g.registers[place], number, time)

@@ -26,3 +26,28 @@ class Machine(NamedTuple):
     lines: Words
     warps: Words
     totals: Words
+
+
+def behind(words: Words, count: int) -> Words:
+    """An array without its first words. Compiled code moves the address (`register_behind`)."""
+    return words[count:]
+
+
+def register_behind() -> None:
+    """Tell Numba how addresses move."""
+    from numba.core import types
+    from numba.extending import intrinsic, overload
+
+    @intrinsic
+    def moved(_context: Any, pointer: Any, count: Any) -> Any:
+        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
+            return builder.gep(given[0], [given[1]])
+
+        return pointer(pointer, count), emit
+
+    @overload(behind)
+    def of_pointers(words: Any, count: Any) -> Any:
+        def by_address(words: Any, count: Any) -> Any:
+            return moved(words, count)
+
+        return by_address if isinstance(words, types.CPointer) else None

@@ -19,6 +19,7 @@ from warploom.rules.choice import AccessRules
 from warploom.rules.fields import PASSES, RULE_WIDTH, TRANSACTIONS, WAVEFRONTS
 from warploom.rules.served import served
 from warploom.timing import words as w
+from warploom.timing.distinct import unique_rows
 
 Words = npt.NDArray[np.int64]
 
@@ -75,7 +76,7 @@ class PatternTable:
         """Number accesses whose lanes are evenly apart."""
         if not len(keys):
             return
-        kinds, which = np.unique(keys, axis=0, return_inverse=True)
+        kinds, _, which = unique_rows(keys)
         instruction, kind, lanes, first, stride = kinds.T
         leader = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
         numbers = np.arange(WARP_SIZE)
@@ -86,13 +87,13 @@ class PatternTable:
         )
         places = np.zeros(len(kinds), np.int64)
         self._find(full, places, np.arange(len(kinds)))
-        found[where] = places[which.reshape(-1)]
+        found[where] = places[which]
 
     def _find(self, keys: Words, found: Words, where: Words) -> None:
         """Number accesses by instruction, kind, lanes and the offsets of all lanes."""
-        kinds, which = np.unique(keys, axis=0, return_inverse=True)
+        kinds, _, which = unique_rows(keys)
         numbers = [self._number(tuple(row)) for row in kinds.tolist()]
-        found[where] = np.array(numbers, np.int64)[which.reshape(-1)]
+        found[where] = np.array(numbers, np.int64)[which]
 
     def _number(self, key: tuple[int, ...]) -> int:
         if key not in self._numbers:
@@ -124,6 +125,8 @@ class PatternTable:
         if space is Space.SHARED:
             row[w.P_KIND] = w.SHARED_ACCESS
             row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
+            halves = 2 if rule.startswith("shared_16") else 1
+            row[w.P_EXTRA] = max(0, row[w.P_WAVEFRONTS] - halves)
             return row
         if space is Space.CONST:
             row[w.P_KIND] = w.CONSTANT_ACCESS
@@ -134,7 +137,6 @@ class PatternTable:
         wide = -(-bin(lanes).count("1") * size // WAVEFRONT_BYTES)
         row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
-        row[w.P_SECTORS] = sum(bin(sectors).count("1") for _, sectors in lines)
         self._lines += lines
         return row
 

@@ -19,12 +19,10 @@ from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
+from warploom.timing.distinct import mixed_rows, unique_rows
 from warploom.timing.patterns import PatternTable
 
 Words = npt.NDArray[np.int64]
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Recorder:
         order = np.arange(len(accesses)) - access_ends[of_warp]
         rest = np.stack([order, inside, *accesses[:, 1:4].T, delta], axis=1)
         keys = np.concatenate([entry_hash, _hashed(rest, access_ends)], axis=1)
-        kinds, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        kinds, first, which = unique_rows(keys)
         numbers = np.zeros(len(kinds), np.int64)
         for kind, warp in enumerate(first.tolist()):
             key = kinds[kind].tobytes()
@@ -175,7 +173,7 @@ class Recorder:
                 reached = slice(int(access_ends[warp]), int(access_ends[warp + 1]))
                 self._add_stream(entries[span], begins[span], accesses[reached], delta[reached])
             numbers[kind] = self._known[key]
-        warps[:, 0] = numbers[which.reshape(-1)]
+        warps[:, 0] = numbers[which]
         self._warps.append(warps)
 
     def _add_stream(self, entries: Words, begins: Words, accesses: Words, delta: Words) -> None:
@@ -219,18 +217,6 @@ def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
 
 def _hashed(rows: Words, ends: Words) -> Words:
     """Two hashes of the rows of each stretch, and how many they are, shape (stretches, 3)."""
-    mixed = np.zeros(len(rows), np.uint64)
-    other = np.zeros(len(rows), np.uint64)
-    for column in rows.T:
-        value = column.astype(np.uint64)
-        mixed = _mix((mixed ^ value) * _ODD)
-        other = _mix((other + value) * _OTHER)
-    sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in (mixed, other)]
+    sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in mixed_rows(rows)]
     found = [(one[ends[1:]] - one[ends[:-1]]).astype(np.int64) for one in sums]
     return np.stack([*found, np.diff(ends)], axis=1)
-
-
-def _mix(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    value = value ^ (value >> np.uint64(31))
-    value = value * _OTHER
-    return value ^ (value >> np.uint64(29))

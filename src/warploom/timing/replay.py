@@ -59,8 +59,7 @@ class Replay:
                 pass
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         cycles = max(last, int(self.memory[w.LAST_ANSWER]))
-        for sm in range(len(self.sms)):
-            self._call("finish_sm", 0, sm, cycles)
+        self._call("finish_sms", 0, np.arange(len(self.sms)), cycles)
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
@@ -78,11 +77,11 @@ class Replay:
         self.sms[busy, w.NOW] = self.now
         parts = np.array_split(busy, self._workers)
         others = [
-            pool.submit(self._run_sms, worker, part, stop)
+            pool.submit(self._call, "run_sms", worker, part, stop)
             for worker, part in enumerate(parts[1:], 1)
             if len(part)
         ]
-        self._run_sms(0, parts[0], stop)
+        self._call("run_sms", 0, parts[0], stop)
         for other in others:
             other.result()
         p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
@@ -91,13 +90,11 @@ class Replay:
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
 
-    def _run_sms(self, worker: int, sms: Words, stop: int) -> None:
-        for sm in sms.tolist():
-            self._call("run_sm", worker, sm, stop)
-
-    def _call(self, name: str, worker: int, sm: int, stop: int) -> None:
-        own = self.totals[worker].ctypes.data, self.sms[sm].ctypes.data
-        functions()[name](*self._fixed, *own, stop)
+    def _call(self, name: str, worker: int, sms: Words, stop: int) -> None:
+        """Let a worker do this with some of the SMs."""
+        chosen = np.ascontiguousarray(sms)
+        own = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
+        functions()[name](*self._fixed, *own, len(chosen), stop)
 
 
 def _some(array: Words) -> Words:

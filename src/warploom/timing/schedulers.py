@@ -6,7 +6,14 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.issue import blocked_until, issue
 from warploom.timing.machine import Machine, Words
-from warploom.timing.waits import close_gap, needs_of, set_state
+from warploom.timing.waits import (
+    close_gap,
+    close_state,
+    count_as,
+    get_ready,
+    needs_of,
+    set_state,
+)
 
 POLICIES = ("lrr", "gto", "two-level", "oldest")
 """Loose round robin; greedy, then the oldest; round robin among a few active warps, which a warp
@@ -23,9 +30,10 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
         return
     if m[s + w.S_WAKE] <= now:
         wake(g, m, s, number, now)
-    picked, eligible, later = choose(g, m, s, number, now)
+    picked, eligible, later = choose(g, m, s, now)
     if picked < 0:
-        throttle(g, m, number, now, picked)
+        close_gap(m, s, now)
+        throttle(g, m, s, now, picked)
         m[s + w.S_NEXT] = min(later, m[s + w.S_WAKE])
         return
     close_gap(m, s, now)
@@ -36,9 +44,9 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
         m[s + w.S_FROM] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_FREE] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_NEXT] = m[s + w.S_FREE]
-    m[s + w.S_LAST] = (picked - g.p[w.AT_WARPS]) // w.V_WORDS
+    m[s + w.S_LAST] = picked
     m[w.ELIGIBLE] += eligible
-    throttle(g, m, number, now, picked)
+    throttle(g, m, s, now, picked)
     set_state(g, m, picked, w.SELECTED, now)
     issue(g, m, s, picked, now)
     if g.p[w.DISPATCH_WIDTH] > 1:
@@ -53,21 +61,19 @@ def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
         warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
         if m[warp + w.V_STATE] == w.ASLEEP:
             if m[warp + w.V_WAKE] <= now:
-                m[warp + w.V_STATE] = w.READY
+                get_ready(m, warp)
             else:
                 first = min(first, m[warp + w.V_WAKE])
     m[s + w.S_WAKE] = first
 
 
 @jitable
-def choose(g: Machine, m: Words, s: int, number: int, now: int) -> tuple[int, int, int]:
+def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
     """The warp that issues, -1 for none; how many could; and when one that cannot yet will."""
     picked, best, eligible, later = -1, w.NEVER, 0, w.NEVER
     policy = g.p[w.POLICY]
-    for slot in range(number, g.p[w.SLOTS], g.p[w.SCHEDULERS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        if m[warp + w.V_STATE] != w.READY:
-            continue
+    for place in range(m[s + w.S_READY]):
+        warp = m[s + w.S_RING + place]
         m[warp + w.V_TRY] = w.NOT_SELECTED
         until = blocked_until(g, m, s, warp, now)
         if until > now:
@@ -76,21 +82,21 @@ def choose(g: Machine, m: Words, s: int, number: int, now: int) -> tuple[int, in
         eligible += 1
         if policy == TWO_LEVEL and not is_active(g, m, s, warp):
             continue
-        key = rank(g, m, s, warp, slot, policy)
+        key = rank(g, m, s, warp, policy)
         if key < best:
             picked, best = warp, key
     return picked, eligible, later
 
 
 @jitable
-def rank(g: Machine, m: Words, s: int, warp: int, slot: int, policy: int) -> int:
+def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
     """Where a warp stands among those that can issue: the least goes first."""
     last = m[s + w.S_LAST]
     if policy == OLDEST:
         return int(m[warp + w.V_AGE])
     if policy == GTO:
-        return 0 if slot == last else int(m[warp + w.V_AGE] + 1)
-    return int((slot - last - 1) % g.p[w.SLOTS])
+        return 0 if warp == last else int(m[warp + w.V_AGE] + 1)
+    return int(warp - last if warp > last else warp + w.NEVER // 2)
 
 
 @jitable
@@ -103,13 +109,14 @@ def is_active(g: Machine, m: Words, s: int, warp: int) -> bool:
 
 
 @jitable
-def throttle(g: Machine, m: Words, number: int, now: int, picked: int) -> None:
+def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
     """The ready warps that do not issue, each with its reason."""
-    for slot in range(number, g.p[w.SLOTS], g.p[w.SCHEDULERS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        stays = m[warp + w.V_WHY] == m[warp + w.V_TRY]
-        if m[warp + w.V_STATE] == w.READY and warp != picked and not stays:
-            set_state(g, m, warp, m[warp + w.V_TRY], now)
+    for place in range(m[s + w.S_READY]):
+        warp = m[s + w.S_RING + place]
+        close_state(g, m, warp, now)
+        m[warp + w.V_WHY] = m[warp + w.V_TRY]
+        if picked < 0 and m[warp + w.V_COUNTED] != m[warp + w.V_TRY]:
+            count_as(m, warp, m[warp + w.V_TRY])
 
 
 @jitable

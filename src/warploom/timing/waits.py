@@ -13,13 +13,6 @@ from warploom.timing.machine import Machine, Words
 
 
 @jitable
-def scheduler_at(g: Machine, warp: int) -> int:
-    """Where the scheduler of a warp stands in its SM's state."""
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    return int(g.p[w.AT_SCHEDULERS] + slot % g.p[w.SCHEDULERS] * w.S_WORDS)
-
-
-@jitable
 def close_gap(m: Words, s: int, now: int) -> None:
     """Account for a scheduler's cycles without an issue before `now`."""
     gap = now - m[s + w.S_FROM]
@@ -38,13 +31,20 @@ def close_gap(m: Words, s: int, now: int) -> None:
 @jitable
 def set_state(g: Machine, m: Words, warp: int, state: int, now: int) -> None:
     """A warp is in this state from `now` on, before its current operation."""
-    s = scheduler_at(g, warp)
-    close_gap(m, s, now)
+    close_gap(m, m[warp + w.V_SCHEDULER], now)
     close_state(g, m, warp, now)
-    m[s + w.S_WARPS + m[warp + w.V_WHY]] -= 1
-    m[s + w.S_WARPS + state] += 1
+    count_as(m, warp, state)
     m[warp + w.V_WHY] = state
     m[warp + w.V_WHAT] = m[warp + w.V_OP]
+
+
+@jitable
+def count_as(m: Words, warp: int, state: int) -> None:
+    """The warp's scheduler counts it in this state."""
+    counts = m[warp + w.V_SCHEDULER] + w.S_WARPS
+    m[counts + m[warp + w.V_COUNTED]] -= 1
+    m[counts + state] += 1
+    m[warp + w.V_COUNTED] = state
 
 
 @jitable
@@ -53,31 +53,59 @@ def close_state(g: Machine, m: Words, warp: int, now: int) -> None:
     since = m[warp + w.V_SINCE]
     if now <= since:
         return
-    what, why = m[warp + w.V_WHAT], m[warp + w.V_WHY]
-    g.totals[what * w.REASON_COUNT + why] += now - since
+    g.totals[m[warp + w.V_WHAT] * w.REASON_COUNT + m[warp + w.V_WHY]] += now - since
     m[warp + w.V_SINCE] = now
-    if m[w.EVENT_COUNT] < g.p[w.EVENTS]:
+    if g.p[w.EVENTS] > 0:
+        note(g, m, warp, since, now)
+
+
+@jitable
+def note(g: Machine, m: Words, warp: int, since: int, until: int) -> None:
+    """Note a warp's state for the timeline; where it was in it before, that goes on."""
+    last = g.p[w.AT_EVENTS] + (m[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
+    why, what = m[warp + w.V_WHY], m[warp + w.V_WHAT]
+    same = m[warp + w.V_EVENT] > 0 and m[last + w.E_STATE] == why and m[last + w.E_OP] == what
+    if same and m[last + w.E_UNTIL] == since and why != w.SELECTED:
+        m[last + w.E_UNTIL] = until
+    elif m[w.EVENT_COUNT] < g.p[w.EVENTS]:
         at = g.p[w.AT_EVENTS] + m[w.EVENT_COUNT] * w.EVENT_WORDS
         m[at + w.E_SLOT] = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
         m[at + w.E_WARP] = m[warp + w.V_WARP]
         m[at + w.E_STATE] = why
         m[at + w.E_SINCE] = since
-        m[at + w.E_UNTIL] = now
+        m[at + w.E_UNTIL] = until
         m[at + w.E_OP] = what
         m[w.EVENT_COUNT] += 1
+        m[warp + w.V_EVENT] = m[w.EVENT_COUNT]
 
 
 @jitable
-def ready_at(g: Machine, warp: int) -> int:
-    """Where the registers of a warp stand: for each, when it is ready."""
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    return int(g.p[w.AT_READY] + slot * g.p[w.REGISTERS])
+def get_ready(m: Words, warp: int) -> None:
+    """A warp is one of the ready ones of its scheduler."""
+    s = m[warp + w.V_SCHEDULER]
+    m[warp + w.V_STATE] = w.READY
+    m[s + w.S_RING + m[s + w.S_READY]] = warp
+    m[s + w.S_READY] += 1
+
+
+@jitable
+def stop_ready(m: Words, warp: int) -> None:
+    """A warp is no longer one of them, if it was."""
+    if m[warp + w.V_STATE] != w.READY:
+        return
+    s = m[warp + w.V_SCHEDULER]
+    m[s + w.S_READY] -= 1
+    last = s + w.S_RING + m[s + w.S_READY]
+    at = s + w.S_RING
+    while m[at] != warp:
+        at += 1
+    m[at] = m[last]
 
 
 @jitable
 def needs_of(g: Machine, m: Words, warp: int, op: int) -> int:
     """When the last of the registers that an operation needs is ready, and why one waits for it."""
-    base = ready_at(g, warp)
+    base = m[warp + w.V_REGISTERS]
     row = op * w.OP_WORDS
     first = g.ops[row + w.OP_NEEDS_AT]
     latest = 0
@@ -103,14 +131,16 @@ def settle(g: Machine, m: Words, warp: int, now: int, earliest: int, why: int) -
     elif earliest > now:
         sleep(g, m, warp, earliest, why, now)
     else:
-        m[warp + w.V_STATE] = w.READY
+        if m[warp + w.V_STATE] != w.READY:
+            get_ready(m, warp)
         set_state(g, m, warp, w.NOT_SELECTED, now)
 
 
 @jitable
 def sleep(g: Machine, m: Words, warp: int, wake: int, why: int, now: int) -> None:
     """A warp sleeps from `now` until then."""
-    s = scheduler_at(g, warp)
+    s = m[warp + w.V_SCHEDULER]
+    stop_ready(m, warp)
     m[warp + w.V_STATE] = w.ASLEEP
     m[warp + w.V_WAKE] = wake
     set_state(g, m, warp, why, now)

@@ -20,9 +20,14 @@ from warploom.isa.spec import Unit
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.timing import words
 from warploom.timing.classes import FREE, class_of
-from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
+from warploom.timing.costs import QUEUED_UNITS, TICKS, UNITS, Costs
 
 Words = npt.NDArray[np.int64]
+
+MOST_INLINE = 4
+"""An instruction that becomes more than so many holds its warp until the last of them: they depend
+on each other, and compilers call them as a function (an estimate; gpu-benches, gpu-incore, shows
+divisions that do not overlap). The slots of others issue one after the other."""
 
 _SUMS = ("mul", "shl")
 """What a sum takes in."""
@@ -175,7 +180,9 @@ class _Builder:
             interval = self.costs.tensor_interval(_products(made))
         queued = cost.unit in QUEUED_UNITS
         own = self.costs.unit_latency(cost.unit)
-        gap = max(1, (cost.latency - own) // (cost.slots - 1)) if cost.slots > 1 else 1
+        gap = max(self.costs.timing.issue_cycles, interval // TICKS)
+        if cost.slots > MOST_INLINE:
+            gap = max(gap, (cost.latency - own) // (cost.slots - 1))
         row[words.OP_UNIT], row[words.OP_INTERVAL] = UNITS.index(cost.unit), interval
         row[words.OP_SLOTS], row[words.OP_GAP], row[words.OP_LATENCY] = (
             cost.slots,
