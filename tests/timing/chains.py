@@ -28,7 +28,7 @@ cvta.to.global.u64 %d2, %d1;
 mov.u32 %r9, s;
 """
 TAIL = "ret;\n}\n"
-LINES = 256
+LINES = 32
 """Lines of 128 bytes through which a chase goes."""
 
 
@@ -46,7 +46,7 @@ def timed(body: str, cc: str, block: int = 32, **options: Unpack[TimeOptions]) -
     return kernel[1, block](buffer).time(**options)
 
 
-def each(line: str, cc: str, *, count: int = 64, block: int = 32) -> float:
+def each(line: str, cc: str, *, count: int = 16, block: int = 32) -> float:
     """Cycles that one more of these lines takes, {i} in it a number from 0 to 7: those of twice
     `count` less those of `count`, for a kernel takes time to begin and to end."""
     times = [
