@@ -22,7 +22,7 @@ from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
 from warploom.machine.tally import Tally
-from warploom.machine.workers import merged
+from warploom.machine.workers import merged, why_alone
 from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
@@ -66,15 +66,17 @@ class TimedRun:
         rules = access_rules(context.spec, replace(context.options, caches=True))
         recorder = Recorder(program, launch, PatternTable(program, rules), memory.base)
         counted: list[Counted] = []
-        part, whole = self._first_part(program, launch), True
+        part = self._first_part(program, launch, memory)
+        recorded = _chosen(launch, part)
         while True:
-            log = _log(launch) if whole else None
+            log = _log(launch, recorded) if recorded else None
             work, status = self._engine.record(program, launch, memory, log, progress, part)
             if status is not Status.ENDED:
                 raise error_of(work, status)
             counted.append(Counted.of(work))
-            whole = log is not None and recorder.add(log, part) and recorder.size < MOST_WORDS
-            part = _next_part(part, launch.blocks, log if whole else None)
+            whole = log is not None and recorder.add(log, recorded) == len(recorded)
+            part = _next_part(part, launch.blocks, log)
+            recorded = part if whole and recorder.size < MOST_WORDS else range(0)
             if not part:
                 break
         self.record = recorder.record()
@@ -87,17 +89,25 @@ class TimedRun:
             check_limit(tally(), work)
         return tally
 
-    def _first_part(self, program: Program, launch: Launch) -> range:
-        """Blocks that may wait for others run all at once, and so do those with a common limit."""
+    def _first_part(self, program: Program, launch: Launch, memory: DeviceMemory) -> range:
+        """Blocks that can run one after the other run in parts; those that may have to do with each
+        other run all at once, and so do those with a common limit."""
         kernel = self._engine.kernel(program, launch, records=True)
-        together = kernel.suspends or launch.cooperative or launch.max_instructions is not None
+        apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
+        together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(launch.blocks if together else min(FIRST_BLOCKS, launch.blocks))
 
 
-def _log(launch: Launch) -> Log:
-    """Room for all that the warps of a part do."""
+def _chosen(launch: Launch, part: range) -> range:
+    """The blocks of a first part that are recorded: a few waves, where it is all of the launch."""
+    most = LEAST_WAVES * launch.schedule.resident_blocks
+    return part if len(part) < launch.blocks else range(min(most, launch.blocks))
+
+
+def _log(launch: Launch, blocks: range) -> Log:
+    """Room for all that the warps of these blocks do."""
     warps = launch.blocks * launch.warps_per_block
-    return Log.empty(launch, warps=warps, steps=1 << 40, blocks=None)
+    return Log.empty(launch, warps=warps, steps=1 << 40, blocks=blocks)
 
 
 def _next_part(part: range, blocks: int, log: Log | None) -> range:
@@ -105,8 +115,9 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
     before; all that are left, where they are not recorded."""
     if log is None:
         return range(part.stop, blocks)
-    rows = max(1, int(log.data[words.ENTRIES] + log.data[words.ACCESSES]))
-    count = min(ROWS_OF_A_PART * len(part) // rows, GROWTH * len(part))
+    data = log.data
+    rows = data[words.ENTRIES] + data[words.ACCESSES] + 4 * data[words.SCATTERED]
+    count = min(ROWS_OF_A_PART * len(part) // max(1, int(rows)), GROWTH * len(part))
     return range(part.stop, min(blocks, part.stop + max(1, count)))
 
 

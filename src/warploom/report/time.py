@@ -22,7 +22,8 @@ MARK = "modelled"
 
 
 def time_sections(timing: Timing) -> tuple[Section, ...]:
-    """Speed Of Light, Scheduler Statistics, Warp State Statistics, memory; every number modelled."""
+    """Speed Of Light, Scheduler Statistics, Warp State Statistics, memory; every number
+    modelled."""
     return (
         speed_of_light(timing),
         scheduler_statistics(timing),

@@ -64,7 +64,7 @@ class PatternTable:
         if not even.all():
             region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
             some = np.flatnonzero(~even)
-            offsets = region[rows[some, words.A_SCATTERED]] - base[some, None]
+            offsets = region[rows[some, words.A_SCATTERED]] + (first - base)[some, None]
             inside = (lanes[some, None] >> np.arange(WARP_SIZE)) & 1
             keys = np.concatenate(
                 [np.stack(columns[:3], axis=1)[some], np.where(inside, offsets, 0)], axis=1

@@ -78,15 +78,28 @@ class Recorder:
         own = 2 * self._entry_count + 4 * self._access_count
         return own + sum(part.size for part in self._warps)
 
-    def add(self, log: Log, blocks: range) -> bool:
-        """Take in the log of these blocks, which follow those before; False if it is not whole."""
-        if not _is_whole(log):
-            return False
-        entries, order = self._sorted_entries(log, blocks)
-        accesses, of_warp = self._sorted_accesses(log, entries, order)
+    def add(self, log: Log, blocks: range) -> int:
+        """Take in the log of these blocks, which follow those before: as many of the first of them
+        as are there in full. Gives how many."""
+        blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
+        entries, place = self._sorted_entries(log, blocks)
+        accesses, of_warp = self._sorted_accesses(log, entries, place)
         self._add_warps(entries, accesses, of_warp, blocks)
         self.blocks = blocks.stop
-        return True
+        return len(blocks)
+
+    def _whole_blocks(self, log: Log, blocks: range) -> int:
+        """How many of these blocks, from the first, have nothing left out."""
+        warps = self.launch.warps_per_block
+        own = slice(blocks.start * warps, blocks.stop * warps)
+        count = self.launch.blocks * warps
+        numbers = log.numbers(self.launch)
+        lost = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
+        rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
+        gone = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        lost |= np.isin(numbers, gone)
+        broken = lost[own].reshape(-1, warps).any(axis=1)
+        return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
         """The record of what was taken in."""
@@ -107,15 +120,16 @@ class Recorder:
 
     def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """The entries by warp, shape (entries, 2): the warp among these blocks', and its basic
-        block; and for each row of the log its place there."""
+        block; and for each row of the log its place there, -1 where it is of a block beyond."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
         launched = np.zeros(len(chosen), np.int64)
         launched[numbers[chosen] - 1] = chosen
         warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
-        order = np.argsort(warp, kind="stable")
-        place = np.empty(len(order), np.int64)
+        inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
+        order = inside[np.argsort(warp[inside], kind="stable")]
+        place = np.full(len(rows), -1, np.int64)
         place[order] = np.arange(len(order))
         return np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1), place
 
@@ -125,6 +139,7 @@ class Recorder:
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
         order = np.argsort(at, kind="stable")
+        order = order[np.searchsorted(at[order], 0) :]
         rows, at = rows[order], at[order]
         warp = entries[at, 0]
         pattern, base = self.patterns.of(log, rows)
@@ -188,19 +203,6 @@ class Recorder:
         self._accesses.append(np.concatenate([accesses[:, 1:4], delta[:, None]], axis=1))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
-
-
-def _is_whole(log: Log) -> bool:
-    """Whether nothing was left out of a log for want of room."""
-    data = log.data
-    return not data[words.LEFT_STEPS] and all(
-        data[count] < data[room]
-        for count, room in (
-            (words.ENTRIES, words.ENTRY_ROOM),
-            (words.ACCESSES, words.ACCESS_ROOM),
-            (words.SCATTERED, words.SCATTERED_ROOM),
-        )
-    )
 
 
 def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
