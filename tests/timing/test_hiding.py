@@ -143,3 +143,49 @@ def test_twice_the_registers_halve_occupancy_and_slow_what_waits_for_memory() ->
     few, many = (with_registers("computes", registers) for registers in (32, 64))
     assert many.achieved_occupancy == pytest.approx(few.achieved_occupancy / 2, rel=0.05)
     assert many.cycles == pytest.approx(few.cycles, rel=0.05)
+
+
+BLOCKED = """
+extern "C" __global__ void product(const float4 *a, const float4 *b, float4 *c, int n) {
+    __shared__ float4 left[8][16], right[8][16];
+    float sum[8][4] = {};
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, row = threadIdx.x / 16;
+    for (int k = 0; k < n; k += 8) {
+        float4 l = a[(k + row) * n / 4 + blockIdx.y * 16 + x];
+        float4 r = b[(k + row) * n / 4 + blockIdx.x * 16 + x];
+        __syncthreads();
+        left[row][x] = l; right[row][x] = r;
+        __syncthreads();
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            float4 p = left[i][2 * y], q = left[i][2 * y + 1], w = right[i][x];
+            float u[8] = {p.x, p.y, p.z, p.w, q.x, q.y, q.z, q.w};
+            #pragma unroll
+            for (int j = 0; j < 8; j++) {
+                sum[j][0] += u[j] * w.x; sum[j][1] += u[j] * w.y;
+                sum[j][2] += u[j] * w.z; sum[j][3] += u[j] * w.w;
+            }
+        }
+    }
+    for (int j = 0; j < 8; j++)
+        c[(blockIdx.y * 64 + y * 8 + j) * n / 4 + blockIdx.x * 16 + x] =
+            make_float4(sum[j][0], sum[j][1], sum[j][2], sum[j][3]);
+}
+"""
+
+
+def test_a_register_blocked_product_is_bound_by_fp32() -> None:
+    """In a round a warp makes 256 products, for which its scheduler's FP32 unit takes 512 cycles. It
+    reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of four
+    schedulers take 384 wavefronts for that."""
+    gpu = wl.Device("jetson-xavier", record=True)
+    n = 768
+    rng = np.random.default_rng(1)
+    a, b = (rng.random((n, n), np.float32) for _ in range(2))
+    c = gpu.zeros((n, n), np.float32)
+    kernel = gpu.compile(BLOCKED)["product"]
+    run = kernel[(n // 64, n // 64), 128](gpu.to_device(a), gpu.to_device(b), c, n)
+    np.testing.assert_allclose(c.copy_to_host(), a.T @ b, rtol=1e-4)
+    time = run.time()
+    assert time.roofs[0].name == "FP32"
+    assert time.bound.startswith("bound by the FP32 units")
