@@ -31,21 +31,24 @@ class Dealer:
             wanted = room + np.maximum(1, ended) - sms[:, w.RESERVED_COUNT]
             order = _in_turn(np.clip(wanted, 0, self._p[w.BLOCK_SLOTS]))
             order = order[: self._blocks - self._next]
-            self._reserve(order, range(self._next, self._next + len(order)))
+            self._reserve(order, np.arange(self._next, self._next + len(order)))
             self._next += len(order)
         elif (room > 0).any():
-            left = sorted(self._take_back())
+            left = np.sort(np.array(self._take_back(), np.int64))
             first = _in_turn(np.maximum(room, 0))
             every = np.concatenate([first, np.arange(len(left)) % len(sms)])
             self._reserve(every[: len(left)], left)
 
-    def _reserve(self, order: Words, blocks: range | list[int]) -> None:
+    def _reserve(self, order: Words, blocks: Words) -> None:
+        """Append blocks to what is reserved: each to the SM that `order` has at its place."""
         at, ring = int(self._p[w.AT_RESERVED]), int(self._p[w.RESERVED])
-        for sm, block in zip(order.tolist(), blocks, strict=True):
-            row = self._sms[sm]
-            place = (row[w.RESERVED_HEAD] + row[w.RESERVED_COUNT]) % ring
-            row[at + place] = block
-            row[w.RESERVED_COUNT] += 1
+        by_sm = np.argsort(order, kind="stable")
+        counts = np.bincount(order, minlength=len(self._sms))
+        ahead = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = order[by_sm]
+        filled = self._sms[chosen, w.RESERVED_HEAD] + self._sms[chosen, w.RESERVED_COUNT]
+        self._sms[chosen, at + (filled + ahead) % ring] = blocks[by_sm]
+        self._sms[:, w.RESERVED_COUNT] += counts
 
     def _take_back(self) -> list[int]:
         """Take back all that is reserved."""

@@ -18,30 +18,37 @@ def place_of(line: int, places: int) -> int:
 
 
 @jitable
+def set_of(cache: int, sets: int, ways: int, line: int) -> int:
+    """Where the set of a line begins: the tags of its ways, when each was used, then the lines."""
+    return int(cache + place_of(line, sets) * ways * (2 + w.LINE_WORDS))
+
+
+@jitable
 def find_line(m: Words, cache: int, sets: int, ways: int, line: int) -> int:
     """Where a line stands in a cache; -1 where it does not."""
-    start = cache + place_of(line, sets) * ways * w.LINE_WORDS
+    tags = set_of(cache, sets, ways, line)
     for way in range(ways):
-        entry = start + way * w.LINE_WORDS
-        if m[entry + w.LINE_TAG] == line + 1:
-            return int(entry)
+        if m[tags + way] == line + 1:
+            return int(tags + 2 * ways + way * w.LINE_WORDS)
     return -1
 
 
 @jitable
 def use_line(m: Words, cache: int, sets: int, ways: int, line: int, clock: int) -> int:
     """The entry of a line, which is now the one last used; a new line has no sectors yet."""
-    start = cache + place_of(line, sets) * ways * w.LINE_WORDS
-    oldest = start
+    tags = set_of(cache, sets, ways, line)
+    used = tags + ways
     for way in range(ways):
-        entry = start + way * w.LINE_WORDS
-        if m[entry + w.LINE_TAG] == line + 1:
-            m[entry + w.LINE_USED] = clock
-            return int(entry)
-        if m[entry + w.LINE_USED] < m[oldest + w.LINE_USED]:
-            oldest = entry
-    m[oldest + w.LINE_TAG] = line + 1
-    m[oldest + w.LINE_VALID] = 0
-    m[oldest + w.LINE_DIRTY] = 0
-    m[oldest + w.LINE_USED] = clock
-    return int(oldest)
+        if m[tags + way] == line + 1:
+            m[used + way] = clock
+            return int(used + ways + way * w.LINE_WORDS)
+    oldest = 0
+    for way in range(1, ways):
+        if m[used + way] < m[used + oldest]:
+            oldest = way
+    entry = used + ways + oldest * w.LINE_WORDS
+    m[tags + oldest] = m[entry + w.LINE_TAG] = line + 1
+    m[used + oldest] = clock
+    m[entry + w.LINE_VALID] = 0
+    m[entry + w.LINE_DIRTY] = 0
+    return int(entry)

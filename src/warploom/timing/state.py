@@ -153,7 +153,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_UNITS, p[w.SCHEDULERS] * p[w.UNIT_COUNT]),
         (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
         (w.AT_MSHRS, p[w.MSHRS]),
-        (w.AT_L1, p[w.L1_SETS] * p[w.L1_WAYS] * w.LINE_WORDS),
+        (w.AT_L1, p[w.L1_SETS] * p[w.L1_WAYS] * (2 + w.LINE_WORDS)),
         (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
         (w.AT_FREE, p[w.FLIGHTS]),
         (w.AT_PAIRS, 2 * p[w.PAIRS]),
@@ -176,7 +176,7 @@ def _place_memory(p: Words) -> int:
         (w.AT_CHANNELS, p[w.CHANNELS]),
         (w.AT_PORTS, p[w.SMS]),
         (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
-        (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * w.LINE_WORDS),
+        (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * (2 + w.LINE_WORDS)),
     ):
         p[place] = end
         end += int(words)

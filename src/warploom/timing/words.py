@@ -183,9 +183,9 @@ arrived at each barrier."""
 E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """A time in which a warp was in one state."""
 
-LINE_TAG, LINE_VALID, LINE_DIRTY, LINE_USED, LINE_FILL, LINE_WORDS = 0, 1, 2, 3, 4, 8
-"""A line of a cache: its number and one more, masks of its sectors, when it was used, and for each
-sector when it is there; in L1, less than 0 for a request that has no answer."""
+LINE_TAG, LINE_VALID, LINE_DIRTY, LINE_FILL, LINE_WORDS = 0, 1, 2, 3, 7
+"""A line of a cache: its number and one more, masks of its sectors, and for each sector
+when it is there; in L1, less than 0 for a request that has no answer."""
 
 L2_HITS, L2_MISSES, L2_ATOMICS, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(6)
 L2_CLOCK, LAST_ANSWER, MEMORY_WORDS = range(6, 9)
