@@ -175,8 +175,8 @@ extern "C" __global__ void product(const float4 *a, const float4 *b, float4 *c, 
 
 
 def test_a_register_blocked_product_is_bound_by_fp32() -> None:
-    """In a round a warp makes 256 products, for which its scheduler's FP32 unit takes 512 cycles. It
-    reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of four
+    """In a round a warp makes 256 products, for which its scheduler's FP32 unit takes 512 cycles.
+    It reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of four
     schedulers take 384 wavefronts for that."""
     gpu = wl.Device("jetson-xavier", record=True)
     n = 768
