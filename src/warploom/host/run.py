@@ -104,7 +104,12 @@ class Run:
         """
         from warploom.host.timing import replay
 
-        return replay(self.kernel, self._outcome.result().record, **options)
+        return replay(self.kernel, self.record, **options)
+
+    @property
+    def record(self) -> Record | None:
+        """What was recorded for timing; None on a device without `record=True`."""
+        return self._outcome.result().record
 
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as
