@@ -145,7 +145,7 @@ def replay(
             f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"
             f" give them less to do"
         )
-    work = work_of(kernel.program, Costs(device, timing))
+    work = work_of(kernel.program, Costs(device, timing), record.order)
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
     shape = shape._replace(sms=min(device.sms, blocks))

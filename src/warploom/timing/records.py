@@ -8,6 +8,7 @@ number of its stream and the places of its first accesses."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.timing.distinct import mixed_rows, unique_rows
+from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
 
 Words = npt.NDArray[np.int64]
@@ -41,6 +43,8 @@ class Record:
     accesses: Words
     warps: Words
     patterns: PatternTable
+    order: list[list[int]]
+    """By basic block, its instructions in the order of issue."""
 
     @property
     def sampled(self) -> bool:
@@ -114,7 +118,20 @@ class Recorder:
             np.concatenate([*self._accesses, np.zeros((0, 4), np.int64)]),
             np.concatenate([*warps, empty]),
             self.patterns,
+            self._order,
         )
+
+    @cached_property
+    def _order(self) -> list[list[int]]:
+        return issue_order(self.program)
+
+    @cached_property
+    def _issued(self) -> Words:
+        """By instruction, its place in the order of issue."""
+        order = [index for block in self._order for index in block]
+        found = np.zeros(len(self.program.instructions), np.int64)
+        found[order] = np.arange(len(order))
+        return found
 
     # ---- from the log -----------------------------------------------------------------------
 
@@ -138,7 +155,7 @@ class Recorder:
         place; and of each its warp."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
-        order = np.argsort(at, kind="stable")
+        order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))
         order = order[np.searchsorted(at[order], 0) :]
         rows, at = rows[order], at[order]
         warp = entries[at, 0]

@@ -46,9 +46,10 @@ class Work:
     register_count: int
 
 
-def work_of(program: Program, costs: Costs) -> Work:
-    """The machine work of a kernel on a device."""
-    return _Builder(program, costs).build()
+def work_of(program: Program, costs: Costs, order: list[list[int]]) -> Work:
+    """The machine work of a kernel on a device, each basic block in this order
+    (`timing.order`)."""
+    return _Builder(program, costs).build(order)
 
 
 class _Builder:
@@ -62,13 +63,13 @@ class _Builder:
         self._folded = self._folded_instructions()
         self._same = self._copies()
 
-    def build(self) -> Work:
+    def build(self, order: list[list[int]]) -> Work:
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
         of_instruction = np.full(len(self.code), -1, np.int64)
-        for block in self.program.blocks:
+        for block, inside in zip(self.program.blocks, order, strict=True):
             start = len(rows)
-            for index in range(block.start, block.stop):
+            for index in inside:
                 row = None if index in self.program.hidden else self._operation(index)
                 if row is not None:
                     of_instruction[index] = len(rows)
