@@ -170,7 +170,6 @@ def launch(g: Machine, m: Words, place: int, now: int) -> None:
     warps = g.p[w.WARPS_PER_BLOCK]
     m[place + w.B_WARPS] = warps
     m[place + w.B_WAITING] = 0
-    m[place + w.B_NUMBER] = number
     for barrier in range(w.BARRIERS):
         m[place + w.B_ARRIVED + barrier] = 0
     first = g.p[w.AT_WARPS] + (place - g.p[w.AT_BLOCKS]) // w.B_WORDS * warps * w.V_WORDS

@@ -60,7 +60,6 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     if kind == w.ATOMIC:
         rounds = (sms[at + w.R_PASSES] - 1) * p[w.ATOMIC_TICKS]
         m[lane] += rounds
-        m[w.L2_ATOMICS] += count
     port = p[w.AT_PORTS] + sm
     m[port] = max(m[port], begins) + count * p[w.PORT_TICKS]
     passes = max(begins, m[port] - count * p[w.PORT_TICKS])

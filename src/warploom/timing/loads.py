@@ -61,7 +61,6 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         reach_lines(g, m, flight, pattern, line, start)
         cycles = max(g.p[w.L1_REQUEST_CYCLES], wavefronts * g.p[w.L1_WAVEFRONT_CYCLES])
         m[w.L1_CYCLES] += cycles
-    m[w.LSU_CYCLES] += cycles
     m[w.LSU_FREE] = now + cycles
     return True
 

@@ -85,8 +85,8 @@ ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT = ra
 arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
 groups of asynchronous copies may still be on their way."""
 
-BLOCK_START, BLOCK_STOP, BLOCK_FIRST, BLOCK_WORDS = 0, 1, 2, 3
-"""A basic block: its operations, and its first PTX instruction."""
+BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
+"""A basic block: its operations."""
 
 # ---- accesses -----------------------------------------------------------------------------------
 
@@ -134,10 +134,10 @@ PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT,
 LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DONE, LAST_DONE = (
     range(15, 22)
 )
-L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES, LSU_CYCLES, HEAD_WORDS = range(22, 28)
+L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES, HEAD_WORDS = range(22, 27)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
-sectors of L1; cycles of the load/store unit, and for what."""
+sectors of L1; cycles of the load/store unit for L1 and for shared memory."""
 
 NOT_THERE, ASLEEP, READY = range(3)
 MOST_WARPS = 64
@@ -175,7 +175,7 @@ F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)
 that have no answer."""
 R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_WORDS = range(9)
 """A request to what is behind L1; ENTRY is its line there, or -1; FILL when its answer comes."""
-B_WARPS, B_WAITING, B_NUMBER, B_ARRIVED = 0, 1, 2, 3
+B_WARPS, B_WAITING, B_ARRIVED = 0, 1, 2
 BARRIERS = 16
 B_WORDS = B_ARRIVED + BARRIERS
 """A block in its place: its warps that have not ended, those of them that wait, and how many have
@@ -187,6 +187,6 @@ LINE_TAG, LINE_VALID, LINE_DIRTY, LINE_FILL, LINE_WORDS = 0, 1, 2, 3, 7
 """A line of a cache: its number and one more, masks of its sectors, and for each sector
 when it is there; in L1, less than 0 for a request that has no answer."""
 
-L2_HITS, L2_MISSES, L2_ATOMICS, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(6)
-L2_CLOCK, LAST_ANSWER, MEMORY_WORDS = range(6, 9)
+L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
+L2_CLOCK, LAST_ANSWER, MEMORY_WORDS = range(5, 8)
 """The first words of the memory behind L1: sectors, and bytes; when its last answer comes."""

@@ -67,14 +67,14 @@ class _Builder:
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
         of_instruction = np.full(len(self.code), -1, np.int64)
-        for block, inside in zip(self.program.blocks, order, strict=True):
+        for inside in order:
             start = len(rows)
             for index in inside:
                 row = None if index in self.program.hidden else self._operation(index)
                 if row is not None:
                     of_instruction[index] = len(rows)
                     rows.append(row)
-            blocks.append([start, len(rows), block.start])
+            blocks.append([start, len(rows)])
         return Work(
             np.array(rows, np.int64).reshape(-1, words.OP_WORDS),
             np.array(self._registers, np.int64),
