@@ -316,3 +316,24 @@ def test_caches_and_l1_can_be_asked_for(warploom, ptx: Path) -> None:
     assert misses("--device", "gtx-480", "--no-l1") == (0, 4)
     assert misses("--device", "8800-gtx") == (0, 0)
     assert warploom(*asked, "--device", "h100", "--bank-bytes", "8").code == 2
+
+
+def test_time_tells_cycles_and_what_bounds_the_kernel(warploom, ptx: Path) -> None:
+    """Two blocks of 64 threads: each of their four warps loads 128 bytes and stores them."""
+    given = ("time", str(ptx), "--grid", "2", "--block", "64", "--device", "v100")
+    more = ("--arg", "128", "--arg", "i32[128]=arange")
+    text = warploom(*given, *more)
+    assert text.code == 0
+    for part in ("Speed Of Light", "Scheduler Statistics", "Warp State Statistics", "modelled"):
+        assert part in text.out
+    found = json.loads(warploom(*given, *more, "--scheduler", "gto", "--json").out)
+    assert found["scheduler"] == "gto"
+    assert found["kind"] == "modelled"
+    assert found["cycles"] > 436  # what a load from DRAM takes, by gpu-benches
+    assert found["sections"]["Memory Workload Analysis (modelled)"]["DRAM Bytes Read"] == 512
+
+
+def test_time_names_the_schedulers_that_there_are(warploom, ptx: Path) -> None:
+    made = warploom("time", str(ptx), "--arg", "1", "--arg", "i32[1]=ones", "--scheduler", "fair")
+    assert made.code == 2
+    assert "choose of lrr, gto, two-level, oldest" in made.err

@@ -1,6 +1,8 @@
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
 def register_jitable(function: _F) -> _F: ...
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]: ...
+def overload(function: Callable[..., Any]) -> Callable[[_F], _F]: ...

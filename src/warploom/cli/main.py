@@ -19,6 +19,7 @@ from warploom.cli.profile import profile
 from warploom.cli.programs import program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.time import time
 from warploom.cli.verbs import PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
@@ -53,6 +54,7 @@ app.command()(run)
 app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
 app.command()(shell)
 app.command()(profile)
+app.command()(time)
 app.command()(explore)
 app.command()(view)
 app.command()(learn)

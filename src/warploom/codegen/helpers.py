@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import llvmlite.binding as llvm
@@ -126,13 +126,53 @@ def _object(file: str, names: tuple[str, ...]) -> bytes:
 
 def _compile(names: tuple[str, ...]) -> bytes:
     """Compile helpers with Numba, and link them into one object."""
-    whole = llvm.parse_assembly("")
     functions = {name: RULES.get(name) or _found(name) for name in names}
+    return _linked({name: (functions[name], _CHECKS.get(name, _RULE)) for name in names})
+
+
+Typed = tuple[Callable[..., object], str]
+"""A function, and the types of its answer and its arguments."""
+
+
+def _linked(functions: Mapping[str, Typed]) -> bytes:
+    """Functions compiled into one object."""
+    whole = llvm.parse_assembly("")
     register_jitables()
-    for name, function in functions.items():
-        whole.link_in(_compiled(name, function, _CHECKS.get(name, _RULE)))
+    for name, (function, types) in functions.items():
+        whole.link_in(_compiled(name, function, types))
     optimise(whole)
     return target_machine().emit_object(whole)
+
+
+def load_apart(
+    file: str, functions: Mapping[str, Typed], sources: Sequence[str], prepare: Callable[[], None]
+) -> Mapping[str, Callable[..., int]]:
+    """Functions that no kernel calls, as machine code: their arguments are addresses and numbers.
+
+    They let other threads of Python run meanwhile. The object is kept as `file` in the user's
+    cache; `sources` are the parts of the package that it depends on; `prepare` is called before
+    they are compiled.
+    """
+    key = cache.key_of(functions, sources)
+    made = cache.find(file, key)
+    if made is None:
+        prepare()
+        made = _linked(functions)
+        cache.keep(file, key, made)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+    engine.finalize_object()
+    _APART.append(engine)
+
+    def called(name: str, types: str) -> Callable[..., int]:
+        kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
+        return kind(engine.get_function_address(PREFIX + name))
+
+    return {name: called(name, types) for name, (_, types) in functions.items()}
+
+
+_APART: list[llvm.ExecutionEngine] = []
+"""The engines of `load_apart`, which keep its code where it is."""
 
 
 def _found(name: str) -> Callable[..., object]:
@@ -149,7 +189,7 @@ def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.Mo
     from numba import cfunc
 
     spelled = re.sub(r"([ui])(\d+)\*", lambda m: f"CPointer({_NAMES[m[1]]}{m[2]})", types)
-    returns_value = name in _CHECKS
+    returns_value = name not in RULES
     if not returns_value:
         spelled = spelled.replace("int64(", "void(", 1)
     made = cfunc(spelled, nopython=True, error_model="numpy")(function)

@@ -38,22 +38,31 @@ from warploom.rules.distinct import jitable
     CURRENT,
     PARTINGS,
     MEETINGS,
+    KNOWN_AT,
     HEAD_WORDS,
-) = range(26)
+) = range(27)
 """The head. Of each region how much there is, how much there can be, where it begins; CONTROLS
 counts words, the others rows. WARPS: warps that are recorded, at most WARP_ROOM; for each warp of
 the launch, NUMBERS has one more than its number (0: not come yet, -1: left out) and STEPS how many
-of its instructions are recorded, at most STEP_ROOM. CURRENT: the entry that runs now, or NONE.
-PARTINGS, MEETINGS: the branches' counts at the last entry."""
+of its instructions are recorded, at most STEP_ROOM, or LEFT_OUT. CURRENT: the entry that runs now,
+or NONE. PARTINGS, MEETINGS: the branches' counts at the last entry. KNOWN: by a hash, the scattered
+row and one more that had it last."""
+
+KNOWN = 4096
 
 ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 7, 32
 E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
 """An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
-are those of `observe.schema`, of the block's last instruction."""
+are those of `observe.schema`, of the block's last instruction, and LOST."""
+LOST = 1 << 8
+"""The mark of an entry that has not all of its accesses, for want of room."""
+LEFT_OUT = 1 << 62
+"""A warp's steps where some of them were left out."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
 A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED = range(7)
 """An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of
-the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row of all addresses."""
+the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row that says for all lanes
+how far from FIRST; equal rows are kept once, where they come soon after each other."""
 
 NODE_ROW, SPLIT_ROW = 7, 4
 """Words of a node and of a parked split behind [their numbers, TOP]: number, point, expected,
@@ -82,6 +91,7 @@ def record_block(
     steps = log[STEPS_AT] + warp
     full = log[ENTRIES] >= log[ENTRY_ROOM] or log[CONTROLS] + 1024 > log[CONTROL_ROOM]
     if log[number] == convergence.NONE or log[steps] >= log[STEP_ROOM] or full:
+        log[steps] = LEFT_OUT
         log[LEFT_STEPS] += size
         return 0
     log[steps] += size
@@ -146,7 +156,11 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """These lanes reach into memory."""
-    if lanes == 0 or log[CURRENT] == convergence.NONE or log[ACCESSES] >= log[ACCESS_ROOM]:
+    if lanes == 0 or log[CURRENT] == convergence.NONE:
+        return 0
+    marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
+    if log[ACCESSES] >= log[ACCESS_ROOM]:
+        log[marks] |= LOST
         return 0
     leader, last, stride, even = -1, -1, 0, 1
     for lane in range(32):
@@ -162,13 +176,10 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
             last = lane
     scattered = convergence.NONE
     if even == 0:
-        if log[SCATTERED] >= log[SCATTERED_ROOM]:
+        scattered = scattered_row(log, addresses, lanes, addresses[leader])
+        if scattered == convergence.NONE:
+            log[marks] |= LOST
             return 0
-        scattered = log[SCATTERED]
-        row = log[SCATTERED_AT] + scattered * SCATTERED_WORDS
-        for lane in range(32):
-            log[row + lane] = addresses[lane]
-        log[SCATTERED] += 1
     at = log[ACCESSES_AT] + log[ACCESSES] * ACCESS_WORDS
     log[at + A_ENTRY] = log[CURRENT]
     log[at + A_INSTRUCTION] = instruction
@@ -179,3 +190,30 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
     log[at + A_SCATTERED] = scattered
     log[ACCESSES] += 1
     return 0
+
+
+@jitable
+def scattered_row(log: Any, addresses: Any, lanes: int, first: int) -> int:
+    """The row of how far lanes are from the first address, 0 for those that take no part; NONE
+    where there is no room for it."""
+    row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
+    full = log[SCATTERED] >= log[SCATTERED_ROOM]
+    mixed = lanes
+    for lane in range(32):
+        offset = (addresses[lane] - first) * ((lanes >> lane) & 1)
+        mixed = (mixed * 0x5851F42D + offset) & 0x3FFFFFFF
+        if not full:
+            log[row + lane] = offset
+    known = log[KNOWN_AT] + (mixed ^ mixed >> 12) % KNOWN
+    if log[known] > 0:
+        other = log[SCATTERED_AT] + (log[known] - 1) * SCATTERED_WORDS
+        same = 1
+        for lane in range(32):
+            same &= int(log[other + lane] == (addresses[lane] - first) * ((lanes >> lane) & 1))
+        if same:
+            return int(log[known] - 1)
+    if full:
+        return convergence.NONE
+    log[SCATTERED] += 1
+    log[known] = log[SCATTERED]
+    return int(log[SCATTERED] - 1)

@@ -38,6 +38,8 @@ class Context:
     memory: DeviceMemory = field(default_factory=DeviceMemory)
     on_run: Callable[[Run], object] | None = None
     """Told of each launch that ended well."""
+    record: bool = False
+    """Whether launches are recorded for timing."""
     turn: Lock = field(default_factory=Lock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 

@@ -48,6 +48,9 @@ class Device(MakesTextures):
     `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
     results and counters are those of one. `run.alone_because` tells why a launch had one.
 
+    `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
+    compiled one, with one worker.
+
     `warp_size` of 64 shows how a kernel does under wavefronts of 64 lanes, with the engine
     "reference", which is then the default. Instructions that are defined for warps of 32, such as
     shuffles and votes, are UnsupportedInstruction there.
@@ -80,18 +83,30 @@ class Device(MakesTextures):
         memory_bytes: int | None = None,
         output: Callable[[str], object] | None = None,
         on_run: Callable[[Run], object] | None = None,
+        record: bool = False,
     ) -> None:
         if workers < 1:
             raise WarploomError(f"a device needs at least one worker, not {workers}")
         self.spec = _with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
+        if record and self.engine != "compiled":
+            raise WarploomError("only the compiled engine records launches for timing")
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
         order = schedule_of(self.spec, schedule, seed)
         memory = DeviceMemory(memory_bytes or self.spec.memory_bytes)
         self._context = Context(
-            self.spec, options, self.engine, order, workers, output, stack_bytes, memory, on_run
+            self.spec,
+            options,
+            self.engine,
+            order,
+            workers,
+            output,
+            stack_bytes,
+            memory,
+            on_run,
+            record,
         )
         self.memory = self._context.memory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -73,9 +73,20 @@ class Launcher:
 
     def _run(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Run:
         launch = self._ready(launch, arguments)
-        execute = self.kernel.context.engine
-        work = self._start(lambda: self._execute(execute, launch, arguments, progress))
+        if self.kernel.context.record:
+            work = self._start(lambda: self._timed(launch, arguments, progress))
+        else:
+            execute = self.kernel.context.engine
+            work = self._start(lambda: self._execute(execute, launch, arguments, progress))
         return Run(self.kernel, launch, work)
+
+    def _timed(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Execution:
+        """Run the launch and keep the record that timing needs."""
+        from warploom.host.timing import TimedRun
+
+        timed = TimedRun(self.kernel)
+        execution = self._execute(timed.execute, launch, arguments, progress)
+        return replace(execution, record=timed.record)
 
     def trace(
         self,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 from warploom.devices.occupancy import Occupancy
 from warploom.host.loaded import LoadedKernel
@@ -18,13 +18,34 @@ from warploom.observe.examples import Example, find_examples
 from warploom.report.export import as_json
 from warploom.report.sections import Facts, Report, make_report
 
+if TYPE_CHECKING:
+    from warploom.devices.timing import TimingSpec
+    from warploom.timing.records import Record
+    from warploom.timing.result import Timing
+
+
+class TimeOptions(TypedDict, total=False):
+    """How a launch is timed.
+
+    `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out. `sample`:
+    only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
+    the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
+    stands for the device's own figures."""
+
+    scheduler: str | None
+    sample: int | None
+    workers: int
+    timeline: int
+    spec: TimingSpec | None
+
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of running a launch."""
+    """What came of running a launch; `record` is for timing, where the device keeps one."""
 
     counted: Callable[[], Tally]
     seconds: float
+    record: Record | None = None
 
     @cached_property
     def tally(self) -> Tally:
@@ -95,6 +116,20 @@ class Run:
     def occupancy(self) -> Occupancy:
         """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
         return self.kernel.occupancy(self.launch)
+
+    def time(self, **options: Unpack[TimeOptions]) -> Timing:
+        """The modelled time of the launch, on a device made with `record=True`; see TimeOptions.
+
+        Raises WarploomError where nothing was recorded, or for an option that makes no sense.
+        """
+        from warploom.host.timing import replay
+
+        return replay(self.kernel, self.record, **options)
+
+    @property
+    def record(self) -> Record | None:
+        """What was recorded for timing; None on a device without `record=True`."""
+        return self._outcome.result().record
 
     def metric(self, name: str) -> int:
         """One of Nsight Compute's metrics, such as

@@ -135,14 +135,18 @@ class CompiledEngine:
         program: Program,
         launch: Launch,
         memory: DeviceMemory,
-        log: Log,
+        log: Log | None,
         progress: Progress | None = None,
+        blocks: range | None = None,
     ) -> tuple[Work, Status]:
-        """Run a launch whose code writes a log; gives what it leaves behind, and how it ended."""
-        outfit = Outfit.of(self.kernel(program, launch, records=True), launch)
+        """Run a launch, or those blocks of it, by code that writes a log, if there is one; gives
+        what that leaves behind, and how it ended."""
+        outfit = Outfit.of(self.kernel(program, launch, records=log is not None), launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
-        work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
+        part = range(launch.blocks) if blocks is None else blocks
+        work = Work.prepare(outfit, launch, memory, caches, part)
+        if log is not None:
+            work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         [status] = _run([work], progress)
         return work, status
 

@@ -42,9 +42,10 @@ class Log:
             (words.WARP_ROOM, words.NUMBERS_AT): (launched, 1),
             (words.STEP_ROOM, words.STEPS_AT): (launched, 1),
         }
-        total = words.HEAD_WORDS + sum(rows * width for rows, width in sizes.values())
+        total = words.HEAD_WORDS + words.KNOWN + sum(rows * width for rows, width in sizes.values())
         data = np.zeros(total, np.int64)
-        at = words.HEAD_WORDS
+        at = words.HEAD_WORDS + words.KNOWN
+        data[words.KNOWN_AT] = words.HEAD_WORDS
         for (room, place), (rows, width) in sizes.items():
             data[room], data[place] = rows, at
             at += rows * width

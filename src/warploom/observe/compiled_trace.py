@@ -283,7 +283,8 @@ class CompiledRecording:
         strides = rows[:, words.A_STRIDE, None]
         found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
         scattered = rows[:, words.A_SCATTERED] != convergence.NONE
-        found[scattered] = region[rows[scattered, words.A_SCATTERED]]
+        apart = region[rows[scattered, words.A_SCATTERED]]
+        found[scattered] = rows[scattered, words.A_FIRST, None] + apart
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         inside = found[local]
         found[local] = (inside // 4 * WARP_SIZE + numbers) * 4 + inside % 4

@@ -62,7 +62,7 @@ def render(report: Report, console: Console, terms: str = "cuda") -> None:
         )
     for section in report.sections:
         if section.metrics:
-            console.print(_section(section, say))
+            console.print(section_table(section, say))
     console.print(_source_counters(report, say))
     _print_advice(report, console, say)
     console.print(
@@ -72,8 +72,9 @@ def render(report: Report, console: Console, terms: str = "cuda") -> None:
     )
 
 
-def _section(section: Section, say: Translate) -> Table:
-    table = _table(say(section.title))
+def section_table(section: Section, say: Translate = str) -> Table:
+    """A section as a table, in the words of `say`."""
+    table = styled_table(say(section.title))
     table.add_column("Metric Name", min_width=44)
     table.add_column("Unit", min_width=10)
     table.add_column("Value", justify="right", min_width=20)
@@ -94,7 +95,7 @@ def _source_counters(report: Report, say: Translate) -> Table:
         for heading, count in _COLUMNS.items()
         if any(count(line.counts) for line in shown)
     ]
-    table = _table(title)
+    table = styled_table(title)
     table.add_column("Line", no_wrap=True)
     for heading in ("Cost", *(say(heading) for heading, _ in columns), "Lanes"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -122,7 +123,8 @@ def _print_advice(report: Report, console: Console, say: Translate) -> None:
         console.print()
 
 
-def _table(title: str) -> Table:
+def styled_table(title: str) -> Table:
+    """An empty table, as reports have them."""
     return Table(
         title=title,
         title_justify="left",

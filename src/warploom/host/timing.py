@@ -1,0 +1,186 @@
+"""Launches that are recorded for timing, and their replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from warploom.analysis.program import Program
+from warploom.codegen import log as words
+from warploom.codegen.environment import Status
+from warploom.core.errors import WarploomError
+from warploom.devices.timing import TimingSpec, find_timing
+from warploom.host.engines import Progress
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.caches import l1_bytes
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Launch
+from warploom.machine.logs import Log
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
+from warploom.machine.tally import Tally
+from warploom.machine.workers import Apart, merged
+from warploom.rules.choice import access_rules
+from warploom.timing import words as w
+from warploom.timing.costs import Costs
+from warploom.timing.patterns import PatternTable
+from warploom.timing.records import Record, Recorder
+from warploom.timing.replay import Replay
+from warploom.timing.result import Timing
+from warploom.timing.schedulers import POLICIES
+from warploom.timing.state import Shape, setting_of
+from warploom.timing.work import Work, work_of
+
+_APART = Apart()
+
+MOST_WORDS = 1 << 23
+"""So large a record may become (64 MiB); blocks beyond are not in it."""
+
+ROWS_OF_A_PART = 1 << 17
+"""About so many rows of the log are made before they are taken in."""
+
+FIRST_BLOCKS, GROWTH = 16, 16
+"""Blocks of the first part, and how many times as many as before a part can have."""
+
+LEAST_WAVES = 4
+
+MOST_REPLAYED = 20_000_000
+"""Without a sample that is asked for, about so many operations are replayed at most."""
+
+
+class TimedRun:
+    """Runs a launch part by part, each with a log of its own, and keeps the record."""
+
+    def __init__(self, kernel: LoadedKernel) -> None:
+        self._kernel = kernel
+        context = kernel.context
+        self._engine = CompiledEngine(context.spec, context.options)
+        self.record: Record | None = None
+
+    def execute(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        """Run the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
+        context = self._kernel.context
+        rules = access_rules(context.spec, replace(context.options, caches=True))
+        recorder = Recorder(program, launch, PatternTable(program, rules), memory.base)
+        counted: list[Counted] = []
+        part = self._first_part(program, launch, memory)
+        recorded = _chosen(launch, part)
+        while True:
+            log = _log(launch, recorded) if recorded else None
+            work, status = self._engine.record(program, launch, memory, log, progress, part)
+            if status is not Status.ENDED:
+                raise error_of(work, status)
+            counted.append(Counted.of(work))
+            whole = log is not None and recorder.add(log, recorded) == len(recorded)
+            part = _next_part(part, launch.blocks, log)
+            recorded = part if whole and recorder.size < MOST_WORDS else range(0)
+            if not part:
+                break
+        self.record = recorder.record()
+
+        @lru_cache(maxsize=1)
+        def tally() -> Tally:
+            return replace(merged([tally_of(one) for one in counted]), workers=1)
+
+        if launch.max_instructions is not None:  # then all blocks were one part
+            check_limit(tally(), work)
+        return tally
+
+    def _first_part(self, program: Program, launch: Launch, memory: DeviceMemory) -> range:
+        """Blocks that can run one after the other run in parts; those that may have to do with each
+        other run all at once, and so do those with a common limit."""
+        kernel = self._engine.kernel(program, launch, records=True)
+        apart = not kernel.suspends or not _APART.why_alone(program, launch, memory, caches=False)
+        together = launch.cooperative or launch.max_instructions is not None or not apart
+        return range(launch.blocks if together else min(FIRST_BLOCKS, launch.blocks))
+
+
+def _chosen(launch: Launch, part: range) -> range:
+    """The blocks of a first part that are recorded: a few waves, where it is all of the launch."""
+    most = LEAST_WAVES * launch.schedule.resident_blocks
+    return part if len(part) < launch.blocks else range(min(most, launch.blocks))
+
+
+def _log(launch: Launch, blocks: range) -> Log:
+    """Room for all that the warps of these blocks do."""
+    warps = launch.blocks * launch.warps_per_block
+    return Log.empty(launch, warps=warps, steps=1 << 40, blocks=blocks)
+
+
+def _next_part(part: range, blocks: int, log: Log | None) -> range:
+    """The blocks after a part: as many as make a log of the wished size, and not many more than
+    before; all that are left, where they are not recorded."""
+    if log is None:
+        return range(part.stop, blocks)
+    data = log.data
+    rows = data[words.ENTRIES] + data[words.ACCESSES] + 4 * data[words.SCATTERED]
+    count = min(ROWS_OF_A_PART * len(part) // max(1, int(rows)), GROWTH * len(part))
+    return range(part.stop, min(blocks, part.stop + max(1, count)))
+
+
+def replay(
+    kernel: LoadedKernel,
+    record: Record | None,
+    *,
+    scheduler: str | None = None,
+    sample: int | None = None,
+    workers: int = 1,
+    timeline: int = 0,
+    spec: TimingSpec | None = None,
+) -> Timing:
+    """The modelled time of a recorded launch; see `Run.time`."""
+    if record is None:
+        raise WarploomError("nothing was recorded of this launch; make the device with record=True")
+    device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
+    policy = scheduler or timing.policy
+    if policy not in POLICIES:
+        raise WarploomError(f"there is no scheduler {policy!r}; choose of {', '.join(POLICIES)}")
+    if sample is not None and sample < 1:
+        raise WarploomError(f"a sample has at least one wave of blocks, not {sample}")
+    if record.blocks == 0:
+        raise WarploomError(
+            f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"
+            f" give them less to do"
+        )
+    work = work_of(kernel.program, Costs(device, timing), record.order)
+    shape = _shape(kernel, record, work)
+    blocks = _sampled(record, work, shape, sample)
+    shape = shape._replace(sms=min(device.sms, blocks))
+    setting = setting_of(device, timing, shape, policy, timeline)
+    outcome = Replay(setting, work, record, blocks, workers).run()
+    return Timing(kernel.program, device, timing, policy, record, work, outcome)
+
+
+def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
+    launch, spec = record.launch, kernel.context.spec
+    return Shape(
+        max(1, work.register_count),
+        len(work.operations),
+        bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
+        launch.warps_per_block,
+        max(1, kernel.occupancy(launch).active_blocks),
+        max(0, l1_bytes(spec, kernel.program, launch)),
+        record.warps.shape[1],
+        min(spec.sms, launch.blocks),
+    )
+
+
+def _sampled(record: Record, work: Work, shape: Shape, sample: int | None) -> int:
+    """How many blocks are replayed: those of the waves that are asked for, else as many as make
+    MOST_REPLAYED operations, but a few waves at least."""
+    wave = shape.sms * shape.block_slots
+    if sample is not None:
+        return min(record.blocks, sample * wave)
+    sizes = work.blocks[:, w.BLOCK_STOP] - work.blocks[:, w.BLOCK_START]
+    steps = np.concatenate([[0], np.cumsum(sizes[record.entries[:, 0]])])
+    of_stream = steps[record.streams[:, 1]] - steps[record.streams[:, 0]]
+    done = np.cumsum(of_stream[record.warps[:, 0]])[:: record.launch.warps_per_block]
+    if not len(done) or done[-1] <= MOST_REPLAYED:
+        return record.blocks
+    waves = max(LEAST_WAVES, int(np.searchsorted(done, MOST_REPLAYED)) // wave)
+    return min(record.blocks, waves * wave)

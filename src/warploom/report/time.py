@@ -1,0 +1,189 @@
+"""The report of a launch's modelled time: sections named as Nsight Compute's, where warps waited,
+what bounds the kernel."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warploom.report.render import WIDTH, section_table, styled_table
+from warploom.report.sections import Metric, Section
+from warploom.report.source import source_line, split_line
+from warploom.timing.result import LineTime, Timing
+
+LINES = 10
+"""So many source lines are shown."""
+
+MARK = "modelled"
+
+
+def time_sections(timing: Timing) -> tuple[Section, ...]:
+    """Speed Of Light, Scheduler Statistics, Warp State Statistics, memory; every number
+    modelled."""
+    return (
+        speed_of_light(timing),
+        scheduler_statistics(timing),
+        warp_states(timing),
+        memory(timing),
+    )
+
+
+def speed_of_light(timing: Timing) -> Section:
+    """Cycles, and how much of each throughput was used."""
+    metrics = [
+        _metric("Elapsed Cycles", "cycle", timing.cycles, "sm__cycles_elapsed.max"),
+        _metric("Duration", "us", timing.seconds * 1e6, "gpu__time_duration.sum"),
+        _metric("SM Frequency", "MHz", timing.spec.clock_mhz),
+    ]
+    if timing.sampled_blocks < timing.blocks:
+        metrics += [
+            _metric("Blocks Replayed", "block", timing.sampled_blocks),
+            _metric("Blocks", "block", timing.blocks),
+            _metric("Error Of Extrapolation", "cycle", timing.cycles_error),
+        ]
+    metrics += [_metric(f"{r.name} Throughput", "%", 100 * r.used) for r in timing.roofs]
+    return Section("GPU Speed Of Light Throughput", tuple(metrics))
+
+
+def scheduler_statistics(timing: Timing) -> Section:
+    """What schedulers did in their cycles: an issue, or the reason why not."""
+    cycles = max(1, timing.scheduler_cycles)
+    metrics = [
+        _metric("Active Warps Per Scheduler", "warp", timing.active_warps / timing.spec.schedulers),
+        _metric("Eligible Warps Per Scheduler", "warp", timing.eligible_warps),
+        _metric("Issued Warp Per Scheduler", "", timing.issue_utilisation),
+        _metric("Executed Ipc Active", "inst/cycle", timing.ipc),
+        _metric("Machine Instructions", "inst", timing.instructions),
+        _metric("Achieved Occupancy", "%", 100 * timing.achieved_occupancy),
+        _metric("Scheduler Cycles", "cycle", timing.scheduler_cycles),
+        _metric("Cycles With An Issue", "%", 100 * timing.issued / cycles),
+    ]
+    metrics += [
+        _metric(f"No Issue: {_title(name)}", "%", 100 * count / cycles)
+        for name, count in sorted(timing.stalls.items(), key=lambda item: -item[1])
+        if count
+    ]
+    return Section("Scheduler Statistics", tuple(metrics))
+
+
+def warp_states(timing: Timing) -> Section:
+    """Cycles of a warp between two of its issues, by its state."""
+    issues = max(1, timing.issued)
+    whole = sum(timing.warp_states.values()) / issues
+    metrics = [_metric("Warp Cycles Per Issued Instruction", "cycle", whole)]
+    metrics += [
+        _metric(f"{_title(name)}", "cycle/inst", count / issues)
+        for name, count in sorted(timing.warp_states.items(), key=lambda item: -item[1])
+        if count
+    ]
+    return Section("Warp State Statistics", tuple(metrics))
+
+
+def memory(timing: Timing) -> Section:
+    """Bytes and hit rates of each level."""
+    found: list[tuple[str, str, int | float]] = [
+        ("L1 Bytes", "byte", timing.l1_bytes),
+        ("L1 Hit Rate", "%", 100 * timing.l1_hit_rate),
+        ("L2 Bytes", "byte", timing.l2_bytes),
+        ("L2 Hit Rate", "%", 100 * timing.l2_hit_rate),
+        ("DRAM Bytes Read", "byte", timing.dram_read_bytes),
+        ("DRAM Bytes Written", "byte", timing.dram_written_bytes),
+    ]
+    return Section("Memory Workload Analysis (modelled)", tuple(_metric(*one) for one in found))
+
+
+def render_time_text(timing: Timing) -> str:
+    """The report as plain text, 100 columns wide."""
+    out = StringIO()
+    render_time(timing, Console(file=out, width=WIDTH, color_system=None))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def render_time(timing: Timing, console: Console) -> None:
+    """Print the report."""
+    device = timing.device
+    console.print(
+        Text.assemble(
+            (timing.program.name, "bold"),
+            f" on {device.title} (compute capability {device.cc}), scheduler {timing.scheduler}:"
+            f" {timing.cycles:,} cycles, modelled",
+        )
+    )
+    for section in time_sections(timing):
+        console.print(section_table(section))
+    console.print(_stalled_lines(timing))
+    console.print(Text(timing.bound[:1].upper() + timing.bound[1:] + ".", style="bold"))
+    console.print(
+        "All of this is modelled: docs/timing.md says how, and which figures are estimates.",
+        style="dim",
+    )
+
+
+def time_as_json(timing: Timing) -> str:
+    """The report as JSON."""
+    content = {
+        "kernel": timing.program.name,
+        "device": timing.device.title,
+        "compute_capability": timing.device.cc,
+        "scheduler": timing.scheduler,
+        "kind": MARK,
+        "cycles": timing.cycles,
+        "cycles_error": timing.cycles_error,
+        "seconds": timing.seconds,
+        "blocks": timing.blocks,
+        "sampled_blocks": timing.sampled_blocks,
+        "bound": timing.bound,
+        "sections": {
+            section.title: {metric.name: metric.value for metric in section.metrics}
+            for section in time_sections(timing)
+        },
+        "stalls": timing.stalls,
+        "warp_states": timing.warp_states,
+        "lines": {
+            one.line: {"issued": one.issued, "states": dict(one.states)}
+            for one in timing.by_line().values()
+        },
+    }
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def _stalled_lines(timing: Timing) -> Table:
+    """The source lines before which warps waited longest, and what for."""
+    lines = list(timing.by_line().values())
+    whole = max(1, sum(line.stalled for line in lines))
+    more = len(lines) - LINES
+    title = "Source Counters (modelled)" + (f", {more} more lines not shown" if more > 0 else "")
+    table = styled_table(title)
+    table.add_column("Line", no_wrap=True)
+    for heading in ("Issued", "Stalled %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Mostly", no_wrap=True)
+    table.add_column("Source", max_width=WIDTH // 2)
+    for line in lines[:LINES]:
+        file, number = split_line(line.line)
+        share = f"{100 * line.stalled / whole:.1f}"
+        name = f"{file.rpartition('/')[2]}:{number}"
+        source = Text(source_line(file, number), style="dim")
+        table.add_row(name, f"{line.issued:,}", share, _mostly(line), source)
+    return table
+
+
+def _mostly(line: LineTime) -> str:
+    waits = {name: n for name, n in line.states.items() if name not in ("selected", "not_selected")}
+    name, count = max(waits.items(), key=lambda item: item[1])
+    return _title(name) if count else ""
+
+
+def _title(name: str) -> str:
+    return f"Stall {name.replace('_', ' ').title()}" if name not in _GOING else _GOING[name]
+
+
+_GOING = {"selected": "Selected", "not_selected": "Not Selected", "no_warp": "No Warp Resident"}
+
+
+def _metric(name: str, unit: str, value: float, nsight: str | None = None) -> Metric:
+    return Metric(name, unit, value, MARK, nsight)

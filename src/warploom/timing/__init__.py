@@ -1,0 +1,17 @@
+"""Modelled time: replays what the compiled engine recorded on a model of a device.
+
+    gpu = wl.Device("v100", record=True)
+    run = gpu.load("saxpy.cu")["saxpy"][grid, block](n, 2.0, x, y)
+    t = run.time(scheduler="gto")        # lrr, gto, two-level, oldest; the device's own if left out
+
+`t` is a `timing.result.Timing`: `cycles seconds ipc issue_utilisation achieved_occupancy
+active_warps eligible_warps instructions`; `issued scheduler_cycles stalls` (scheduler cycles
+without an issue, by reason: issued + their sum = scheduler_cycles); `warp_states` (cycles of all
+warps by state); `l1_hit_rate l2_hit_rate l1_bytes l2_bytes dram_bytes dram_read_bytes
+dram_written_bytes`; `unit_use lsu_use roofs bound`; `by_line()`; `timeline(sm)`, for which
+`time(timeline=N)` makes room; `blocks sampled_blocks sample_cycles cycles_error`. `run.time` takes
+`scheduler=`, `sample=` (waves of blocks), `workers=`, `timeline=` and `spec=` (a changed
+`TimingSpec`).
+
+Everything here is modelled; nothing changes what a kernel computes. docs/timing.md has the model.
+"""

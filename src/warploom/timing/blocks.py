@@ -1,0 +1,68 @@
+"""Which SM gets which block: in order, where there is room.
+
+SMs run apart within a quantum, so each has blocks reserved for those of its own that end in it.
+What is reserved and was not needed goes to whoever has room, once no other blocks are left."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.timing import words as w
+from warploom.timing.state import Setting, Words
+
+
+class Dealer:
+    """Deals the blocks of a launch, those from 0 to `blocks`, to its SMs."""
+
+    def __init__(self, setting: Setting, sms: Words, blocks: int) -> None:
+        self._p, self._sms, self._blocks = setting.parameters, sms, blocks
+        self._next = 0
+        self._done = np.zeros(len(sms), np.int64)
+
+    def deal(self) -> None:
+        """Before a quantum: reserve blocks for every SM."""
+        sms = self._sms
+        if self._next == self._blocks and not sms[:, w.RESERVED_COUNT].any():
+            return
+        room = self._p[w.BLOCK_SLOTS] - sms[:, w.LIVE_BLOCKS]
+        ended = sms[:, w.BLOCKS_DONE] - self._done
+        self._done = sms[:, w.BLOCKS_DONE].copy()
+        if self._next < self._blocks:
+            wanted = room + np.maximum(1, ended) - sms[:, w.RESERVED_COUNT]
+            order = _in_turn(np.clip(wanted, 0, self._p[w.BLOCK_SLOTS]))
+            order = order[: self._blocks - self._next]
+            self._reserve(order, np.arange(self._next, self._next + len(order)))
+            self._next += len(order)
+        elif (room > 0).any():
+            left = np.sort(np.array(self._take_back(), np.int64))
+            first = _in_turn(np.maximum(room, 0))
+            every = np.concatenate([first, np.arange(len(left)) % len(sms)])
+            self._reserve(every[: len(left)], left)
+
+    def _reserve(self, order: Words, blocks: Words) -> None:
+        """Append blocks to what is reserved: each to the SM that `order` has at its place."""
+        at, ring = int(self._p[w.AT_RESERVED]), int(self._p[w.RESERVED])
+        by_sm = np.argsort(order, kind="stable")
+        counts = np.bincount(order, minlength=len(self._sms))
+        ahead = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = order[by_sm]
+        filled = self._sms[chosen, w.RESERVED_HEAD] + self._sms[chosen, w.RESERVED_COUNT]
+        self._sms[chosen, at + (filled + ahead) % ring] = blocks[by_sm]
+        self._sms[:, w.RESERVED_COUNT] += counts
+
+    def _take_back(self) -> list[int]:
+        """Take back all that is reserved."""
+        at, ring = int(self._p[w.AT_RESERVED]), int(self._p[w.RESERVED])
+        found: list[int] = []
+        for row in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
+            head, count = int(row[w.RESERVED_HEAD]), int(row[w.RESERVED_COUNT])
+            found += [int(row[at + (head + index) % ring]) for index in range(count)]
+        self._sms[:, w.RESERVED_COUNT] = 0
+        return found
+
+
+def _in_turn(counts: Words) -> Words:
+    """Numbers from 0 on, each as often as `counts` says, one round after the other."""
+    numbers = np.repeat(np.arange(len(counts)), counts)
+    rounds = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return numbers[np.lexsort((numbers, rounds))]

@@ -1,0 +1,137 @@
+"""What kind of machine work a PTX instruction is: the classes of `devices/data/work.json`.
+
+Instructions that any compiler folds into others are FREE: copies, conversions of addresses,
+parameters (operands from the constant bank), negations and absolute values of floats (operand
+modifiers).
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Modifiers, Operation, Unit
+from warploom.isa.special import SPECIAL_REGISTERS, Varies
+from warploom.ptx.ir import Instruction, Special
+
+FREE = "free"
+"""No issue slot; what it writes is ready when its sources are."""
+
+_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+_SPECIALS = {"ex2": "special", "lg2": "special", "tanh": "special", "sin": "sin", "cos": "sin"}
+_ROOTS = {"rcp": "special", "sqrt": "sqrt", "rsqrt": "rsqrt"}
+_BITS = ("popc", "clz", "bfind", "brev", "fns")
+_FIELDS = ("bfe", "bfi", "bmsk", "szext", "prmt")
+_WARP = {"shfl": "shuffle", "match": "match", "redux": "redux", "bar": "control"}
+
+
+def class_of(instruction: Instruction) -> str:
+    """The class of an instruction's work."""
+    operation = instruction.operation
+    unit, name = operation.spec.unit, operation.name
+    match unit:
+        case Unit.FLOAT:
+            return _float(name, operation.modifiers)
+        case Unit.INTEGER:
+            return _integer(name, operation.modifiers)
+        case Unit.LOGIC:
+            return _logic(name, operation.modifiers)
+        case Unit.CONVERT:
+            return FREE if name == "cvta" else _convert(operation.modifiers)
+        case Unit.MOVE:
+            return _move(instruction)
+        case Unit.WARP:
+            return _WARP.get(name, "vote")
+        case Unit.MATRIX:
+            return _matrix(operation)
+        case Unit.MEMORY | Unit.ATOMIC:
+            return _memory(operation)
+        case _:
+            return unit.value
+
+
+def _float(name: str, modifiers: Modifiers) -> str:
+    kind = modifiers.text("type", "f32")
+    if name in _SPECIALS:
+        return _SPECIALS[name]
+    if kind in _HALVES:
+        return "fp16"
+    double = kind == "f64"
+    if name in _ROOTS:
+        if "approx" in modifiers:
+            return "rsqrt.f64" if double and name == "rsqrt" else _ROOTS[name]
+        return f"{name}.rn.{kind}"
+    if name == "div":
+        return f"div.rn.{kind}" if modifiers["rnd"] else "div.approx.f32"
+    if name in ("neg", "abs"):
+        return FREE
+    if name in ("min", "max", "copysign", "testp") and not double:
+        return "int32"
+    return "fp64" if double else "fp32"
+
+
+def _integer(name: str, modifiers: Modifiers) -> str:
+    wide = "64" in modifiers.text("type", "")
+    if name in ("mul", "mad", "madc"):
+        part = ".hi" if "hi" in modifiers else ""
+        return f"imul64{part}" if wide else f"imul32{part}"
+    if name in ("mul24", "mad24"):
+        return "imul24"
+    if name in ("div", "rem"):
+        return "div.s64" if wide else "div.s32"
+    if name in _BITS:
+        return "bits64" if wide else "bits"
+    if name in ("dp4a", "dp2a"):
+        return "imul32"
+    if name in _FIELDS:
+        return "shift64" if wide else "shift32"
+    if name.startswith("v"):
+        return "video"
+    return "int64" if wide else "int32"
+
+
+def _logic(name: str, modifiers: Modifiers) -> str:
+    kind = modifiers.text("type", "")
+    wide = "64" in kind
+    if name in ("setp", "set"):
+        kind = modifiers.text("stype", kind)
+        if kind == "f64":
+            return "setp.f64"
+        return "setp64" if "64" in kind else "setp"
+    if name in ("shl", "shr"):
+        return "shift64" if wide else "shift32"
+    if name == "shf":
+        return "shift32"
+    return "int64" if wide else "int32"
+
+
+def _convert(modifiers: Modifiers) -> str:
+    """Integers that only change their width cost what an integer operation does, or nothing."""
+    kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
+    integers = all(kind[0] in "usb" for kind in kinds)
+    if integers:
+        narrows = len(kinds) == 2 and int(kinds[0][1:]) <= 32 <= int(kinds[1][1:])
+        return FREE if narrows and kinds[0][1:] == "32" else "int32"
+    return "convert64" if any(kind[1:] == "64" for kind in kinds) else "convert"
+
+
+def _move(instruction: Instruction) -> str:
+    """Copies are free; what differs between lanes, warps or blocks is read from a register of the
+    multiprocessor, the rest from the constant bank."""
+    for operand in instruction.operands:
+        if isinstance(operand, Special):
+            register = SPECIAL_REGISTERS[operand.name]
+            if register.varies is not Varies.LAUNCH or register.clock_bit is not None:
+                return "special_register"
+    return FREE
+
+
+def _matrix(operation: Operation) -> str:
+    if operation.name == "movmatrix":
+        return "shuffle"
+    moves = operation.name in ("ldmatrix", "stmatrix") or operation.modifiers["access"] is not None
+    return "memory" if moves else "tensor"
+
+
+def _memory(operation: Operation) -> str:
+    if operation.name in ("membar", "fence"):
+        return "control"
+    space = operation.modifiers.text("space", "")
+    return FREE if space.startswith("param") else "memory"

@@ -1,0 +1,106 @@
+"""What each class of work costs on a device: the rows of `devices/data/work.json`, each with its
+source, and the units of an SM."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import TimingSpec
+
+UNITS = (
+    *("fp32", "int", "imul", "shift", "fp64", "fp16", "special", "bits", "convert", "shuffle"),
+    *("tensor", "lsu", "texture", "barrier", "control"),
+)
+"""The units of an SM, as `TimingSpec.lanes_*` names them; tensor cores and control have none."""
+
+SHARED_UNITS = ("texture", "barrier")
+"""Those that all sub-partitions share; on some devices double precision is one, too."""
+
+QUEUED_UNITS = ("special", "bits", "convert", "shuffle", "lsu", "texture")
+"""Whoever waits for them waits on the short scoreboard: they answer after a varying time (Nsight
+Compute, "Warp Stall Reasons")."""
+
+TICKS = 1024
+"""Parts of a cycle in which units count when they are free: some take a warp in less than one."""
+
+NO_LIMIT = 1 << 30
+
+
+class Cost(NamedTuple):
+    """One class on one device: its unit, the warp instructions that it takes of it, cycles from its
+    first issue to that of an instruction which needs its result, and where that is from."""
+
+    unit: str
+    slots: int
+    latency: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The costs of a device, by class."""
+
+    device: DeviceSpec
+    timing: TimingSpec
+
+    def of(self, name: str) -> Cost:
+        """The cost of a class: the last row that is for this compute capability or an earlier one.
+
+        A row without a latency has as many times its unit's as it has instructions.
+        """
+        rows = _rows()[name]
+        row = [row for row in rows if row.since <= self.device.compute_capability][-1]
+        latency = row.latency
+        if isinstance(latency, str):
+            latency = getattr(self.timing, latency)
+        if latency is None:
+            latency = row.slots * self.unit_latency(row.unit)
+        return Cost(row.unit, row.slots, latency, row.source)
+
+    def unit_latency(self, unit: str) -> int:
+        """Cycles from the issue of one instruction of a unit to that of one which needs it."""
+        own = "int" if unit in ("control", "barrier", "lsu") else unit
+        return getattr(self.timing, f"latency_{own}")
+
+    def interval(self, unit: str) -> int:
+        """How long a warp instruction takes a unit's place, in ticks."""
+        if unit in ("control", "tensor"):
+            return 0
+        lanes = getattr(self.timing, f"lanes_{unit}")
+        places = 1 if self.is_shared(unit) else self.timing.schedulers
+        return max(1, round(TICKS * 32 * places / lanes))
+
+    def is_shared(self, unit: str) -> bool:
+        """Whether there is one for all sub-partitions."""
+        return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
+
+    def tensor_interval(self, products: int) -> int:
+        """The same for a tensor core and so many multiply-adds of 16 bits, in ticks."""
+        each = self.timing.tensor_fma / self.timing.schedulers
+        return round(TICKS * products / each) if each else TICKS * NO_LIMIT
+
+
+class Row(NamedTuple):
+    """A row of the table; `latency` in cycles, or the field of a `TimingSpec` that has it."""
+
+    since: tuple[int, ...]
+    unit: str
+    slots: int
+    latency: int | str | None
+    source: str
+
+
+@cache
+def _rows() -> dict[str, list[Row]]:
+    """The rows of the table by class, in the order of their compute capabilities."""
+    path = files("warploom.devices").joinpath("data", "work.json")
+    found: dict[str, list[Row]] = {}
+    for name, since, *rest in json.loads(path.read_text("utf-8"))["rows"]:
+        first = tuple(int(part) for part in since.split("."))
+        found.setdefault(name, []).append(Row(first, *rest))
+    return found

@@ -1,0 +1,115 @@
+"""The loop of the engine: one SM through one quantum, and what all share after it."""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.timing import words as w
+from warploom.timing.flow import count_live, launch_reserved
+from warploom.timing.levels import serve_requests
+from warploom.timing.loads import take_answers, work_queue
+from warploom.timing.machine import Machine, Words, behind
+from warploom.timing.schedulers import step
+from warploom.timing.waits import close_gap, close_state
+
+
+def run_sms(
+    p: Words,
+    ops: Words,
+    registers: Words,
+    blocks: Words,
+    streams: Words,
+    entries: Words,
+    accesses: Words,
+    patterns: Words,
+    lines: Words,
+    warps: Words,
+    totals: Words,
+    sms: Words,
+    chosen: Words,
+    count: int,
+    stop: int,
+) -> int:
+    """Run the first `count` of the chosen SMs up to the cycle `stop`; `sms` are the states of
+    all."""
+    g = Machine(
+        p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
+    )
+    for index in range(count):
+        run_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
+    return 0
+
+
+@jitable
+def run_sm(g: Machine, m: Words, stop: int) -> None:
+    """Run an SM up to the cycle `stop`."""
+    now = m[w.NOW]
+    take_answers(g, m, now)
+    while now < stop:
+        if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
+            launch_reserved(g, m, now)
+        now = run_cycle(g, m, now, stop)
+    m[w.NOW] = stop
+    count_live(m, stop)
+
+
+@jitable
+def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
+    """What happens in a cycle; gives the next one in which something can."""
+    if m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
+        work_queue(g, m, now)
+    blocks = m[w.LIVE_BLOCKS]
+    later = stop
+    for number in range(g.p[w.SCHEDULERS]):
+        s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
+        if m[s + w.S_NEXT] <= now:
+            step(g, m, number, now)
+    for number in range(g.p[w.SCHEDULERS]):
+        later = min(later, m[g.p[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT])
+    if m[w.QUEUE_COUNT] > 0:
+        later = min(later, m[w.LSU_FREE])
+    if m[w.LIVE_BLOCKS] < blocks and m[w.RESERVED_COUNT] > 0:
+        later = now + 1
+    return int(max(now + 1, later))
+
+
+def finish_sms(
+    p: Words,
+    ops: Words,
+    registers: Words,
+    blocks: Words,
+    streams: Words,
+    entries: Words,
+    accesses: Words,
+    patterns: Words,
+    lines: Words,
+    warps: Words,
+    totals: Words,
+    sms: Words,
+    chosen: Words,
+    count: int,
+    stop: int,
+) -> int:
+    """Account for everything before the cycle `stop`, at which the launch is over or looked at."""
+    g = Machine(
+        p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
+    )
+    for index in range(count):
+        finish_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
+    return 0
+
+
+@jitable
+def finish_sm(g: Machine, m: Words, stop: int) -> None:
+    """The same of one SM."""
+    for number in range(g.p[w.SCHEDULERS]):
+        close_gap(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
+    for slot in range(g.p[w.SLOTS]):
+        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
+        if m[warp + w.V_STATE] != w.NOT_THERE:
+            close_state(g, m, warp, stop)
+    count_live(m, stop)
+
+
+def serve_all(p: Words, sms: Words, m: Words, start: int, stop: int) -> int:
+    """Answer the requests of all SMs from cycle `start` to `stop`."""
+    return serve_requests(p, sms, m, start, stop)

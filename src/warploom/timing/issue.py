@@ -1,0 +1,157 @@
+"""The issue of one operation: when its unit takes it, and what follows from it."""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.timing import words as w
+from warploom.timing.costs import TICKS, UNITS
+from warploom.timing.flow import advance, arrive
+from warploom.timing.machine import Machine, Words
+from warploom.timing.waits import awaited, sleep
+
+LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
+OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
+"""Units behind the queue for memory input and output."""
+
+
+@jitable
+def unit_at(g: Machine, m: Words, warp: int, unit: int) -> int:
+    """Where it stands when a unit is free: a scheduler's own, or the one of the SM."""
+    if (g.p[w.SHARED_UNITS_MASK] >> unit) & 1:
+        return int(g.p[w.AT_UNITS] + unit)
+    return int(m[warp + w.V_UNITS] + unit)
+
+
+@jitable
+def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
+    """The cycle in which the unit of a warp's operation takes it: `now`, a later one, or NEVER
+    where the queue of the load/store unit is full. V_TRY says why it does not now."""
+    row = m[warp + w.V_OP] * w.OP_WORDS
+    unit = g.ops[row + w.OP_UNIT]
+    free = m[unit_at(g, m, warp, unit)]
+    if free >= (now + 1) * TICKS:
+        m[warp + w.V_TRY] = w.MATH_PIPE_THROTTLE
+        if unit == TEXTURE:
+            m[warp + w.V_TRY] = w.TEX_THROTTLE
+        elif (OF_MIO >> unit) & 1:
+            m[warp + w.V_TRY] = w.MIO_THROTTLE
+            if unit == LSU and g.ops[row + w.OP_X]:
+                m[warp + w.V_TRY] = w.LG_THROTTLE
+        return int(free // TICKS)
+    full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] or m[w.FREE_COUNT] == 0
+    if full and g.ops[row + w.OP_KIND] == w.MEMORY:
+        m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
+        return w.NEVER
+    return now
+
+
+@jitable
+def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
+    """Issue a warp's operation, or one slot of it, in this cycle."""
+    op = m[warp + w.V_OP]
+    row = op * w.OP_WORDS
+    unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
+    m[unit] = max(m[unit], now * TICKS) + g.ops[row + w.OP_INTERVAL]
+    m[w.INSTRUCTIONS] += 1
+    g.totals[g.p[w.OPERATIONS] * w.REASON_COUNT + op] += 1
+    slots = g.ops[row + w.OP_SLOTS]
+    if m[warp + w.V_LEFT] == slots:
+        m[warp + w.V_FIRST] = now
+    m[warp + w.V_LEFT] -= 1
+    if m[warp + w.V_LEFT] > 0:
+        wake = now + g.ops[row + w.OP_GAP]
+        sleep(g, m, warp, max(wake, now + 1), w.WAIT, now + 1)
+        return
+    kind = g.ops[row + w.OP_KIND]
+    # A late slot delays the result as much.
+    late = now - m[warp + w.V_FIRST] - (slots - 1) * g.ops[row + w.OP_GAP]
+    done = m[warp + w.V_FIRST] + g.ops[row + w.OP_LATENCY] + max(late, 0)
+    if kind == w.MEMORY and access_count(g, m, warp, row) > 0:
+        done = start_flight(g, m, s, warp, op)
+    else:
+        done = max(done, now + 1) << w.REASON_BITS | g.ops[row + w.OP_WAIT]
+    base = m[warp + w.V_REGISTERS]
+    first = g.ops[row + w.OP_WRITES_AT]
+    for place in range(first, first + g.ops[row + w.OP_WRITES]):
+        m[base + g.registers[place]] = done
+    go_on(g, m, warp, row, kind, now)
+
+
+@jitable
+def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> None:
+    """What comes after an operation that has been issued."""
+    waits = False
+    if kind == w.BLOCK_BARRIER:
+        waits = arrive(g, m, warp, row // w.OP_WORDS, now)
+    elif kind == w.COMMIT:
+        m[warp + w.V_GROUP] += 1
+        m[warp + w.V_GROUPS + m[warp + w.V_GROUP] % w.GROUPS] = 0
+    advance(g, m, warp, now + 1)
+    if m[warp + w.V_STATE] == w.NOT_THERE:
+        return
+    if waits:
+        sleep(g, m, warp, w.NEVER, w.BARRIER, now + 1)
+    elif kind == w.BLOCK_BARRIER and g.ops[row + w.OP_Y] >= 0:
+        hold(g, m, warp, now + g.p[w.LATENCY_BARRIER], w.BARRIER, now + 1)
+    elif kind == w.SLEEP:
+        hold(g, m, warp, now + g.ops[row + w.OP_X], w.SLEEPING, now + 1)
+    elif kind == w.FENCE or kind == w.AWAIT:
+        awaits = 2 * g.ops[row + w.OP_X] + (1 if kind == w.FENCE else 2)
+        m[warp + w.V_AWAITS] = awaits
+        why = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
+        if m[warp + w.V_FLIGHTS] > 0:
+            sleep(g, m, warp, w.NEVER, why, now + 1)
+        else:
+            m[warp + w.V_AWAITS] = 0
+            hold(g, m, warp, awaited(m, warp, awaits, now + 1), why, now + 1)
+
+
+@jitable
+def hold(g: Machine, m: Words, warp: int, until: int, why: int, now: int) -> None:
+    """Hold a warp back until then, if it does not sleep longer anyway."""
+    m[warp + w.V_EARLIEST] = max(m[warp + w.V_EARLIEST], until)
+    awake = m[warp + w.V_STATE] == w.READY
+    if until > now and (awake or m[warp + w.V_WAKE] < until):
+        sleep(g, m, warp, until, why, now)
+
+
+@jitable
+def access_count(g: Machine, m: Words, warp: int, row: int) -> int:
+    """How many accesses a warp's instruction makes: they come next in its stream."""
+    stop = g.entries[(m[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
+    access, found = m[warp + w.V_ACCESS], 0
+    instruction = g.ops[row + w.OP_INSTRUCTION]
+    while access + found < stop:
+        if g.accesses[(access + found) * w.ACCESS_WORDS + w.A_INSTRUCTION] != instruction:
+            break
+        found += 1
+    return found
+
+
+@jitable
+def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
+    """Put a memory instruction into the queue; gives what its registers wait for."""
+    row = op * w.OP_WORDS
+    count = access_count(g, m, warp, row)
+    m[w.FREE_COUNT] -= 1
+    number = m[g.p[w.AT_FREE] + m[w.FREE_COUNT]]
+    flight = g.p[w.AT_FLIGHTS] + number * w.F_WORDS
+    m[flight + w.F_WARP] = warp
+    m[flight + w.F_OP] = op
+    m[flight + w.F_TIME] = 0
+    m[flight + w.F_LEFT] = count
+    m[flight + w.F_AGE] = m[warp + w.V_AGE]
+    m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
+    room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
+    place = (m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]) % room
+    queued = g.p[w.AT_QUEUE] + place * w.Q_WORDS
+    m[queued + w.Q_FLIGHT] = flight
+    m[queued + w.Q_ACCESS] = m[warp + w.V_ACCESS]
+    m[queued + w.Q_LEFT] = count
+    m[w.QUEUE_COUNT] += 1
+    m[s + w.S_QUEUED] += 1
+    m[warp + w.V_ACCESS] += count
+    m[warp + w.V_QUEUED] += 1
+    m[warp + w.V_FLIGHTS] += 1
+    why = w.LONG_SCOREBOARD if g.ops[row + w.OP_X] else w.SHORT_SCOREBOARD
+    return int(w.PENDING | number << w.REASON_BITS | why)

@@ -1,0 +1,125 @@
+"""What all SMs share: L2 in slices, atomics in them, and DRAM in channels.
+
+The requests of a quantum are served in the order of their time (and of the SMs, where it is the
+same). No answer comes before the end of the quantum in which it was asked for, so SMs need not know
+of each other within one.
+"""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.timing import words as w
+from warploom.timing.caches import place_of, use_line
+from warploom.timing.costs import TICKS
+from warploom.timing.machine import Words
+
+
+@jitable
+def serve_requests(p: Words, sms: Words, m: Words, start: int, stop: int) -> int:
+    """Answer what the SMs asked for from cycle `start` to `stop`; gives how many requests."""
+    span = stop - start + 1
+    places = p[w.AT_ORDER]
+    for cycle in range(span + 1):
+        m[places + cycle] = 0
+    for sm in range(p[w.SMS]):
+        base = sm * p[w.SM_WORDS]
+        for number in range(sms[base + w.REQUEST_COUNT]):
+            at = base + p[w.AT_REQUESTS] + number * w.R_WORDS
+            m[places + sms[at + w.R_TIME] - start + 2] += 1
+    for cycle in range(span + 1):
+        m[places + cycle + 1] += m[places + cycle]
+    order = places + span + 2
+    total = 0
+    for sm in range(p[w.SMS]):
+        base = sm * p[w.SM_WORDS]
+        for number in range(sms[base + w.REQUEST_COUNT]):
+            at = base + p[w.AT_REQUESTS] + number * w.R_WORDS
+            bucket = places + sms[at + w.R_TIME] - start + 1
+            m[order + m[bucket]] = at
+            m[bucket] += 1
+            total += 1
+    for index in range(total):
+        at = m[order + index]
+        serve(p, sms, m, at, at // p[w.SM_WORDS])
+    return total
+
+
+@jitable
+def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
+    """One request: its slice, L2, DRAM where it must, and the way back."""
+    line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS]
+    kind = sms[at + w.R_KIND]
+    count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
+    place = place_of(line, p[w.SLICES])
+    lane = p[w.AT_SLICES] + place
+    arrives = sms[at + w.R_TIME] * TICKS
+    begins = max(m[lane], arrives)
+    m[lane] = begins + count * p[w.SECTOR_TICKS]
+    m[w.L2_BYTES] += 32 * count
+    rounds = 0
+    if kind == w.ATOMIC:
+        rounds = (sms[at + w.R_PASSES] - 1) * p[w.ATOMIC_TICKS]
+        m[lane] += rounds
+    port = p[w.AT_PORTS] + sm
+    m[port] = max(m[port], begins) + count * p[w.PORT_TICKS]
+    passes = max(begins, m[port] - count * p[w.PORT_TICKS])
+    channel = p[w.AT_CHANNELS] + place * p[w.CHANNELS] // p[w.SLICES]
+    there = look_up(p, m, line, sectors, kind, channel, begins)
+    latency = p[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(p)
+    sms[at + w.R_FILL] = (max(there, passes) + rounds) // TICKS + latency
+    m[w.LAST_ANSWER] = max(m[w.LAST_ANSWER], sms[at + w.R_FILL])
+
+
+@jitable
+def base_latency(p: Words) -> int:
+    """Of a request that waits for nothing: of L2, or of DRAM where there is no L2."""
+    return int(p[w.LATENCY_L2] if p[w.L2_SETS] > 0 else p[w.LATENCY_DRAM])
+
+
+@jitable
+def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, channel: int, now: int) -> int:
+    """When the sectors of a line are there, in ticks, less the latency of L2. What is written has
+    to go to DRAM at some time, and is charged when it is first written."""
+    count = 0
+    if p[w.L2_SETS] == 0:
+        for sector in range(4):
+            count += (sectors >> sector) & 1
+        if kind == w.STORE:
+            m[w.DRAM_WRITTEN] += 32 * count
+        else:
+            m[w.DRAM_READ] += 32 * count
+        return move(p, m, channel, count, now)
+    m[w.L2_CLOCK] += 1
+    entry = use_line(m, p[w.AT_L2], p[w.L2_SETS], p[w.L2_WAYS], line, m[w.L2_CLOCK])
+    there, missing, written = now, 0, 0
+    for sector in range(4):
+        if (sectors >> sector) & 1:
+            if (m[entry + w.LINE_VALID] >> sector) & 1:
+                m[w.L2_HITS] += 1
+                there = max(there, m[entry + w.LINE_FILL + sector])
+            else:
+                m[w.L2_MISSES] += 1
+                missing += int(kind != w.STORE)
+            written += int(kind != w.LOAD) & ~(m[entry + w.LINE_DIRTY] >> sector) & 1
+    if missing > 0:
+        extra = (p[w.LATENCY_DRAM] - p[w.LATENCY_L2]) * TICKS
+        there = max(there, move(p, m, channel, missing, now) + extra)
+        m[w.DRAM_READ] += 32 * missing
+    if written > 0:
+        there = max(there, move(p, m, channel, written, now)) if kind == w.STORE else there
+        m[w.DRAM_WRITTEN] += 32 * written
+    for sector in range(4):
+        if (sectors & ~m[entry + w.LINE_VALID]) >> sector & 1:
+            m[entry + w.LINE_FILL + sector] = now if kind == w.STORE else there
+    m[entry + w.LINE_VALID] |= sectors
+    if kind != w.LOAD:
+        m[entry + w.LINE_DIRTY] |= sectors
+    return int(there)
+
+
+@jitable
+def move(p: Words, m: Words, channel: int, sectors: int, now: int) -> int:
+    """Move sectors over a channel of DRAM when it is their turn; gives when that begins."""
+    begins = max(m[channel], now)
+    m[channel] = begins + sectors * p[w.CHANNEL_TICKS]
+    return int(begins)

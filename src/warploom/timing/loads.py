@@ -1,0 +1,237 @@
+"""The load/store unit of an SM: memory instructions in order, shared memory, L1, and what goes on
+to L2. An instruction is a flight until it is known when it ends."""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.timing import words as w
+from warploom.timing.caches import find_line, use_line
+from warploom.timing.machine import Machine, Words
+from warploom.timing.waits import recheck
+
+
+@jitable
+def work_queue(g: Machine, m: Words, now: int) -> None:
+    """Let the unit do what it can up to this cycle: one access after the other."""
+    while m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
+        queued = g.p[w.AT_QUEUE] + m[w.QUEUE_HEAD] * w.Q_WORDS
+        flight = m[queued + w.Q_FLIGHT]
+        warp = m[flight + w.F_WARP]
+        if not serve_access(g, m, flight, warp, m[queued + w.Q_ACCESS], now):
+            return
+        m[queued + w.Q_ACCESS] += 1
+        m[queued + w.Q_LEFT] -= 1
+        m[flight + w.F_LEFT] -= 1
+        if m[queued + w.Q_LEFT] == 0:
+            room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
+            m[w.QUEUE_HEAD] = (m[w.QUEUE_HEAD] + 1) % room
+            m[w.QUEUE_COUNT] -= 1
+            s = m[warp + w.V_SCHEDULER]
+            m[s + w.S_QUEUED] -= 1
+            m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
+            m[warp + w.V_QUEUED] -= 1
+            if m[flight + w.F_LEFT] == 0:
+                land(g, m, flight, now)
+            elif m[warp + w.V_QUEUED] == 0:
+                recheck(g, m, warp, now)
+
+
+@jitable
+def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now: int) -> bool:
+    """Serve one access; False where it has to wait for room among the requests."""
+    at = access * w.ACCESS_WORDS
+    pattern = g.accesses[at + w.A_PATTERN] * w.P_WORDS
+    kind = g.patterns[pattern + w.P_KIND] & w.KIND
+    wavefronts = g.patterns[pattern + w.P_WAVEFRONTS]
+    start = now - 1
+    if kind == w.SHARED_ACCESS:
+        cycles = wavefronts * g.p[w.SHARED_WAVEFRONT_CYCLES]
+        m[w.SHARED_CYCLES] += cycles
+        extra = g.patterns[pattern + w.P_EXTRA] * g.p[w.SHARED_WAVEFRONT_CYCLES]
+        land_at(m, flight, start + extra + g.p[w.LATENCY_SHARED])
+    elif kind == w.CONSTANT_ACCESS:
+        cycles = wavefronts
+        land_at(m, flight, start + cycles - 1 + g.p[w.LATENCY_CONSTANT])
+    else:
+        if not room_for(g, m, g.patterns[pattern + w.P_LINES], start):
+            return False
+        number = m[warp + w.V_WARP]
+        base = g.warps[number * g.p[w.WARP_WORDS] + 1 + g.accesses[at + w.A_SITE]]
+        line = (base + g.accesses[at + w.A_DELTA]) >> 7
+        reach_lines(g, m, flight, pattern, line, start)
+        cycles = max(g.p[w.L1_REQUEST_CYCLES], wavefronts * g.p[w.L1_WAVEFRONT_CYCLES])
+        m[w.L1_CYCLES] += cycles
+    m[w.LSU_FREE] = now + cycles
+    return True
+
+
+@jitable
+def room_for(g: Machine, m: Words, lines: int, start: int) -> bool:
+    """Whether so many requests can be made: they have places one after the other, and one is free
+    again when its answer has come. If not, the unit tries again when it may be."""
+    needed = min(lines, g.p[w.MSHRS])
+    full = m[w.REQUEST_COUNT] + lines > g.p[w.REQUESTS]
+    full = full or m[w.PAIR_COUNT] + 4 * lines > g.p[w.PAIRS]
+    for ahead in range(needed):
+        place = g.p[w.AT_MSHRS] + (m[w.MSHR_HEAD] + ahead) % g.p[w.MSHRS]
+        if full or m[place] > start:
+            m[w.LSU_FREE] = w.NEVER if full else max(m[place] + 1, start + 2)
+            return False
+    return True
+
+
+@jitable
+def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, start: int) -> None:
+    """The lines of an access: those sectors that L1 has not go on to L2."""
+    kind = g.patterns[pattern + w.P_KIND]
+    first = g.patterns[pattern + w.P_LINES_AT]
+    through = kind & w.THROUGH_L1 and g.p[w.L1_SETS] > 0
+    for place in range(first, first + g.patterns[pattern + w.P_LINES]):
+        number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
+        entry = -1
+        if kind & w.DROPS_L1 and g.p[w.L1_SETS] > 0:
+            known = find_line(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], number)
+            if known >= 0:
+                m[known + w.LINE_VALID] &= ~sectors
+        if through:
+            m[w.CLOCK] += 1
+            entry = use_line(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], number, m[w.CLOCK])
+            missing = sectors & ~m[entry + w.LINE_VALID]
+            count_sectors(m, sectors, missing)
+            await_line(g, m, flight, entry, sectors & ~missing, start)
+            sectors = missing
+            m[entry + w.LINE_VALID] |= missing
+        if sectors:
+            passes = g.patterns[pattern + w.P_PASSES]
+            request(g, m, flight, number, sectors, kind & w.KIND, passes, entry, start)
+
+
+@jitable
+def count_sectors(m: Words, sectors: int, missing: int) -> None:
+    """Count the hits and misses of L1."""
+    for sector in range(4):
+        if (missing >> sector) & 1:
+            m[w.L1_MISS_SECTORS] += 1
+        elif (sectors >> sector) & 1:
+            m[w.L1_HIT_SECTORS] += 1
+
+
+@jitable
+def await_line(g: Machine, m: Words, flight: int, entry: int, sectors: int, start: int) -> None:
+    """A flight needs sectors that L1 has, or that are on their way to it."""
+    for sector in range(4):
+        if (sectors >> sector) & 1:
+            fill = m[entry + w.LINE_FILL + sector]
+            if fill < 0:
+                pair(g, m, flight, -1 - fill)
+            else:
+                land_at(m, flight, max(start + g.p[w.LATENCY_L1], fill))
+
+
+@jitable
+def request(
+    g: Machine,
+    m: Words,
+    flight: int,
+    line: int,
+    sectors: int,
+    kind: int,
+    passes: int,
+    entry: int,
+    start: int,
+) -> None:
+    """Ask L2 for sectors of a line; a flight waits for the answer."""
+    number = m[w.REQUEST_COUNT]
+    m[w.REQUEST_COUNT] += 1
+    at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
+    m[at + w.R_TIME] = start
+    m[at + w.R_LINE] = line
+    m[at + w.R_SECTORS] = sectors
+    m[at + w.R_KIND] = kind
+    m[at + w.R_PASSES] = passes
+    m[at + w.R_ENTRY] = entry
+    m[at + w.R_MSHR] = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
+    m[m[at + w.R_MSHR]] = w.NEVER
+    m[w.MSHR_HEAD] = (m[w.MSHR_HEAD] + 1) % g.p[w.MSHRS]
+    if entry >= 0:
+        for sector in range(4):
+            if (sectors >> sector) & 1:
+                m[entry + w.LINE_FILL + sector] = -1 - number
+    pair(g, m, flight, number)
+
+
+@jitable
+def pair(g: Machine, m: Words, flight: int, number: int) -> None:
+    """A flight waits for the answer to a request of this quantum."""
+    at = g.p[w.AT_PAIRS] + 2 * m[w.PAIR_COUNT]
+    m[at] = flight
+    m[at + 1] = number
+    m[w.PAIR_COUNT] += 1
+    m[flight + w.F_LEFT] += 1
+
+
+@jitable
+def land_at(m: Words, flight: int, time: int) -> None:
+    """A part of a flight ends then."""
+    m[flight + w.F_TIME] = max(m[flight + w.F_TIME], time)
+
+
+@jitable
+def take_answers(g: Machine, m: Words, now: int) -> None:
+    """The answers to all requests of the last quantum are known: flights end."""
+    for number in range(m[w.REQUEST_COUNT]):
+        at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
+        fill = m[at + w.R_FILL]
+        m[m[at + w.R_MSHR]] = fill
+        entry = m[at + w.R_ENTRY]
+        if entry >= 0 and m[entry + w.LINE_TAG] == m[at + w.R_LINE] + 1:
+            for sector in range(4):
+                if m[entry + w.LINE_FILL + sector] == -1 - number:
+                    m[entry + w.LINE_FILL + sector] = fill
+    for index in range(m[w.PAIR_COUNT]):
+        at = g.p[w.AT_PAIRS] + 2 * index
+        flight = m[at]
+        land_at(m, flight, m[g.p[w.AT_REQUESTS] + m[at + 1] * w.R_WORDS + w.R_FILL])
+        m[flight + w.F_LEFT] -= 1
+        if m[flight + w.F_LEFT] == 0:
+            land(g, m, flight, now)
+    if m[w.LSU_FREE] >= w.NEVER:
+        m[w.LSU_FREE] = now
+    for number in range(g.p[w.SCHEDULERS]):
+        s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
+        m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)  # flights are free again
+    m[w.REQUEST_COUNT] = 0
+    m[w.PAIR_COUNT] = 0
+
+
+@jitable
+def land(g: Machine, m: Words, flight: int, now: int) -> None:
+    """It is known when a flight ends: its registers are ready then."""
+    number = (flight - g.p[w.AT_FLIGHTS]) // w.F_WORDS
+    warp, row = m[flight + w.F_WARP], m[flight + w.F_OP] * w.OP_WORDS
+    time = m[flight + w.F_TIME]
+    m[g.p[w.AT_FREE] + m[w.FREE_COUNT]] = number
+    m[w.FREE_COUNT] += 1
+    if m[warp + w.V_AGE] != m[flight + w.F_AGE] or m[warp + w.V_STATE] == w.NOT_THERE:
+        return
+    base = m[warp + w.V_REGISTERS]
+    first = g.ops[row + w.OP_WRITES_AT]
+    for place in range(first, first + g.ops[row + w.OP_WRITES]):
+        settle_register(m, base + g.registers[place], number, time)
+    if g.p[w.COPIES]:
+        for register in range(g.p[w.REGISTERS]):
+            settle_register(m, base + register, number, time)
+    m[warp + w.V_ACK] = max(m[warp + w.V_ACK], time)
+    if m[flight + w.F_GROUP] != w.NEVER:
+        at = warp + w.V_GROUPS + m[flight + w.F_GROUP] % w.GROUPS
+        m[at] = max(m[at], time)
+    m[warp + w.V_FLIGHTS] -= 1
+    recheck(g, m, warp, now)
+
+
+@jitable
+def settle_register(m: Words, register: int, number: int, time: int) -> None:
+    """A register that waits for a flight is ready at that time."""
+    value = m[register]
+    if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
+        m[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

@@ -1,0 +1,171 @@
+"""The patterns in which warps reach into memory: each once, with what it costs by the device's own
+rules and the lines that it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.accesses import route_of
+from warploom.analysis.program import Program
+from warploom.codegen import log as words
+from warploom.codegen.helpers import count_compiled
+from warploom.codegen.recording import OPS, SPACES
+from warploom.machine.launch import WARP_SIZE
+from warploom.machine.logs import Log
+from warploom.ptx.ir import Space
+from warploom.rules import caches
+from warploom.rules.choice import AccessRules
+from warploom.rules.convergence import NONE
+from warploom.rules.fields import PASSES, RULE_WIDTH, TRANSACTIONS, WAVEFRONTS
+from warploom.rules.served import served
+from warploom.timing import words as w
+from warploom.timing.distinct import unique_rows
+
+Words = npt.NDArray[np.int64]
+
+SECTOR_RULES = ("global_by_sectors",)
+"""Rules whose sectors are those of the first bytes of the lanes: found for many accesses at
+once."""
+
+WAVEFRONT_BYTES = 128
+
+
+class PatternTable:
+    """The patterns of a launch, numbered as they come. `rules` count caches, so that they tell the
+    way of each access through them."""
+
+    def __init__(self, program: Program, rules: AccessRules) -> None:
+        self._program, self._rules = program, rules
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._rows: list[list[int]] = []
+        self._lines: list[tuple[int, int]] = []
+
+    @property
+    def rows(self) -> Words:
+        """Shape (patterns, P_WORDS)."""
+        return np.array(self._rows, np.int64).reshape(-1, w.P_WORDS)
+
+    @property
+    def lines(self) -> Words:
+        """Shape (lines, 2): how far behind the base, and which sectors."""
+        return np.array(self._lines, np.int64).reshape(-1, 2)
+
+    def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
+        """The patterns of rows of a log's accesses, and the bases from which they count."""
+        lanes = rows[:, words.A_LANES]
+        first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
+        even = rows[:, words.A_SCATTERED] == NONE
+        base = first - first % self._rules.unit
+        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        base[local] = 0
+        found = np.zeros(len(rows), np.int64)
+        columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
+        self._find_even(np.stack(columns, axis=1)[even], found, np.flatnonzero(even))
+        if not even.all():
+            region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
+            some = np.flatnonzero(~even)
+            offsets = region[rows[some, words.A_SCATTERED]] + (first - base)[some, None]
+            inside = (lanes[some, None] >> np.arange(WARP_SIZE)) & 1
+            keys = np.concatenate(
+                [np.stack(columns[:3], axis=1)[some], np.where(inside, offsets, 0)], axis=1
+            )
+            self._find(keys, found, some)
+        return found, base
+
+    def _find_even(self, keys: Words, found: Words, where: Words) -> None:
+        """Number accesses whose lanes are evenly apart."""
+        if not len(keys):
+            return
+        kinds, _, which = unique_rows(keys)
+        instruction, kind, lanes, first, stride = kinds.T
+        leader = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
+        numbers = np.arange(WARP_SIZE)
+        offsets = first[:, None] + (numbers - leader[:, None]) * stride[:, None]
+        inside = (lanes[:, None] >> numbers) & 1
+        full = np.concatenate(
+            [np.stack([instruction, kind, lanes], axis=1), np.where(inside, offsets, 0)], axis=1
+        )
+        places = np.zeros(len(kinds), np.int64)
+        self._find(full, places, np.arange(len(kinds)))
+        found[where] = places[which]
+
+    def _find(self, keys: Words, found: Words, where: Words) -> None:
+        """Number accesses by instruction, kind, lanes and the offsets of all lanes."""
+        kinds, _, which = unique_rows(keys)
+        numbers = [self._number(tuple(row)) for row in kinds.tolist()]
+        found[where] = np.array(numbers, np.int64)[which]
+
+    def _number(self, key: tuple[int, ...]) -> int:
+        if key not in self._numbers:
+            self._numbers[key] = len(self._rows)
+            instruction, kind, lanes, *offsets = key
+            self._rows.append(self._row(instruction, kind, lanes, offsets))
+        return self._numbers[key]
+
+    def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
+        space, op, size = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF], kind >> 16
+        if space is Space.LOCAL:
+            offsets = [
+                (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
+                for lane, offset in enumerate(offsets)
+            ]
+        route = route_of(self._program.instructions[instruction])
+        rule = self._rules.cost(space.value, op, route=route)
+        inside = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
+        ahead = -min(0, *inside, 0)
+        ahead += -ahead % self._rules.unit
+        addresses = np.zeros(WARP_SIZE, np.uint64)
+        addresses[:] = [max(0, offset + ahead) for offset in offsets]
+        cost = np.zeros(RULE_WIDTH, np.int64)
+        count_compiled(rule, addresses, lanes, size, cost)
+        if op == "atomic":
+            count_compiled("count_passes", addresses, lanes, size, cost)
+        row = [0] * w.P_WORDS
+        row[w.P_PASSES] = max(1, int(cost[PASSES]))
+        if space is Space.SHARED:
+            row[w.P_KIND] = w.SHARED_ACCESS
+            row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
+            halves = 2 if rule.startswith("shared_16") else 1
+            row[w.P_EXTRA] = max(0, row[w.P_WAVEFRONTS] - halves)
+            return row
+        if space is Space.CONST:
+            row[w.P_KIND] = w.CONSTANT_ACCESS
+            row[w.P_WAVEFRONTS] = max(1, int(cost[TRANSACTIONS]))
+            return row
+        lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
+        row[w.P_KIND] = self._kind(space, op, route)
+        wide = -(-bin(lanes).count("1") * size // WAVEFRONT_BYTES)
+        row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
+        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
+        self._lines += lines
+        return row
+
+    def _kind(self, space: Space, op: str, route: str) -> int:
+        path = self._rules.path(space.value, op, route=route) or 0
+        kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
+        if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":
+            kind |= w.THROUGH_L1
+        return kind | (w.DROPS_L1 if path & caches.DROPS_L1 else 0)
+
+    def _lines_of(
+        self, rule: str, addresses: list[int], lanes: int, size: int, ahead: int
+    ) -> list[tuple[int, int]]:
+        """The lines that an access needs, each with its sectors. Those of one line are asked for
+        together, but on 1.x, where there is no cache, transaction by transaction."""
+        if rule in SECTOR_RULES:
+            sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
+            parts = [(sector << 5, 32) for sector in sorted(sectors)]
+        else:
+            parts = [(part.start, part.size) for part in served(rule, addresses, lanes, size)]
+        found: list[tuple[int, int]] = []
+        apart = rule.endswith(("in_order", "by_halves"))
+        masks: dict[int, int] = {}
+        for start, moved in parts:
+            line = (start - ahead) >> 7
+            mask = ((1 << max(1, moved // 32)) - 1) << ((start - ahead >> 5) & 3)
+            if apart:
+                found.append((line, mask & 15))
+            else:
+                masks[line] = masks.get(line, 0) | mask & 15
+        return found + sorted(masks.items())

@@ -1,0 +1,241 @@
+"""What a launch did, made small: what timing needs of the log of the compiled engine.
+
+Most warps of a kernel go the same way and reach memory in the same patterns, at places of their
+own. So the way of a warp is a *stream*, kept once: its basic blocks, and its accesses, each a
+pattern and how far it is from the first access of the same instruction (a *site*). A warp is the
+number of its stream and the places of its first accesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Program
+from warploom.codegen import log as words
+from warploom.codegen.recording import SPACES
+from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
+from warploom.machine.launch import Launch
+from warploom.machine.logs import Log
+from warploom.ptx.ir import Space
+from warploom.timing.distinct import mixed_rows, unique_rows
+from warploom.timing.order import issue_order
+from warploom.timing.patterns import PatternTable
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The warps of the first `blocks` blocks of a launch, in order, and their streams.
+
+    `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
+    2), a basic block and where its accesses begin; `accesses`, shape (accesses, 4), pattern,
+    instruction, site and distance; `warps`, shape (warps, 1 + sites), the stream and the places.
+    """
+
+    launch: Launch
+    blocks: int
+    streams: Words
+    entries: Words
+    accesses: Words
+    warps: Words
+    patterns: PatternTable
+    order: list[list[int]]
+    """By basic block, its instructions in the order of issue."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only a part of the launch is recorded."""
+        return self.blocks < self.launch.blocks
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
+
+
+@dataclass
+class Recorder:
+    """Makes the record of a launch from the logs of its parts, in the order of their blocks."""
+
+    program: Program
+    launch: Launch
+    patterns: PatternTable
+    origin: int
+    """The address that counts as 0, so that nothing depends on where the host's memory lies."""
+    blocks: int = 0
+    _known: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    _streams: list[list[int]] = field(default_factory=list[list[int]])
+    _entries: list[Words] = field(default_factory=list[Words])
+    _accesses: list[Words] = field(default_factory=list[Words])
+    _warps: list[Words] = field(default_factory=list[Words])
+    _sites: dict[int, int] = field(default_factory=dict[int, int])
+    _entry_count: int = 0
+    _access_count: int = 0
+
+    @property
+    def size(self) -> int:
+        """Words of the record so far."""
+        own = 2 * self._entry_count + 4 * self._access_count
+        return own + sum(part.size for part in self._warps)
+
+    def add(self, log: Log, blocks: range) -> int:
+        """Take in the log of these blocks, which follow those before: as many of the first of them
+        as are there in full. Gives how many."""
+        blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
+        entries, place = self._sorted_entries(log, blocks)
+        accesses, of_warp = self._sorted_accesses(log, entries, place)
+        self._add_warps(entries, accesses, of_warp, blocks)
+        self.blocks = blocks.stop
+        return len(blocks)
+
+    def _whole_blocks(self, log: Log, blocks: range) -> int:
+        """How many of these blocks, from the first, have nothing left out."""
+        warps = self.launch.warps_per_block
+        own = slice(blocks.start * warps, blocks.stop * warps)
+        count = self.launch.blocks * warps
+        numbers = log.numbers(self.launch)
+        lost = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
+        rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
+        gone = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        lost |= np.isin(numbers, gone)
+        broken = lost[own].reshape(-1, warps).any(axis=1)
+        return int(broken.argmax()) if broken.any() else len(blocks)
+
+    def record(self) -> Record:
+        """The record of what was taken in."""
+        count = len(self._sites)
+        warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
+        empty = np.zeros((0, 1 + count), np.int64)
+        return Record(
+            self.launch,
+            self.blocks,
+            np.array(self._streams, np.int64).reshape(-1, 2),
+            np.concatenate([*self._entries, np.zeros((0, 2), np.int64)]),
+            np.concatenate([*self._accesses, np.zeros((0, 4), np.int64)]),
+            np.concatenate([*warps, empty]),
+            self.patterns,
+            self._order,
+        )
+
+    @cached_property
+    def _order(self) -> list[list[int]]:
+        return issue_order(self.program)
+
+    @cached_property
+    def _issued(self) -> Words:
+        """By instruction, its place in the order of issue."""
+        order = [index for block in self._order for index in block]
+        found = np.zeros(len(self.program.instructions), np.int64)
+        found[order] = np.arange(len(order))
+        return found
+
+    # ---- from the log -----------------------------------------------------------------------
+
+    def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
+        """The entries by warp, shape (entries, 2): the warp among these blocks', and its basic
+        block; and for each row of the log its place there, -1 where it is of a block beyond."""
+        rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
+        numbers = log.numbers(self.launch)
+        chosen = np.flatnonzero(numbers > 0)
+        launched = np.zeros(len(chosen), np.int64)
+        launched[numbers[chosen] - 1] = chosen
+        warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
+        inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
+        order = inside[np.argsort(warp[inside], kind="stable")]
+        place = np.full(len(rows), -1, np.int64)
+        place[order] = np.arange(len(order))
+        return np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1), place
+
+    def _sorted_accesses(self, log: Log, entries: Words, place: Words) -> tuple[Words, Words]:
+        """The accesses by warp, shape (accesses, 5): their entry, pattern, instruction, site and
+        place; and of each its warp."""
+        rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
+        at = place[rows[:, words.A_ENTRY]]
+        order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))
+        order = order[np.searchsorted(at[order], 0) :]
+        rows, at = rows[order], at[order]
+        warp = entries[at, 0]
+        pattern, base = self.patterns.of(log, rows)
+        base = base + self._offset(rows, warp)
+        site = self._site_numbers(rows)
+        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base)
+        return np.stack(columns, axis=1), warp
+
+    def _offset(self, rows: Words, warp: Words) -> Words:
+        """What is added to addresses: local memory lies behind all, warp by warp."""
+        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        first = self.blocks * self.launch.warps_per_block
+        own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
+        shared = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.SHARED)
+        return np.where(local, LOCAL_BASE + own, np.where(shared, 0, -self.origin))
+
+    def _site_numbers(self, rows: Words) -> Words:
+        keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
+        kinds, which = np.unique(keys, return_inverse=True)
+        numbers = [self._sites.setdefault(key, len(self._sites)) for key in kinds.tolist()]
+        return np.array(numbers, np.int64)[which.reshape(-1)]
+
+    # ---- streams ----------------------------------------------------------------------------
+
+    def _add_warps(self, entries: Words, accesses: Words, of_warp: Words, blocks: range) -> None:
+        count = len(blocks) * self.launch.warps_per_block
+        warps = np.zeros((count, 1 + len(self._sites)), np.int64)
+        delta = _from_first(accesses, of_warp, warps)
+        ends = np.searchsorted(entries[:, 0], np.arange(count + 1))
+        access_ends = np.searchsorted(of_warp, np.arange(count + 1))
+        begins = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
+        within = np.arange(len(entries)) - ends[entries[:, 0]]
+        columns = np.concatenate([entries[:, 1:2], within[:, None]], axis=1)
+        entry_hash = _hashed(columns, ends)
+        inside = accesses[:, 0] - ends[of_warp]
+        order = np.arange(len(accesses)) - access_ends[of_warp]
+        rest = np.stack([order, inside, *accesses[:, 1:4].T, delta], axis=1)
+        keys = np.concatenate([entry_hash, _hashed(rest, access_ends)], axis=1)
+        kinds, first, which = unique_rows(keys)
+        numbers = np.zeros(len(kinds), np.int64)
+        for kind, warp in enumerate(first.tolist()):
+            key = kinds[kind].tobytes()
+            if key not in self._known:
+                self._known[key] = len(self._streams)
+                span = slice(int(ends[warp]), int(ends[warp + 1]))
+                reached = slice(int(access_ends[warp]), int(access_ends[warp + 1]))
+                self._add_stream(entries[span], begins[span], accesses[reached], delta[reached])
+            numbers[kind] = self._known[key]
+        warps[:, 0] = numbers[which]
+        self._warps.append(warps)
+
+    def _add_stream(self, entries: Words, begins: Words, accesses: Words, delta: Words) -> None:
+        """Keep a stream: its entries, a last one that says where accesses end, its accesses."""
+        start = int(begins[0]) if len(begins) else 0
+        rows = np.zeros((len(entries) + 1, 2), np.int64)
+        rows[:-1, 0] = entries[:, 1]
+        rows[:-1, 1] = begins - start + self._access_count
+        rows[-1, 1] = self._access_count + len(accesses)
+        self._streams.append([self._entry_count, self._entry_count + len(entries)])
+        self._entries.append(rows)
+        self._accesses.append(np.concatenate([accesses[:, 1:4], delta[:, None]], axis=1))
+        self._entry_count += len(rows)
+        self._access_count += len(accesses)
+
+
+def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
+    """How far each access is from the first of its site in its warp, which `warps` gets."""
+    sites = warps.shape[1] - 1
+    if not len(accesses):
+        return np.zeros(0, np.int64)
+    key = of_warp * sites + accesses[:, 3]
+    kinds, first, which = np.unique(key, return_index=True, return_inverse=True)
+    places = accesses[first, 4]
+    warps[kinds // sites, 1 + kinds % sites] = places
+    return accesses[:, 4] - places[which.reshape(-1)]
+
+
+def _hashed(rows: Words, ends: Words) -> Words:
+    """Two hashes of the rows of each stretch, and how many they are, shape (stretches, 3)."""
+    sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in mixed_rows(rows)]
+    found = [(one[ends[1:]] - one[ends[:-1]]).astype(np.int64) for one in sums]
+    return np.stack([*found, np.diff(ends)], axis=1)

@@ -1,0 +1,102 @@
+"""Replays a record on a modelled device, quantum by quantum."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.timing import words as w
+from warploom.timing.blocks import Dealer
+from warploom.timing.compiled import functions
+from warploom.timing.records import Record
+from warploom.timing.state import Setting, Words, empty_memory, empty_sms
+from warploom.timing.work import Work
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a replay leaves: the cycle at which it was over, its SMs, the memory behind them, and by
+    operation the cycles of warps in each state, shape (operations, REASONS), and its issues.
+    `ends` are pairs of a cycle and how many blocks had ended then."""
+
+    setting: Setting
+    cycles: int
+    sms: Words
+    memory: Words
+    states: Words
+    issues: Words
+    ends: Words
+
+
+class Replay:
+    """A replay on its way. Its state is in `sms`, `memory`, `totals` and `now`, plain data; the
+    same is left whatever the number of `workers`."""
+
+    def __init__(
+        self, setting: Setting, work: Work, record: Record, blocks: int, workers: int = 1
+    ) -> None:
+        self.setting, self.now = setting, 0
+        self.sms, self.memory = empty_sms(setting), empty_memory(setting)
+        size = len(work.operations) * (w.REASON_COUNT + 1)
+        self.totals = np.zeros((workers, size), np.int64)
+        self._dealer = Dealer(setting, self.sms, blocks)
+        self._workers = workers
+        self._ends: list[tuple[int, int]] = []
+        fixed = (
+            *(setting.parameters, work.operations, work.registers, work.blocks),
+            *(record.streams, record.entries, record.accesses),
+            *(record.patterns.rows, record.patterns.lines, record.warps),
+        )
+        self._kept = [np.ascontiguousarray(_some(array)) for array in fixed]
+        self._fixed = [array.ctypes.data for array in self._kept]
+
+    def run(self) -> Outcome:
+        """Run it to its end."""
+        with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
+            while self._quantum(pool):
+                pass
+        last = int(self.sms[:, w.LAST_DONE].max(initial=0))
+        cycles = max(last, int(self.memory[w.LAST_ANSWER]))
+        self._call("finish_sms", 0, np.arange(len(self.sms)), cycles)
+        total = self.totals.sum(axis=0)
+        states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
+        ends = np.array(self._ends, np.int64).reshape(-1, 2)
+        shaped = states.reshape(-1, w.REASON_COUNT)
+        return Outcome(self.setting, cycles, self.sms, self.memory, shaped, issues, ends)
+
+    def _quantum(self, pool: ThreadPoolExecutor) -> bool:
+        """Run one quantum; False where nothing is left to run."""
+        self._dealer.deal()
+        state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
+        busy = np.flatnonzero(state.any(axis=1))
+        if not len(busy):
+            return False
+        stop = self.now + self.setting.quantum
+        self.sms[busy, w.NOW] = self.now
+        parts = np.array_split(busy, self._workers)
+        others = [
+            pool.submit(self._call, "run_sms", worker, part, stop)
+            for worker, part in enumerate(parts[1:], 1)
+            if len(part)
+        ]
+        self._call("run_sms", 0, parts[0], stop)
+        for other in others:
+            other.result()
+        p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
+        functions()["serve_all"](p, sms, memory, self.now - 1, stop)
+        self.now = stop
+        self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
+        return True
+
+    def _call(self, name: str, worker: int, sms: Words, stop: int) -> None:
+        """Let a worker do this with some of the SMs."""
+        chosen = np.ascontiguousarray(sms)
+        own = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
+        functions()[name](*self._fixed, *own, len(chosen), stop)
+
+
+def _some(array: Words) -> Words:
+    """The array, or a word where there is nothing: it has an address."""
+    return array if array.size else np.zeros(1, np.int64)

@@ -1,0 +1,285 @@
+"""What a replay tells: modelled cycles, where they went, and what bounds the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from warploom.analysis.program import Program
+from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import TimingSpec
+from warploom.timing import words as w
+from warploom.timing.costs import TICKS, UNITS
+from warploom.timing.records import Record
+from warploom.timing.replay import Outcome
+from warploom.timing.roofs import Roof, bound_of, roofs_of
+from warploom.timing.sampling import extrapolated
+from warploom.timing.work import Work
+
+
+@dataclass(frozen=True)
+class WarpState:
+    """A time in which the warp of an SM's slot was in one state, before or while it issued the PTX
+    instruction `instruction` of the program. `warp` is its number in the launch."""
+
+    slot: int
+    warp: int
+    state: str
+    since: int
+    until: int
+    instruction: int
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """A source line: machine instructions issued for it, and the cycles of all warps before them,
+    by state."""
+
+    line: str
+    issued: int
+    states: Mapping[str, int]
+
+    @property
+    def stalled(self) -> int:
+        """Cycles in which a warp could not issue."""
+        going = self.states["selected"] + self.states["not_selected"]
+        return sum(self.states.values()) - going
+
+
+class Timing:
+    """The modelled time of a launch. Every number here is modelled, in cycles of the SMs' clock;
+    all but `cycles` and `seconds` are of the blocks that were replayed (`sampled_blocks`)."""
+
+    def __init__(
+        self,
+        program: Program,
+        device: DeviceSpec,
+        timing: TimingSpec,
+        scheduler: str,
+        record: Record,
+        work: Work,
+        outcome: Outcome,
+    ) -> None:
+        self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
+        self._record, self._work, self._outcome = record, work, outcome
+        self._p = outcome.setting.parameters
+        self.blocks = record.launch.blocks
+        """Blocks of the launch."""
+        self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
+        """Blocks that were replayed: the first ones."""
+
+    @property
+    def sms(self) -> int:
+        """SMs that had blocks."""
+        return len(self._outcome.sms)
+
+    # ---- time -------------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> tuple[int, int]:
+        return extrapolated(self._outcome, self.sampled_blocks, self.blocks)
+
+    @property
+    def cycles(self) -> int:
+        """From the first block's launch to the last answer of the memory; extrapolated where only a
+        part of the blocks was replayed."""
+        return self._whole[0]
+
+    @property
+    def cycles_error(self) -> int:
+        """How far off the extrapolation may be: 0 where all blocks were replayed."""
+        return self._whole[1]
+
+    @property
+    def sample_cycles(self) -> int:
+        """Cycles of what was replayed."""
+        return self._outcome.cycles
+
+    @property
+    def seconds(self) -> float:
+        """The same as time, by the clock of the device."""
+        return self.cycles / (self.spec.clock_mhz * 1e6)
+
+    # ---- issue ------------------------------------------------------------------------------
+
+    def _sum(self, word: int) -> int:
+        return int(self._outcome.sms[:, word].sum())
+
+    @cached_property
+    def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """The words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        start = int(self._p[w.AT_SCHEDULERS])
+        stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
+        return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
+
+    @property
+    def instructions(self) -> int:
+        """Machine instructions that warps issued: a PTX instruction is none, one or several."""
+        return self._sum(w.INSTRUCTIONS)
+
+    @property
+    def issued(self) -> int:
+        """Scheduler cycles with an issue. `issued` and the sum of `stalls` are
+        `scheduler_cycles`."""
+        return int(self._schedulers[:, w.S_ISSUED].sum())
+
+    @property
+    def scheduler_cycles(self) -> int:
+        """Cycles of all schedulers of the SMs that had blocks."""
+        return self.sample_cycles * len(self._schedulers)
+
+    @cached_property
+    def stalls(self) -> dict[str, int]:
+        """Scheduler cycles without an issue, by the reason that most of the warps had; `no_warp`
+        where none was resident."""
+        by_reason = self._schedulers[:, w.S_STALLS : w.S_STALLS + w.REASON_COUNT].sum(axis=0)
+        named = dict(zip(w.REASONS, by_reason.tolist(), strict=True))
+        return {name: count for name, count in named.items() if name not in _GOING}
+
+    @cached_property
+    def warp_states(self) -> dict[str, int]:
+        """Cycles of all warps by their state."""
+        return dict(zip(w.REASONS, self._outcome.states.sum(axis=0).tolist(), strict=True))
+
+    @property
+    def active_cycles(self) -> int:
+        """Cycles in which an SM had a warp, of all SMs."""
+        return self._sum(w.ACTIVE_CYCLES)
+
+    @property
+    def ipc(self) -> float:
+        """Machine instructions of a cycle of an SM that had a warp."""
+        return self.instructions / max(1, self.active_cycles)
+
+    @property
+    def issue_utilisation(self) -> float:
+        """The share of the schedulers' cycles with an issue, while their SM had a warp."""
+        return self.issued / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
+
+    @property
+    def active_warps(self) -> float:
+        """Resident warps of an SM, on average while it had any."""
+        return self._sum(w.ACTIVE_WARP_CYCLES) / max(1, self.active_cycles)
+
+    @property
+    def achieved_occupancy(self) -> float:
+        """`active_warps` over the most that an SM can hold."""
+        return self.active_warps / self.device.max_warps_per_sm
+
+    @property
+    def eligible_warps(self) -> float:
+        """Warps of a scheduler that could issue, on average over its active cycles."""
+        return self._sum(w.ELIGIBLE) / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
+
+    # ---- memory -----------------------------------------------------------------------------
+
+    @property
+    def l1_hit_rate(self) -> float:
+        """The share of the sectors looked up in L1 that it had; 0 where none was."""
+        hits, misses = self._sum(w.L1_HIT_SECTORS), self._sum(w.L1_MISS_SECTORS)
+        return hits / max(1, hits + misses)
+
+    @property
+    def l2_hit_rate(self) -> float:
+        """The same of L2; a sector that is written whole counts as it was found."""
+        hits, misses = (int(self._outcome.memory[at]) for at in (w.L2_HITS, w.L2_MISSES))
+        return hits / max(1, hits + misses)
+
+    @property
+    def l1_bytes(self) -> int:
+        """Bytes of the sectors that were looked up in L1."""
+        return 32 * (self._sum(w.L1_HIT_SECTORS) + self._sum(w.L1_MISS_SECTORS))
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes between the SMs and what is behind them."""
+        return int(self._outcome.memory[w.L2_BYTES])
+
+    @property
+    def dram_read_bytes(self) -> int:
+        return int(self._outcome.memory[w.DRAM_READ])
+
+    @property
+    def dram_written_bytes(self) -> int:
+        """What was written first and has to go to DRAM at some time."""
+        return int(self._outcome.memory[w.DRAM_WRITTEN])
+
+    @property
+    def dram_bytes(self) -> int:
+        return self.dram_read_bytes + self.dram_written_bytes
+
+    # ---- what it means ----------------------------------------------------------------------
+
+    @cached_property
+    def unit_use(self) -> dict[str, float]:
+        """The share of each unit's cycles that issues took, over all SMs of the device that had
+        blocks."""
+        took = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
+        units = np.bincount(self._work.operations[:, w.OP_UNIT], weights=took, minlength=len(UNITS))
+        places = [
+            1 if self._p[w.SHARED_UNITS_MASK] >> unit & 1 else int(self._p[w.SCHEDULERS])
+            for unit in range(len(UNITS))
+        ]
+        whole = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
+        return {
+            name: float(units[unit]) / (whole * places[unit])
+            for unit, name in enumerate(UNITS)
+            if units[unit]
+        }
+
+    @property
+    def lsu_use(self) -> tuple[float, float]:
+        """The share of the load/store unit's cycles that L1 took, and that shared memory did."""
+        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
+        return self._sum(w.L1_CYCLES) / whole, self._sum(w.SHARED_CYCLES) / whole
+
+    @cached_property
+    def roofs(self) -> tuple[Roof, ...]:
+        """What the device has of each kind of throughput, and how much of it was used."""
+        return roofs_of(self)
+
+    @cached_property
+    def bound(self) -> str:
+        """What bounds the kernel, in one sentence with the evidence."""
+        return bound_of(self)
+
+    def by_line(self) -> dict[str, LineTime]:
+        """Where the warps' cycles went, by source line, the most stalled first."""
+        found: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
+        rows = zip(
+            self._work.operations[:, w.OP_INSTRUCTION].tolist(),
+            self._outcome.issues.tolist(),
+            self._outcome.states,
+            strict=True,
+        )
+        for instruction, issues, states in rows:
+            line = self.program.line(instruction)
+            before, sums = found.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
+            found[line] = before + issues, sums + states
+        lines = [
+            LineTime(line, issues, dict(zip(w.REASONS, sums.tolist(), strict=True)))
+            for line, (issues, sums) in found.items()
+        ]
+        return {one.line: one for one in sorted(lines, key=lambda one: -one.stalled)}
+
+    def timeline(self, sm: int = 0) -> list[WarpState]:
+        """What state every warp of an SM was in, from when to when; as much as `timeline=` of
+        `time` had room for."""
+        row = self._outcome.sms[sm]
+        start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
+        events = row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
+        places = self._work.operations[events[:, w.E_OP], w.OP_INSTRUCTION].tolist()
+        rows: list[list[int]] = events.tolist()
+        return [
+            WarpState(slot, warp, w.REASONS[state], since, until, instruction)
+            for (slot, warp, state, since, until, _), instruction in zip(rows, places, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return f"Timing({self.cycles:,} cycles on {self.device.name}, {self.scheduler}; modelled)"
+
+
+_GOING = ("selected", "not_selected")

@@ -1,0 +1,96 @@
+"""What bounds a kernel: the throughputs of the device, and how much of each was used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from warploom.timing.costs import UNITS
+
+if TYPE_CHECKING:
+    from warploom.timing.result import Timing
+
+NEAR = 0.6
+"""From this share of a throughput on, that bounds a kernel; under it, latency does (Nsight Compute,
+"Speed Of Light", calls 60 % low)."""
+
+SAYS = {
+    "wait": "on results of arithmetic",
+    "short_scoreboard": "on shared memory or the special function units",
+    "long_scoreboard": "on global or local memory",
+    "barrier": "at barriers",
+    "membar": "at fences",
+    "branch_resolving": "for branches",
+    "no_instruction": "for instructions",
+    "math_pipe_throttle": "for a busy arithmetic unit",
+    "mio_throttle": "for room in the queue of the memory unit",
+    "lg_throttle": "for room in the queue of global memory",
+    "tex_throttle": "for the texture unit",
+    "dispatch_stall": "for the dispatch",
+    "sleeping": "as they asked to",
+    "drain": "for their stores, to end",
+    "no_warp": "",
+}
+
+
+class Roof(NamedTuple):
+    """A throughput of the device: its name, how much of it a kernel used (0 to 1), the most that a
+    whole device does of it in a second, and of what."""
+
+    name: str
+    used: float
+    peak: float
+    unit: str
+
+
+def roofs_of(timing: Timing) -> tuple[Roof, ...]:
+    """The roofs, the most used first."""
+    spec, device = timing.spec, timing.device
+    hertz = spec.clock_mhz * 1e6
+    cycles = max(1, timing.sample_cycles)
+    l1, shared = timing.lsu_use
+    share = len(timing.unit_use) and timing.sms / device.sms
+    found = [
+        Roof("Issue", timing.issued / max(1, timing.scheduler_cycles) * share,
+             device.sms * spec.schedulers * hertz, "instructions"),
+        Roof("L1", l1 * share, 128 * hertz * device.sms / spec.l1_wavefront_cycles, "bytes"),
+        Roof("Shared", shared * share,
+             4 * device.shared_banks * hertz * device.sms / spec.shared_wavefront_cycles, "bytes"),
+        Roof("DRAM", timing.dram_bytes / cycles / spec.dram_bytes_per_cycle,
+             spec.dram_bytes_per_cycle * hertz, "bytes"),
+    ]  # fmt: skip
+    if spec.l2_bytes_per_cycle:
+        used = timing.l2_bytes / cycles / spec.l2_bytes_per_cycle
+        found.append(Roof("L2", used, spec.l2_bytes_per_cycle * hertz, "bytes"))
+    for name, used in timing.unit_use.items():
+        if name not in ("control", "tensor", "lsu"):
+            lanes = getattr(spec, f"lanes_{name}")
+            found.append(Roof(name.upper(), used * share, lanes * device.sms * hertz, "results"))
+        elif name == "tensor":
+            peak = spec.tensor_fma * device.sms * hertz
+            found.append(Roof("TENSOR", used * share, peak, "products"))
+    return tuple(sorted(found, key=lambda roof: -roof.used))
+
+
+def bound_of(timing: Timing) -> str:
+    """What bounds a kernel, in a sentence with the evidence."""
+    top = timing.roofs[0]
+    percent = f"{100 * top.used:.0f} %"
+    if top.used >= NEAR:
+        return f"bound by {_called(top.name)}: {percent} of what it can do"
+    worst = max(timing.stalls.items(), key=lambda item: item[1])
+    share = f"{100 * worst[1] / max(1, timing.scheduler_cycles):.0f} %"
+    if worst[0] == "no_warp":
+        return (
+            f"bound by too few warps: for {share} of the schedulers' cycles there is none; the most"
+            f" used throughput is {_called(top.name)} with {percent}"
+        )
+    return (
+        f"bound by latency: for {share} of the schedulers' cycles most warps wait"
+        f" {SAYS[worst[0]]}; the most used throughput is {_called(top.name)} with {percent}"
+    )
+
+
+def _called(name: str) -> str:
+    if name.lower() in UNITS:
+        return f"the {name} units"
+    return {"Issue": "the issue of instructions", "Shared": "shared memory"}.get(name, name)

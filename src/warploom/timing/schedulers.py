@@ -1,0 +1,141 @@
+"""A scheduler's cycle: which of its warps are ready, which one the policy picks, and its issue."""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.timing import words as w
+from warploom.timing.issue import blocked_until, issue
+from warploom.timing.machine import Machine, Words
+from warploom.timing.waits import (
+    close_gap,
+    close_state,
+    count_as,
+    get_ready,
+    needs_of,
+    set_state,
+)
+
+POLICIES = ("lrr", "gto", "two-level", "oldest")
+"""Loose round robin; greedy, then the oldest; round robin among a few active warps, which a warp
+leaves when it waits long; always the oldest."""
+LRR, GTO, TWO_LEVEL, OLDEST = range(len(POLICIES))
+
+
+@jitable
+def step(g: Machine, m: Words, number: int, now: int) -> None:
+    """One cycle of a scheduler, in which something may happen."""
+    s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
+    if m[s + w.S_FREE] > now:
+        m[s + w.S_NEXT] = m[s + w.S_FREE]
+        return
+    if m[s + w.S_WAKE] <= now:
+        wake(g, m, s, number, now)
+    picked, eligible, later = choose(g, m, s, now)
+    if picked < 0:
+        close_gap(m, s, now)
+        throttle(g, m, s, now, picked)
+        m[s + w.S_NEXT] = min(later, m[s + w.S_WAKE])
+        return
+    close_gap(m, s, now)
+    m[s + w.S_ISSUED] += 1
+    m[s + w.S_FROM] = now + 1
+    if g.p[w.ISSUE_CYCLES] > 1:
+        m[s + w.S_STALLS + w.DISPATCH_STALL] += g.p[w.ISSUE_CYCLES] - 1
+        m[s + w.S_FROM] = now + g.p[w.ISSUE_CYCLES]
+    m[s + w.S_FREE] = now + g.p[w.ISSUE_CYCLES]
+    m[s + w.S_NEXT] = m[s + w.S_FREE]
+    m[s + w.S_LAST] = picked
+    m[w.ELIGIBLE] += eligible
+    throttle(g, m, s, now, picked)
+    set_state(g, m, picked, w.SELECTED, now)
+    issue(g, m, s, picked, now)
+    if g.p[w.DISPATCH_WIDTH] > 1:
+        issue_second(g, m, s, picked, now)
+
+
+@jitable
+def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
+    """The warps whose time has come are ready."""
+    first = w.NEVER
+    for slot in range(number, g.p[w.SLOTS], g.p[w.SCHEDULERS]):
+        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
+        if m[warp + w.V_STATE] == w.ASLEEP:
+            if m[warp + w.V_WAKE] <= now:
+                get_ready(m, warp)
+            else:
+                first = min(first, m[warp + w.V_WAKE])
+    m[s + w.S_WAKE] = first
+
+
+@jitable
+def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
+    """The warp that issues, -1 for none; how many could; and when one that cannot yet will."""
+    picked, best, eligible, later = -1, w.NEVER, 0, w.NEVER
+    policy = g.p[w.POLICY]
+    for place in range(m[s + w.S_READY]):
+        warp = m[s + w.S_RING + place]
+        m[warp + w.V_TRY] = w.NOT_SELECTED
+        until = blocked_until(g, m, s, warp, now)
+        if until > now:
+            later = min(later, until)
+            continue
+        eligible += 1
+        if policy == TWO_LEVEL and not is_active(g, m, s, warp):
+            continue
+        key = rank(g, m, s, warp, policy)
+        if key < best:
+            picked, best = warp, key
+    return picked, eligible, later
+
+
+@jitable
+def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
+    """Where a warp stands among those that can issue: the least goes first."""
+    last = m[s + w.S_LAST]
+    if policy == OLDEST:
+        return int(m[warp + w.V_AGE])
+    if policy == GTO:
+        return 0 if warp == last else int(m[warp + w.V_AGE] + 1)
+    return int(warp - last if warp > last else warp + w.NEVER // 2)
+
+
+@jitable
+def is_active(g: Machine, m: Words, s: int, warp: int) -> bool:
+    """Whether a warp is among the active ones; it becomes one where there is room."""
+    if m[warp + w.V_ACTIVE] == 0 and m[s + w.S_ACTIVE] < g.p[w.ACTIVE_WARPS]:
+        m[warp + w.V_ACTIVE] = 1
+        m[s + w.S_ACTIVE] += 1
+    return bool(m[warp + w.V_ACTIVE] != 0)
+
+
+@jitable
+def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
+    """The ready warps that do not issue, each with its reason."""
+    for place in range(m[s + w.S_READY]):
+        warp = m[s + w.S_RING + place]
+        close_state(g, m, warp, now)
+        m[warp + w.V_WHY] = m[warp + w.V_TRY]
+        if picked < 0 and m[warp + w.V_COUNTED] != m[warp + w.V_TRY]:
+            count_as(m, warp, m[warp + w.V_TRY])
+
+
+@jitable
+def issue_second(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
+    """The warp's next instruction goes with the one just issued, where it needs nothing of it and
+    its unit takes it."""
+    if m[warp + w.V_STATE] != w.READY or m[warp + w.V_LEFT] == 0:
+        return
+    op = m[warp + w.V_OP]
+    kind = g.ops[op * w.OP_WORDS + w.OP_KIND]
+    if kind != w.ALU and kind != w.MEMORY:
+        return
+    if m[warp + w.V_EARLIEST] > now + 1 or needs_later(g, m, warp, op, now):
+        return
+    if blocked_until(g, m, s, warp, now) <= now:
+        issue(g, m, s, warp, now)
+
+
+@jitable
+def needs_later(g: Machine, m: Words, warp: int, op: int, now: int) -> bool:
+    """Whether an operation needs what is not ready in this cycle."""
+    return bool(needs_of(g, m, warp, op) >> w.REASON_BITS > now)

@@ -1,0 +1,201 @@
+"""The engine's parameters and its state: flat arrays, made for one launch on one device.
+
+`parameters` says where everything stands; an SM's state is a row of `Words`, and the memory behind
+all SMs one array. Saving those saves the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import TimingSpec
+from warploom.timing import words as w
+from warploom.timing.costs import SHARED_UNITS, TICKS, UNITS, Costs
+from warploom.timing.schedulers import POLICIES
+
+Words = npt.NDArray[np.int64]
+
+LINE_BYTES = 128
+L1_WAYS, L2_WAYS = 4, 16
+"""Estimates, as in `machine.caches`."""
+FLIGHTS = 2048
+INSTRUCTIONS_OF_A_LINE = 8
+"""An instruction has 16 bytes from 7.0 on; before, as good as."""
+
+
+class Shape(NamedTuple):
+    """What the engine must know of a launch: registers and operations of its code, whether it
+    copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared memory
+    leaves, words of a warp in the record, and how many SMs get blocks."""
+
+    registers: int
+    operations: int
+    copies: bool
+    warps_per_block: int
+    block_slots: int
+    l1_bytes: int
+    warp_words: int
+    sms: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The parameters (`timing.words`), and the sizes that they imply."""
+
+    parameters: Words
+    memory_words: int
+
+    @property
+    def quantum(self) -> int:
+        """Cycles in which no SM can learn of another."""
+        return int(self.parameters[w.QUANTUM])
+
+    @property
+    def sms(self) -> int:
+        return int(self.parameters[w.SMS])
+
+
+def setting_of(
+    device: DeviceSpec, timing: TimingSpec, shape: Shape, policy: str, events: int
+) -> Setting:
+    """The parameters of a launch on a device; `events`: room for the states of an SM's warps."""
+    p = np.zeros(w.PARAMETER_COUNT, np.int64)
+    values = {
+        **_of_device(timing),
+        **_of_caches(device, timing, shape),
+        w.POLICY: POLICIES.index(policy),
+        w.SLOTS: shape.block_slots * shape.warps_per_block,
+        w.BLOCK_SLOTS: shape.block_slots,
+        w.WARPS_PER_BLOCK: shape.warps_per_block,
+        w.REGISTERS: shape.registers,
+        w.OPERATIONS: shape.operations,
+        w.COPIES: shape.copies,
+        w.WARP_WORDS: shape.warp_words,
+        w.SMS: shape.sms,
+        w.SHARED_UNITS_MASK: _shared_units(Costs(device, timing)),
+        w.RESERVED: 2 * shape.block_slots,
+        w.EVENTS: events,
+        w.FLIGHTS: FLIGHTS,
+        w.REQUESTS: timing.mshrs + 64,
+        w.PAIRS: 8 * timing.mshrs + 512,
+    }
+    for place, value in values.items():
+        p[place] = value
+    p[w.SM_WORDS] = _place_sm(p)
+    return Setting(p, _place_memory(p))
+
+
+def _of_device(timing: TimingSpec) -> dict[int, int]:
+    return {
+        w.SCHEDULERS: timing.schedulers,
+        w.ISSUE_CYCLES: timing.issue_cycles,
+        w.DISPATCH_WIDTH: timing.dispatch_width,
+        w.ACTIVE_WARPS: timing.active_warps,
+        w.UNIT_COUNT: len(UNITS),
+        w.LATENCY_SHARED: timing.latency_shared,
+        w.LATENCY_L1: timing.latency_l1,
+        w.LATENCY_L2: timing.latency_l2,
+        w.LATENCY_DRAM: timing.latency_dram,
+        w.LATENCY_ATOMIC: timing.latency_atomic,
+        w.LATENCY_CONSTANT: timing.latency_constant,
+        w.LATENCY_BARRIER: timing.latency_barrier,
+        w.LATENCY_BRANCH: timing.latency_branch,
+        w.LATENCY_FETCH: timing.latency_fetch,
+        w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
+        w.L1_REQUEST_CYCLES: timing.l1_request_cycles,
+        w.L1_WAVEFRONT_CYCLES: timing.l1_wavefront_cycles,
+        w.LSU_QUEUE: timing.lsu_queue,
+        w.MSHRS: timing.mshrs,
+        w.BLOCK_LAUNCH_CYCLES: timing.block_launch_cycles,
+        w.FETCH_LINE: INSTRUCTIONS_OF_A_LINE,
+        w.FETCH_LINES: max(1, timing.fetch_instructions // INSTRUCTIONS_OF_A_LINE),
+    }
+
+
+def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int, int]:
+    slices = timing.l2_slices
+    has_l2 = timing.latency_l2 > 0
+    first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
+    per_slice = timing.l2_bytes_per_cycle / slices
+    return {
+        w.L1_WAYS: L1_WAYS,
+        w.L1_SETS: shape.l1_bytes // (LINE_BYTES * L1_WAYS) if timing.latency_l1 else 0,
+        w.L2_WAYS: L2_WAYS,
+        w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
+        w.SLICES: slices,
+        w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
+        w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
+        w.CHANNELS: slices,
+        w.CHANNEL_TICKS: round(TICKS * 32 * slices / timing.dram_bytes_per_cycle),
+        w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
+        # A request is made a cycle before the quantum at the earliest.
+        w.QUANTUM: min(first_answer, timing.latency_atomic) - 2,
+    }
+
+
+def _shared_units(costs: Costs) -> int:
+    names = {*SHARED_UNITS, *(name for name in UNITS if costs.is_shared(name))}
+    return sum(1 << UNITS.index(name) for name in names)
+
+
+def _place_sm(p: Words) -> int:
+    """Put the parts of an SM's state one after the other; gives its words."""
+    end = w.HEAD_WORDS
+    for place, words in (
+        (w.AT_WARPS, p[w.SLOTS] * w.V_WORDS),
+        (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
+        (w.AT_SCHEDULERS, p[w.SCHEDULERS] * w.S_WORDS),
+        (w.AT_UNITS, p[w.SCHEDULERS] * p[w.UNIT_COUNT]),
+        (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
+        (w.AT_MSHRS, p[w.MSHRS]),
+        (w.AT_L1, p[w.L1_SETS] * p[w.L1_WAYS] * (2 + w.LINE_WORDS)),
+        (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
+        (w.AT_FREE, p[w.FLIGHTS]),
+        (w.AT_PAIRS, 2 * p[w.PAIRS]),
+        (w.AT_REQUESTS, p[w.REQUESTS] * w.R_WORDS),
+        (w.AT_BLOCKS, p[w.BLOCK_SLOTS] * w.B_WORDS),
+        (w.AT_RESERVED, p[w.RESERVED]),
+        (w.AT_FETCH, p[w.SCHEDULERS] * p[w.FETCH_LINES]),
+        (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
+    ):
+        p[place] = end
+        end += int(words)
+    return end
+
+
+def _place_memory(p: Words) -> int:
+    """The same for the memory behind the SMs."""
+    end = w.MEMORY_WORDS
+    for place, words in (
+        (w.AT_SLICES, p[w.SLICES]),
+        (w.AT_CHANNELS, p[w.CHANNELS]),
+        (w.AT_PORTS, p[w.SMS]),
+        (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
+        (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * (2 + w.LINE_WORDS)),
+    ):
+        p[place] = end
+        end += int(words)
+    return end
+
+
+def empty_sms(setting: Setting) -> Words:
+    """The SMs before the launch, shape (SMs, words)."""
+    p = setting.parameters
+    sms = np.zeros((setting.sms, int(p[w.SM_WORDS])), np.int64)
+    sms[:, p[w.AT_FREE] : p[w.AT_FREE] + p[w.FLIGHTS]] = np.arange(p[w.FLIGHTS])
+    sms[:, w.FREE_COUNT] = p[w.FLIGHTS]
+    for number in range(int(p[w.SCHEDULERS])):
+        row = int(p[w.AT_SCHEDULERS]) + number * w.S_WORDS
+        sms[:, row + w.S_WAKE] = sms[:, row + w.S_NEXT] = w.NEVER
+        sms[:, row + w.S_LAST] = -1
+    return sms
+
+
+def empty_memory(setting: Setting) -> Words:
+    """The memory behind the SMs before the launch: nothing in L2."""
+    return np.zeros(setting.memory_words, np.int64)

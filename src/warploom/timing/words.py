@@ -1,0 +1,192 @@
+"""The words of the timing engine's arrays: what stands where.
+
+All its data is in flat arrays of 64-bit integers, which can be saved and restored as they are.
+"""
+
+from __future__ import annotations
+
+# ---- why a warp does not issue ------------------------------------------------------------------
+
+REASONS = (
+    "selected",
+    "not_selected",
+    "wait",
+    "short_scoreboard",
+    "long_scoreboard",
+    "barrier",
+    "membar",
+    "branch_resolving",
+    "no_instruction",
+    "math_pipe_throttle",
+    "mio_throttle",
+    "lg_throttle",
+    "tex_throttle",
+    "dispatch_stall",
+    "sleeping",
+    "drain",
+    "no_warp",
+)
+"""The states of a warp, by the names of Nsight Compute (Kernel Profiling Guide, "Warp Stall
+Reasons"); "no_warp" is only a scheduler's: none is resident."""
+
+(
+    SELECTED,
+    NOT_SELECTED,
+    WAIT,
+    SHORT_SCOREBOARD,
+    LONG_SCOREBOARD,
+    BARRIER,
+    MEMBAR,
+    BRANCH_RESOLVING,
+    NO_INSTRUCTION,
+    MATH_PIPE_THROTTLE,
+    MIO_THROTTLE,
+    LG_THROTTLE,
+    TEX_THROTTLE,
+    DISPATCH_STALL,
+    SLEEPING,
+    DRAIN,
+    NO_WARP,
+) = range(len(REASONS))
+REASON_COUNT = len(REASONS)
+
+REASON_BITS = 5
+REASON_MASK = (1 << REASON_BITS) - 1
+PENDING = 1 << 60
+NEVER = 1 << 61
+"""When a register is ready: the cycle, moved up by REASON_BITS, and why one waits for it; PENDING
+and the number of a flight where nobody knows yet. NEVER: a cycle that does not come by itself."""
+
+# ---- the code -----------------------------------------------------------------------------------
+
+(
+    OP_KIND,
+    OP_UNIT,
+    OP_INTERVAL,
+    OP_SLOTS,
+    OP_GAP,
+    OP_LATENCY,
+    OP_WAIT,
+    OP_NEEDS_AT,
+    OP_NEEDS,
+    OP_WRITES_AT,
+    OP_WRITES,
+    OP_INSTRUCTION,
+    OP_X,
+    OP_Y,
+    OP_WORDS,
+) = range(15)
+"""An operation of the code: what issues for one PTX instruction. INTERVAL: how long a slot takes
+its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
+WRITES: registers, from there in the array of registers; X, Y: what its kind needs."""
+
+ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT = range(10)
+"""Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
+arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
+groups of asynchronous copies may still be on their way."""
+
+BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
+"""A basic block: its operations."""
+
+# ---- accesses -----------------------------------------------------------------------------------
+
+P_KIND, P_WAVEFRONTS, P_PASSES, P_LINES_AT, P_LINES, P_EXTRA, P_WORDS = range(7)
+"""A pattern in which a warp reaches into memory: LINES pairs from LINES_AT in the array of lines,
+each how many lines of 128 bytes behind the access's base, and which of its four sectors. EXTRA: the
+wavefronts beyond those of an access of one word without conflicts."""
+
+SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS = range(5)
+"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps."""
+THROUGH_L1 = 8
+DROPS_L1 = 16
+KIND = 7
+
+A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, ACCESS_WORDS = 0, 1, 2, 3, 4
+"""An access of a stream: its base is that of its site in the warp, and DELTA on."""
+STREAM_ENTRIES, STREAM_STOP, STREAM_WORDS = 0, 1, 2
+"""A stream: its entries, one more behind them for where their accesses end."""
+ENTRY_BLOCK, ENTRY_ACCESS, ENTRY_WORDS = 0, 1, 2
+
+# ---- parameters ---------------------------------------------------------------------------------
+
+SCHEDULERS, ISSUE_CYCLES, DISPATCH_WIDTH, POLICY, ACTIVE_WARPS, UNIT_COUNT = range(6)
+SLOTS, BLOCK_SLOTS, WARPS_PER_BLOCK, REGISTERS, OPERATIONS, COPIES = range(6, 12)
+LATENCY_SHARED, LATENCY_L1, LATENCY_L2, LATENCY_DRAM, LATENCY_ATOMIC = range(12, 17)
+LATENCY_CONSTANT, LATENCY_BARRIER, LATENCY_BRANCH, LATENCY_FETCH = range(17, 21)
+SHARED_WAVEFRONT_CYCLES, L1_REQUEST_CYCLES, L1_WAVEFRONT_CYCLES, LSU_QUEUE = range(21, 25)
+MSHRS, BLOCK_LAUNCH_CYCLES, FETCH_LINES, FETCH_LINE, SHARED_UNITS_MASK = range(25, 30)
+L1_SETS, L1_WAYS, L2_SETS, L2_WAYS, SLICES, SECTOR_TICKS, PORT_TICKS = range(30, 37)
+CHANNELS, CHANNEL_TICKS, ATOMIC_TICKS, QUANTUM, WARP_WORDS, SM_WORDS, SMS = range(37, 44)
+FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
+AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
+AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
+AT_EVENTS, AT_SLICES, AT_CHANNELS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
+PARAMETER_COUNT = 69
+"""What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
+of an SM or, from AT_SLICES on, of the memory behind all of them."""
+
+# ---- the state of an SM -------------------------------------------------------------------------
+
+NOW, LIVE_WARPS, LIVE_BLOCKS, QUEUE_HEAD, QUEUE_COUNT, LSU_FREE, MSHR_HEAD, FREE_COUNT = range(8)
+PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT, CLOCK = range(
+    8, 15
+)
+LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DONE, LAST_DONE = (
+    range(15, 22)
+)
+L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES, HEAD_WORDS = range(22, 27)
+"""An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
+cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
+sectors of L1; cycles of the load/store unit for L1 and for shared memory."""
+
+NOT_THERE, ASLEEP, READY = range(3)
+MOST_WARPS = 64
+"""Warps of a scheduler at most."""
+
+V_STATE, V_WAKE, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(10)
+V_ACCESS, V_LEFT, V_FIRST, V_AGE, V_BLOCK, V_QUEUED, V_FLIGHTS, V_ACK, V_EARLIEST, V_AWAITS = range(
+    10, 20
+)
+V_BARRIER, V_TRY, V_ACTIVE, V_GROUP, V_SCHEDULER, V_REGISTERS, V_UNITS = range(20, 27)
+V_COUNTED, V_EVENT, V_GROUPS = range(27, 30)
+GROUPS = 8
+V_WORDS = V_GROUPS + GROUPS
+"""A warp in its slot. WHY it is in its state SINCE then, and WHAT operation comes next; the first
+of the slots of an operation issued at FIRST, and so many are LEFT. QUEUED, FLIGHTS: its
+instructions in the queue of the load/store unit, and those of which nobody knows when they end.
+ACK: when the last that is known does. EARLIEST: before that it cannot issue. AWAITS: see
+`waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of asynchronous copies, the
+open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its scheduler, registers and units
+stand. COUNTED: as what its scheduler counts it. EVENT: one more than its last event."""
+
+S_NEXT, S_FREE, S_WAKE, S_LAST, S_FROM, S_QUEUED, S_ACTIVE, S_ISSUED, S_READY = range(9)
+S_WARPS = S_READY + 1
+S_STALLS = S_WARPS + REASON_COUNT
+S_RING = S_STALLS + REASON_COUNT
+S_WORDS = S_RING + MOST_WARPS
+"""A scheduler. NEXT: before that nothing can happen. FREE: it can issue. WAKE: the first of its
+sleepers wakes. FROM: its cycles are accounted for until there. READY: so many are ready, those of
+RING. WARPS: its warps by their state, the ready ones as NOT_SELECTED or, while none can issue, by
+what keeps them; STALLS: its cycles without an issue, by reason."""
+
+Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
+F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)
+"""A flight: a memory instruction that is not over. LEFT: its accesses in the queue and requests
+that have no answer."""
+R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_WORDS = range(9)
+"""A request to what is behind L1; ENTRY is its line there, or -1; FILL when its answer comes."""
+B_WARPS, B_WAITING, B_ARRIVED = 0, 1, 2
+BARRIERS = 16
+B_WORDS = B_ARRIVED + BARRIERS
+"""A block in its place: its warps that have not ended, those of them that wait, and how many have
+arrived at each barrier."""
+E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
+"""A time in which a warp was in one state."""
+
+LINE_TAG, LINE_VALID, LINE_DIRTY, LINE_FILL, LINE_WORDS = 0, 1, 2, 3, 7
+"""A line of a cache: its number and one more, masks of its sectors, and for each sector
+when it is there; in L1, less than 0 for a request that has no answer."""
+
+L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
+L2_CLOCK, LAST_ANSWER, MEMORY_WORDS = range(5, 8)
+"""The first words of the memory behind L1: sectors, and bytes; when its last answer comes."""

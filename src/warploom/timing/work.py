@@ -1,0 +1,276 @@
+"""From PTX to machine work: what issues for each instruction, and what it waits for.
+
+Registers depend on each other as in the IR, after what any compiler does: copies, conversions of
+addresses and offsets that an address can hold are no instructions, and a product that only sums use
+is one with each of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Program
+from warploom.analysis.uses import reads, writes
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
+from warploom.timing import words
+from warploom.timing.classes import FREE, class_of
+from warploom.timing.costs import QUEUED_UNITS, TICKS, UNITS, Costs
+
+Words = npt.NDArray[np.int64]
+
+MOST_INLINE = 4
+"""An instruction that becomes more than so many holds its warp until the last of them: they depend
+on each other, and compilers call them as a function (an estimate; gpu-benches, gpu-incore, shows
+divisions that do not overlap). The slots of others issue one after the other."""
+
+_SUMS = ("mul", "shl")
+"""What a sum takes in."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The code that the engine runs: `operations`, shape (operations, OP_WORDS), with the registers
+    that they need and write; `blocks`, shape (basic blocks, BLOCK_WORDS); by PTX instruction its
+    operation, or -1 where it is no work."""
+
+    operations: Words
+    registers: Words
+    blocks: Words
+    of_instruction: Words
+    register_count: int
+
+
+def work_of(program: Program, costs: Costs, order: list[list[int]]) -> Work:
+    """The machine work of a kernel on a device, each basic block in this order
+    (`timing.order`)."""
+    return _Builder(program, costs).build(order)
+
+
+class _Builder:
+    def __init__(self, program: Program, costs: Costs) -> None:
+        self.program, self.costs = program, costs
+        self.code = program.instructions
+        self._numbers = {register: i for i, register in enumerate(program.registers)}
+        self._registers: list[int] = []
+        self._defined = Counter(r for made in self.code for r in writes(made))
+        self._used = Counter(r for made in self.code for r in reads(made))
+        self._folded = self._folded_instructions()
+        self._same = self._copies()
+
+    def build(self, order: list[list[int]]) -> Work:
+        rows: list[list[int]] = []
+        blocks: list[list[int]] = []
+        of_instruction = np.full(len(self.code), -1, np.int64)
+        for inside in order:
+            start = len(rows)
+            for index in inside:
+                row = None if index in self.program.hidden else self._operation(index)
+                if row is not None:
+                    of_instruction[index] = len(rows)
+                    rows.append(row)
+            blocks.append([start, len(rows)])
+        return Work(
+            np.array(rows, np.int64).reshape(-1, words.OP_WORDS),
+            np.array(self._registers, np.int64),
+            np.array(blocks, np.int64),
+            of_instruction,
+            len(self._numbers),
+        )
+
+    # ---- what compilers fold ----------------------------------------------------------------
+
+    def _folded_instructions(self) -> dict[int, str]:
+        """Instructions that go into others, with the class that they have then; and the sums that
+        take in a product, with theirs."""
+        found: dict[int, str] = {}
+        users: dict[Register, list[int]] = defaultdict(list)
+        bases: Counter[Register] = Counter()
+        for index, made in enumerate(self.code):
+            for register in set(reads(made)):
+                users[register].append(index)
+            for operand in made.operands:
+                if isinstance(operand, Address) and isinstance(operand.base, Register):
+                    bases[operand.base] += 1
+        for index, made in enumerate(self.code):
+            target = self._single(made)
+            if target is None:
+                continue
+            name = made.operation.name
+            constant = any(isinstance(operand, Immediate) for operand in made.operands)
+            if name in ("add", "sub") and constant and bases[target] == self._used[target]:
+                found[index] = FREE
+            elif name in _SUMS and users[target]:
+                sums = [user for user in users[target] if user not in found]
+                if sums == users[target] and all(self._sums(user, made) for user in sums):
+                    found[index] = FREE
+                    found.update((user, self._sum_class(made, user)) for user in sums)
+        return found
+
+    def _single(self, made: Instruction) -> Register | None:
+        """The register that an integer instruction writes, where nothing else does."""
+        if made.operation.spec.unit not in (Unit.INTEGER, Unit.LOGIC) or made.guard is not None:
+            return None
+        targets = list(writes(made))
+        return targets[0] if len(targets) == 1 and self._defined[targets[0]] == 1 else None
+
+    def _sums(self, user: int, made: Instruction) -> bool:
+        """Whether an instruction is a sum that can take in a product, or a shift by a constant."""
+        operation = self.code[user].operation
+        if made.operation.name == "shl" and not isinstance(made.operands[2], Immediate):
+            return False
+        modifiers = made.operation.modifiers
+        fits = "lo" in modifiers or "wide" in modifiers or made.operation.name == "shl"
+        integer = operation.spec.unit is Unit.INTEGER
+        return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
+
+    def _sum_class(self, made: Instruction, user: int) -> str:
+        if made.operation.name == "shl":
+            return class_of(self.code[user])
+        wide = "64" in made.operation.modifiers.text("type", "")
+        return "imul64" if wide else "imul32"
+
+    def _copies(self) -> dict[Register, Register]:
+        """Registers that are others under another name: both written once, by no guarded copy."""
+        found: dict[Register, Register] = {}
+        for index, made in enumerate(self.code):
+            sources = list(reads(made))
+            targets = list(writes(made))
+            if self._class(index) != FREE or made.guard or len(targets) != 1 or len(sources) != 1:
+                continue
+            if self._defined[targets[0]] == 1 and self._defined[sources[0]] == 1:
+                found[targets[0]] = sources[0]
+        return found
+
+    def _class(self, index: int) -> str:
+        return self._folded.get(index) or class_of(self.code[index])
+
+    def _named(self, register: Register) -> int:
+        while register in self._same:
+            register = self._same[register]
+        return self._numbers[register]
+
+    # ---- operations -------------------------------------------------------------------------
+
+    def _operation(self, index: int) -> list[int] | None:
+        """The row of an instruction; None where it is no work."""
+        made, name = self.code[index], self._class(index)
+        targets = [self._named(r) for r in writes(made)]
+        sources = [self._named(r) for r in reads(made)]
+        row = [0] * words.OP_WORDS
+        row[words.OP_INSTRUCTION] = index
+        if name == FREE:
+            if not sources or all(r in self._same for r in writes(made)):
+                return None
+            row[words.OP_KIND] = words.COPY
+        else:
+            self._fill(row, name, made)
+        self._place(row, words.OP_NEEDS_AT, [*sources, *(() if name == FREE else targets)])
+        self._place(row, words.OP_WRITES_AT, targets)
+        return row
+
+    def _fill(self, row: list[int], name: str, made: Instruction) -> None:
+        cost = self.costs.of(name)
+        interval = self.costs.interval(cost.unit)
+        if name == "tensor":
+            interval = self.costs.tensor_interval(_products(made))
+        queued = cost.unit in QUEUED_UNITS
+        own = self.costs.unit_latency(cost.unit)
+        gap = max(self.costs.timing.issue_cycles, interval // TICKS)
+        if cost.slots > MOST_INLINE:
+            gap = max(gap, (cost.latency - own) // (cost.slots - 1))
+        row[words.OP_UNIT], row[words.OP_INTERVAL] = UNITS.index(cost.unit), interval
+        row[words.OP_SLOTS], row[words.OP_GAP], row[words.OP_LATENCY] = (
+            cost.slots,
+            gap,
+            cost.latency,
+        )
+        row[words.OP_WAIT] = words.SHORT_SCOREBOARD if queued else words.WAIT
+        if name == "texture":
+            row[words.OP_WAIT] = words.LONG_SCOREBOARD
+        row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(name, made)
+
+    def _kind(self, name: str, made: Instruction) -> tuple[int, int, int]:
+        """The kind of an operation, and what its kind needs."""
+        operation = made.operation
+        if operation.name in ("bra", "brx"):
+            return words.BRANCH, 0, 0
+        if operation.name in ("exit", "ret"):
+            return words.EXIT, 0, 0
+        if operation.name == "nanosleep":
+            return words.SLEEP, self._sleep_cycles(made), 0
+        if operation.name in ("membar", "fence"):
+            return words.FENCE, self._fence_cycles(operation.text), 0
+        if name == "barrier":
+            return (words.BLOCK_BARRIER, *_barrier(made))
+        if operation.name == "cp" and "wait_group" in operation.modifiers:
+            count = made.operands[0]
+            return words.AWAIT, count.value if isinstance(count, Immediate) else 0, 0
+        if operation.name == "cp" and "wait_all" in operation.modifiers:
+            return words.AWAIT, 0, 0
+        if operation.name == "cp" and "commit_group" in operation.modifiers:
+            return words.COMMIT, 0, 0
+        if name == "memory":
+            late = _late_space(made)
+            return words.MEMORY, int(late), int(operation.name == "cp")
+        return words.ALU, 0, 0
+
+    def _sleep_cycles(self, made: Instruction) -> int:
+        """As long as it says; where a register does, an estimate of 100 ns."""
+        [amount] = made.operands
+        nanoseconds = amount.value if isinstance(amount, Immediate) else 100
+        return max(1, round(nanoseconds * self.costs.timing.clock_mhz / 1000))
+
+    def _fence_cycles(self, text: str) -> int:
+        timing, parts = self.costs.timing, text.split(".")
+        if "sys" in parts:
+            return timing.latency_fence_system
+        if "gl" in parts or "gpu" in parts or "cluster" in parts:
+            return timing.latency_fence_device
+        return timing.latency_fence_block
+
+    def _place(self, row: list[int], at: int, registers: Iterable[int]) -> None:
+        """Put registers where the engine finds them: place and number, in two words from `at`."""
+        given = list(dict.fromkeys(registers))
+        row[at], row[at + 1] = len(self._registers), len(given)
+        self._registers += given
+
+
+def _late_space(made: Instruction) -> bool:
+    """Whether an access goes the way of global and local memory, where its answer takes long."""
+    space = made.operation.modifiers.text("space", "").partition("::")[0]
+    return space not in (Space.SHARED.value, Space.CONST.value) and made.operation.spec.unit in (
+        Unit.MEMORY,
+        Unit.ATOMIC,
+    )
+
+
+def _barrier(made: Instruction) -> tuple[int, int]:
+    """The number of a barrier and the warps that it waits for; one that only a register tells is
+    taken for all of the block."""
+    operands = made.operands[len(made.operation.spec.destinations) :]
+    number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
+    threads = 0
+    counted = made.operation.modifiers["op"] is None or len(operands) > 2
+    if counted and len(operands) > 1 and isinstance(operands[1], Immediate):
+        threads = operands[1].value
+    warps = -(-threads // 32)
+    return number, -1 - warps if "arrive" in made.operation.modifiers else warps
+
+
+def _products(made: Instruction) -> int:
+    """The multiply-adds of a matrix instruction, as so many of 16 bits."""
+    shape = made.operation.modifiers.text("shape", "m16n8k16")
+    m, n, k = (
+        int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()
+    )
+    kind = made.operation.modifiers.text("atype", made.operation.modifiers.text("type", "f16"))
+    bits = {"f64": 256, "tf32": 32, "b1": 1}.get(kind) or int(
+        kind.lstrip("bfseum").partition("x")[0] or 16
+    )
+    return max(1, m * n * k * bits // 16)

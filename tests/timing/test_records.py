@@ -1,0 +1,100 @@
+"""What is kept of a launch: little, and recording changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import MemoryFault, WarploomError
+
+HISTOGRAM = """
+extern "C" __global__ void count(const unsigned *x, unsigned *bins, float *sum, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) {
+        atomicAdd(&bins[x[i] % 64], 1u);
+        atomicAdd(sum, 0.1f * x[i]);
+    }
+}
+"""
+
+
+def test_saxpy_is_one_stream_and_a_place_for_each_access() -> None:
+    """Its warps all do the same: two loads and a store, each from a place of its own."""
+    gpu = wl.Device("v100", record=True)
+    n = 1 << 18
+    x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
+    run = gpu.load("examples/saxpy.cu")["saxpy"][n // 256, 256](n, 2.0, x, y)
+    record = run.record
+    assert record is not None
+    assert len(record.streams) == 1
+    assert record.warps.shape == (n // 32, 1 + 3)
+    assert len(record.accesses) == 3
+    places = record.warps[:, 1]
+    assert np.array_equal(np.diff(places), np.full(n // 32 - 1, 128))
+
+
+def test_recording_changes_no_result_and_no_count() -> None:
+    """Sums of floats show the order of atomics, bit for bit."""
+    left: list[tuple[list[float], dict[str, object]]] = []
+    for record in (False, True):
+        gpu = wl.Device("v100", record=record)
+        x = gpu.to_device(np.random.default_rng(1).integers(0, 1 << 16, 9000).astype(np.uint32))
+        bins, total = gpu.zeros(64, np.uint32), gpu.zeros(1, np.float32)
+        run = gpu.compile(HISTOGRAM)["count"][40, 64](x, bins, total, 9000)
+        found = [*bins.copy_to_host().tolist(), *total.copy_to_host().tolist()]
+        left.append((found, dict(run.counters)))
+    assert left[0] == left[1]
+
+
+def test_a_fault_is_told_as_without_recording() -> None:
+    gpu = wl.Device(record=True)
+    x, y = gpu.zeros(1000, np.float32), gpu.zeros(1000, np.float32)
+    kernel = gpu.compile(
+        'extern "C" __global__ void k(float *x, float *y)'
+        " { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i]; }"
+    )["k"]
+    with pytest.raises(MemoryFault) as fault:
+        kernel[4, 256](x, y)
+    assert fault.value.thread == (232, 0, 0)
+    assert fault.value.block == (3, 0, 0)
+
+
+def test_what_is_not_recorded_has_no_time() -> None:
+    gpu = wl.Device()
+    x, y = gpu.zeros(32, np.float32), gpu.zeros(32, np.float32)
+    run = gpu.load("examples/saxpy.cu")["saxpy"][1, 32](32, 2.0, x, y)
+    with pytest.raises(WarploomError, match="record=True"):
+        run.time()
+    with pytest.raises(WarploomError, match="only the compiled engine"):
+        wl.Device(engine="reference", record=True)
+
+
+def test_a_sample_tells_the_whole_and_by_how_much_it_may_be_off() -> None:
+    gpu = wl.Device("v100", record=True)
+    n = 1 << 22
+    x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
+    run = gpu.load("examples/saxpy.cu")["saxpy"][n // 256, 256](n, 2.0, x, y)
+    whole, part = run.time(), run.time(sample=6)
+    assert (whole.sampled_blocks, whole.cycles_error) == (n // 256, 0)
+    assert part.sampled_blocks == 6 * 80 * 8
+    assert part.sample_cycles < whole.cycles / 2
+    assert part.cycles == pytest.approx(whole.cycles, rel=0.03)
+    with pytest.raises(WarploomError, match="at least one wave"):
+        run.time(sample=0)
+
+
+def test_a_changed_figure_changes_the_time() -> None:
+    """Twice the latency of DRAM: a single warp's loads take twice as long."""
+    gpu = wl.Device("v100", record=True)
+    x = gpu.zeros((64, 16), np.int64)
+    x.view[:, 0] = x.address + 128 * np.arange(1, 65)
+    kernel = gpu.compile(
+        'extern "C" __global__ void k(long long *x) { long long *p = x;'
+        " for (int i = 0; i < 64; i++) p = (long long *)*p; if (!p) x[1] = 1; }"
+    )["k"]
+    run = kernel[1, 32](x)
+    own = run.time()
+    slow = run.time(spec=replace(own.spec, latency_dram=2 * own.spec.latency_dram))
+    assert slow.cycles == own.cycles + 64 * own.spec.latency_dram
