@@ -43,11 +43,8 @@ def compile_program(program: int, count: int, options: int) -> int:
         if index and changed[index - 1] in (b"-arch", b"--gpu-architecture"):
             changed[index] = re.sub(rb"^sm_", b"compute_", option)
     array = (ctypes.c_char_p * len(changed))(*changed)
-    told = session().if_nothing_ran
-    try:
+    with session().compiling():
         return _real("nvrtcCompileProgram", (program, count, ctypes.addressof(array)))
-    finally:  # NVRTC asks for the driver's undocumented tables too, and does without them
-        session().if_nothing_ran = told
 
 
 @registry.entry("nvrtcGetCUBINSize")

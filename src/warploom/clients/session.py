@@ -8,7 +8,9 @@ from __future__ import annotations
 import atexit
 import json
 import sys
+from collections.abc import Generator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +81,16 @@ class Session:
     def device(self) -> Device:
         """The device, made when it is first asked for."""
         return self.settings.make_device(self.record)
+
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """While one of NVIDIA's compilers works: they ask for the driver's undocumented tables as a
+        statically linked runtime does, but do without them."""
+        told = self.if_nothing_ran
+        try:
+            yield
+        finally:
+            self.if_nothing_ran = told
 
     def launch_options(self, *, cooperative: bool) -> LaunchOptions:
         """What a launch of this process says beside its arguments."""

@@ -1,0 +1,121 @@
+"""What the launch of a small kernel costs on its way from a program to the machine.
+
+`python benchmarks/launches.py` prints the table that docs/benchmarks.md holds: 2,000 launches of one
+block of 32 threads each, the median of five rounds. Ways in are the API of Warploom, its
+`warploom.cuda`, and, unchanged through the driver library, numba-cuda and the driver API itself.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warploom.clients.environment import environment_for
+from warploom.clients.settings import Settings
+
+LAUNCHES, ROUNDS = 2000, 5
+SETTINGS = Settings("a100")
+
+
+def microseconds(launch: Callable[[], object]) -> float:
+    """What one of many launches takes."""
+    launch()
+    rounds: list[float] = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        for _ in range(LAUNCHES):
+            launch()
+        rounds.append((time.perf_counter() - started) / LAUNCHES * 1e6)
+    return statistics.median(rounds)
+
+
+def _api() -> float:
+    import warploom as wl
+
+    gpu = wl.Device("a100")
+    kernel = gpu.compile(SOURCE, language="cuda")["increment"]
+    x = gpu.zeros(32, np.float32)
+    return microseconds(lambda: kernel[1, 32](x))
+
+
+def _numba_kernel(cuda: Any) -> float:
+    @cuda.jit
+    def increment(x: Any) -> None:
+        x[cuda.threadIdx.x] += 1
+
+    x = cuda.to_device(np.zeros(32, np.float32))
+    return microseconds(lambda: increment[1, 32](x))
+
+
+def _in_process() -> float:
+    from warploom import cuda
+
+    return _numba_kernel(cuda)
+
+
+def _numba() -> float:
+    from numba import cuda
+
+    return _numba_kernel(cuda)
+
+
+SOURCE = 'extern "C" __global__ void increment(float *x) { x[threadIdx.x] += 1; }'
+
+
+def _driver() -> float:
+    from cuda.bindings import driver, nvrtc
+
+    driver.cuInit(0)
+    driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])
+    program = nvrtc.nvrtcCreateProgram(SOURCE.encode(), b"", 0, [], [])[1]
+    nvrtc.nvrtcCompileProgram(program, 1, [b"-arch=compute_80"])
+    text = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
+    nvrtc.nvrtcGetPTX(program, text)
+    module = driver.cuModuleLoadData(text)[1]
+    function = driver.cuModuleGetFunction(module, b"increment")[1]
+    address = np.array([int(driver.cuMemAlloc(128)[1])], np.uint64)
+    parameters = np.array([address.ctypes.data], np.uint64)
+    at = int(parameters.ctypes.data)
+    return microseconds(
+        lambda: driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, at, 0)
+    )
+
+
+WAYS = {
+    "warploom's own API": _api,
+    "from warploom import cuda": _in_process,
+    "driver API": _driver,
+    "numba-cuda": _numba,
+}
+
+
+def _run(way: str) -> str:
+    """A way in a process of its own, in which the driver library is in place."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, way],
+        env=environment_for(SETTINGS),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ended.stdout
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'microseconds a launch':30}")
+    for way in WAYS:
+        print(f"{way:30}{float(_run(way)):8.1f}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print(WAYS[sys.argv[1]]())
+    else:
+        main()
