@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from warploom.analysis.build import build
 from warploom.core.errors import LaunchError, WarploomError
-from warploom.host.arguments import Arguments, pack
+from warploom.host.arguments import Arguments, Packer
 from warploom.host.buffer import Buffer
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.parser import parse
@@ -30,7 +30,7 @@ def packed(memory: DeviceMemory, declarations: str, *values: Any) -> Arguments:
     """The arguments of a kernel with these parameters."""
     text = f".version 8.0 .target sm_75 .address_size 64 .entry k({declarations}) {{ ret; }}"
     module = parse(text)
-    return pack(build(module, "k"), module.entries[0].parameters, values, memory)
+    return Packer(build(module, "k"), module.entries[0].parameters, memory).pack(values)
 
 
 def one(memory: DeviceMemory, declared: str, value: Any) -> bytes:

@@ -79,6 +79,28 @@ def test_what_could_show_the_order_of_blocks_has_one_worker() -> None:
     assert saxpy(64, 1.0, x, y).workers == 2
 
 
+def test_what_was_proven_of_other_allocations_does_not_count() -> None:
+    """The same pointers again, but now into one allocation: what a block reads anywhere in it, the
+    other may write."""
+    source = """
+    extern "C" __global__ void k(int *y, const int *x) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        y[i] = x[i ^ 1];
+    }"""
+    gpu = wl.Device("a100", workers=2)
+    kernel = gpu.compile(source)["k"][2, 32]
+    apart = [gpu.zeros(64, np.int32) for _ in range(2)]
+    pointers = [buffer.address for buffer in apart]
+    assert [kernel(*pointers).workers for _ in range(2)] == [2, 2]
+    for buffer in apart:
+        buffer.free()
+    both = gpu.zeros(64 + (pointers[1] - pointers[0]) // 4, np.int32)
+    assert both.address == pointers[0]
+    run = kernel(*pointers)
+    assert run.workers == 1
+    assert "blocks may reach the same addresses" in run.alone_because
+
+
 def test_the_first_blocks_fault_is_told() -> None:
     source = """
     extern "C" __global__ void k(int *y, int n) {

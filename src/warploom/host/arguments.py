@@ -6,6 +6,7 @@ Each value is converted by the parameter's declared PTX type, and refused where 
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -56,51 +57,65 @@ class Arguments:
             buffer.free()
 
 
-def pack(
-    program: Program, parameters: Sequence[Variable], values: Sequence[Any], memory: DeviceMemory
-) -> Arguments:
-    """The parameter block of a launch of `program` with these values.
+class Packer:
+    """Makes the parameter blocks of a kernel's launches."""
 
-    Host arrays are copied to the device. Raises LaunchError where the number of values is wrong or
-    one does not fit its parameter.
-    """
-    if len(values) != len(parameters):
-        wanted = ", ".join(_declared(p) for p in parameters) or "none"
-        raise LaunchError(
-            f"{program.name} takes {len(parameters)} arguments ({wanted}), and got {len(values)}."
-        )
-    packed = Arguments(bytearray(program.parameter_bytes))
-    try:
-        for index, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
-            what = f"argument {index} of {program.name}"
-            data = _Packing(parameter, what, memory, packed).bytes_of(value)
-            offset = program.places[parameter.name].offset
-            packed.data[offset : offset + len(data)] = data
-    except BaseException:
-        packed.release()
-        raise
-    return packed
+    def __init__(
+        self, program: Program, parameters: Sequence[Variable], memory: DeviceMemory
+    ) -> None:
+        self.program, self.parameters = program, parameters
+        self._size = program.parameter_bytes
+        self._packings = [
+            _Packing(made, f"argument {index} of {program.name}", memory)
+            for index, made in enumerate(parameters)
+        ]
+        starts = [program.places[made.name].offset for made in parameters]
+        self._ranges = [slice(at, at + p.size) for at, p in zip(starts, parameters, strict=True)]
+
+    def pack(self, values: Sequence[Any]) -> Arguments:
+        """The parameter block of a launch with these values.
+
+        Host arrays are copied to the device. Raises LaunchError where the number of values is
+        wrong or one does not fit its parameter.
+        """
+        if len(values) != len(self.parameters):
+            wanted = ", ".join(_declared(p) for p in self.parameters) or "none"
+            raise LaunchError(
+                f"{self.program.name} takes {len(self.parameters)} arguments ({wanted}), and got"
+                f" {len(values)}."
+            )
+        packed = Arguments(bytearray(self._size))
+        try:
+            for packing, place, value in zip(self._packings, self._ranges, values, strict=True):
+                packed.data[place] = packing.bytes_of(value, packed)
+        except BaseException:
+            packed.release()
+            raise
+        return packed
+
+
+_FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
+_LAYOUTS = {16: "<e", 32: "<f", 64: "<d"}
 
 
 @dataclass
 class _Packing:
-    """One parameter being filled: `what` names it in errors."""
+    """One parameter to be filled: `what` names it in errors."""
 
     parameter: Variable
     what: str
     memory: DeviceMemory
-    packed: Arguments
 
-    def bytes_of(self, value: Any) -> bytes:
-        """The bytes that the parameter takes for this value."""
+    def bytes_of(self, value: Any, packed: Arguments) -> bytes:
+        """The bytes that the parameter takes for this value; `packed` keeps what it lends."""
         if self.parameter.shape or self.parameter.vector > 1:
             return self._aggregate(value)
         if isinstance(value, Buffer):
-            return self._pointer(value)
+            return self._pointer(value, packed)
         if isinstance(value, Handle):
-            return self._handle(value)
+            return self._handle(value, packed)
         if isinstance(value, np.ndarray):
-            return self._borrow(cast(Array, value))
+            return self._borrow(cast(Array, value), packed)
         if self.parameter.type.kind is Kind.FLOAT:
             return self._float(value)
         return self._integer(value)
@@ -119,30 +134,30 @@ class _Packing:
             raise self._refuse(value, f"is a structure of {size} bytes, and this has {len(data)}")
         return data
 
-    def _pointer(self, buffer: Buffer) -> bytes:
+    def _pointer(self, buffer: Buffer, packed: Arguments) -> bytes:
         if not self._takes_pointers:
             raise self._refuse(buffer, "takes a number, not a pointer")
         if buffer.memory is not self.memory:
             raise LaunchError(
                 f"{self.what}: {buffer} is in the memory of another device; make it with this one"
             )
-        self.packed.buffers.append(buffer)
+        packed.buffers.append(buffer)
         return buffer.address.to_bytes(8, "little")
 
-    def _handle(self, value: Handle) -> bytes:
+    def _handle(self, value: Handle, packed: Arguments) -> bytes:
         """A texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
         if value.memory is not self.memory:
             raise LaunchError(f"{self.what}: {value} belongs to another device; make it with this")
-        self.packed.handles.append(value)
+        packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
 
-    def _borrow(self, host: Array) -> bytes:
+    def _borrow(self, host: Array, packed: Arguments) -> bytes:
         """A host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
             raise self._refuse(host, "takes a number: take one element, such as x[0]")
-        buffer = self.packed.lend(host, self.what, self.memory)
+        buffer = packed.lend(host, self.what, self.memory)
         return buffer.address.to_bytes(8, "little")
 
     @property
@@ -152,16 +167,12 @@ class _Packing:
     def _float(self, value: Any) -> bytes:
         if not isinstance(value, (int, float, np.integer, np.floating)):
             raise self._refuse(value, "takes a number")
-        type = {16: np.float16, 32: np.float32, 64: np.float64}[self.parameter.type.bits]
+        bits = self.parameter.type.bits
         try:
-            number = float(cast(float, value))
+            return struct.pack(_LAYOUTS[bits], float(cast(float, value)))
         except OverflowError:
-            number = float("inf")
-        with np.errstate(over="ignore"):
-            made = type(number)
-        if np.isinf(made) and value not in (float("inf"), float("-inf")):
-            raise self._refuse(value, f"takes at most {np.finfo(type).max:.6g}")
-        return made.tobytes()
+            hint = f"takes at most {np.finfo(_FLOATS[bits]).max:.6g}"
+            raise self._refuse(value, hint) from None
 
     def _integer(self, value: Any) -> bytes:
         """Integers by value. A signed C++ parameter may be declared .u32, so both ranges of that

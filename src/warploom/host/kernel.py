@@ -43,6 +43,8 @@ class Kernel(LoadedKernel):
 
 def _dims(what: str, given: Any) -> Dim3:
     """An integer, or one to three of them, as (x, y, z)."""
+    if type(given) is int:
+        return given, 1, 1
     numbers = _integers(what, "an integer or a tuple of one to three", given, 3)
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -12,11 +11,11 @@ import numpy as np
 
 from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
-from warploom.host.arguments import Arguments, pack
+from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.prepare import Configuration, prepare
-from warploom.host.run import Execution, Run
+from warploom.host.run import Done, Execution, Outcome, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
 
@@ -147,8 +146,7 @@ class Launcher:
         return launch.filled(bytes(arguments.data), globals, workspace)
 
     def _pack(self, args: tuple[Any, ...]) -> Arguments:
-        kernel = self.kernel
-        return pack(kernel.program, kernel.function.parameters, args, kernel.context.memory)
+        return self.kernel.packer.pack(args)
 
     def _execute(
         self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
@@ -165,16 +163,10 @@ class Launcher:
             arguments.release()
         execution = Execution(counted, seconds)
         if context.on_run is not None:
-            context.on_run(Run(kernel, launch, _done(execution)))
+            context.on_run(Run(kernel, launch, Done(execution)))
         return execution
 
-    def _start(self, work: Callable[[], Execution]) -> Future[Execution]:
+    def _start(self, work: Callable[[], Execution]) -> Outcome:
         if self.stream is not None:
             return self.stream.submit(work)
-        return _done(work())
-
-
-def _done(execution: Execution) -> Future[Execution]:
-    future: Future[Execution] = Future()
-    future.set_result(execution)
-    return future
+        return Done(work())

@@ -8,6 +8,7 @@ from warploom.analysis.build import build
 from warploom.analysis.program import Program
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
+from warploom.host.arguments import Packer
 from warploom.host.context import Context
 from warploom.host.resources import Resources, resources_of
 from warploom.host.targets import check_instructions
@@ -48,6 +49,11 @@ class LoadedKernel:
     def function(self) -> Function:
         """The kernel as PTX declares it."""
         return next(entry for entry in self._ptx.entries if entry.name == self.name)
+
+    @cached_property
+    def packer(self) -> Packer:
+        """Makes the parameter blocks of its launches."""
+        return Packer(self.program, self.function.parameters, self.context.memory)
 
     def occupancy(self, launch: Launch) -> Occupancy:
         """How many of a launch's blocks an SM holds; registers are ptxas' own or an estimate."""

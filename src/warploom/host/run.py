@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from warploom.devices.occupancy import Occupancy
 from warploom.host.loaded import LoadedKernel
@@ -32,11 +32,32 @@ class Execution:
         return self.counted()
 
 
+class Outcome(Protocol):
+    """What is known of a launch sooner or later; a Future is one."""
+
+    def result(self) -> Execution: ...
+
+    def done(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """The outcome of a launch that was waited for."""
+
+    execution: Execution
+
+    def result(self) -> Execution:
+        return self.execution
+
+    def done(self) -> bool:
+        return True
+
+
 class Run:
     """One launch of a kernel. On a stream, asking for its results waits for it, and raises what
     the kernel did wrong."""
 
-    def __init__(self, kernel: LoadedKernel, launch: Launch, outcome: Future[Execution]) -> None:
+    def __init__(self, kernel: LoadedKernel, launch: Launch, outcome: Outcome) -> None:
         self.kernel, self.launch, self._outcome = kernel, launch, outcome
 
     @property

@@ -6,10 +6,8 @@ reaches it: it looks at its environment's STOP every few million instructions.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Formation, formation_of
@@ -22,15 +20,20 @@ from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
+from warploom.machine.outfit import Outfit
 from warploom.machine.tally import Tally
+from warploom.machine.threads import Runner
 from warploom.machine.work import Work
-from warploom.machine.workers import merged, shares, why_alone
+from warploom.machine.workers import Apart, merged, shares
 from warploom.rules.choice import MemoryOptions, access_rules
 
 Progress = Callable[[int, int], None]
 """Called now and then while a kernel runs: blocks done, blocks in all."""
 
 POLL_SECONDS = 0.1
+
+KEPT = 64
+"""So many configurations of launches are remembered."""
 
 
 class CompiledEngine:
@@ -47,6 +50,8 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._workers = workers
         self._kernels: dict[tuple[int, Formation, bool, bool, bool], CompiledKernel] = {}
+        self._outfits: dict[tuple[object, ...], Outfit] = {}
+        self._apart = Apart()
 
     def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
@@ -64,6 +69,25 @@ class CompiledEngine:
                 records=records,
             )
         return self._kernels[key]
+
+    def _outfit(self, program: Program, launch: Launch) -> Outfit:
+        """What launches like this one start from."""
+        key = (
+            id(program),
+            launch.grid,
+            launch.block,
+            launch.dynamic_shared_bytes,
+            launch.max_instructions,
+            launch.schedule,
+            launch.grid_workspace,
+        )
+        found = self._outfits.get(key)
+        if found is None:
+            found = Outfit.of(self.kernel(program, launch), launch)
+            while len(self._outfits) >= KEPT:
+                self._outfits.pop(next(iter(self._outfits)), None)
+            self._outfits[key] = found
+        return found
 
     def launch(
         self,
@@ -83,25 +107,28 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
         """The same; the tally is made when it is asked for, once."""
-        kernel = self.kernel(program, launch)
+        outfit = self._outfit(program, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         alone = ""
         if self._workers > 1:
-            alone = why_alone(program, launch, memory, caches=self._rules.caches)
+            alone = self._apart.why_alone(program, launch, memory, caches=self._rules.caches)
         parts = shares(launch.blocks, 1 if alone else self._workers)
-        works = [Work.prepare(kernel, launch, memory, caches, part) for part in parts]
+        works = [Work.prepare(outfit, launch, memory, caches, part) for part in parts]
         for work, status in zip(works, _run(works, progress), strict=True):
             if status is not Status.ENDED:
                 raise error_of(work, status)
         counted = [Counted.of(work) for work in works]
+        for work in works:
+            outfit.give_back(work.room)
 
-        @lru_cache(maxsize=1)
-        def tally() -> Tally:
+        def made() -> Tally:
             return replace(merged([tally_of(one) for one in counted]), alone_because=alone)
 
-        if launch.max_instructions is not None:
-            check_limit(tally(), works[0])
-        return tally
+        if launch.max_instructions is None:
+            return made
+        tally = made()
+        check_limit(tally, works[0])
+        return lambda: tally
 
     def record(
         self,
@@ -112,37 +139,37 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> tuple[Work, Status]:
         """Run a launch whose code writes a log; gives what it leaves behind, and how it ended."""
-        kernel = self.kernel(program, launch, records=True)
+        outfit = Outfit.of(self.kernel(program, launch, records=True), launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = Work.prepare(kernel, launch, memory, caches, range(launch.blocks))
+        work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         [status] = _run([work], progress)
         return work, status
 
 
 def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:
-    """Run each in a thread, waiting for them so that an interrupt can stop them."""
-    results = [0] * len(works)
-
-    def run(number: int) -> None:
-        results[number] = works[number].call()
-
-    threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(len(works))]
-    for thread in threads:
-        thread.start()
+    """Run each in a thread, waiting for them so that an interrupt can stop them; but what is sure
+    to end soon, here."""
+    if len(works) == 1 and works[0].ends_soon:
+        return [Status(works[0].call())]
+    running = [Runner.borrow() for _ in works]
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(POLL_SECONDS)
+        for runner, work in zip(running, works, strict=True):
+            runner.start(work.call)
+        for runner in running:
+            while not runner.ended(POLL_SECONDS):
                 if progress is not None:
                     progress(sum(map(_done, works)), works[0].launch.blocks)
     except BaseException:
         for work in works:
             work.environment[Slot.STOP] = 1
-        for thread in threads:
-            thread.join()
+        for runner in running:
+            while not runner.ended(POLL_SECONDS):
+                pass
         raise
-    return [Status(result) for result in results]
+    if progress is not None:
+        progress(sum(map(_done, works)), works[0].launch.blocks)
+    return [Status(runner.give_back()) for runner in running]
 
 
 def _done(work: Work) -> int:

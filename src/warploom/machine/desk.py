@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 ALL_ONES = (1 << 64) - 1
 
+_SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+
 DONE, FAILED = 0, 1
 """What compiled code hears: it goes on, or leaves."""
 
@@ -34,12 +37,16 @@ class Desk:
     """Serves one launch. `error` is what a service raised; `cache` holds the bounds that checks of
     accesses remember; `environment` is the worker's."""
 
-    def __init__(self, services: Services, cache: npt.NDArray[Any]) -> None:
-        self.services, self.cache = services, cache
+    def __init__(
+        self, services: Services, cache: npt.NDArray[Any], environment: npt.NDArray[np.int64]
+    ) -> None:
+        self.services, self.cache, self.environment = services, cache, environment
         self.error: BaseException | None = None
-        self.environment = np.zeros(0, np.int64)
         self._table: AllocationTable | None = None
-        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(self._serve)
+
+    @cached_property
+    def _function(self) -> Any:
+        return _SERVICE(self._serve)
 
     @property
     def address(self) -> int:

@@ -13,6 +13,7 @@ import mmap
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -47,6 +48,12 @@ class AllocationTable:
     ends: npt.NDArray[np.uint64]
     flags: npt.NDArray[np.int64]
     count: int
+
+    @cached_property
+    def addresses(self) -> tuple[int, int, int]:
+        """Where the three arrays are."""
+        start, end, flag = (int(a.ctypes.data) for a in (self.starts, self.ends, self.flags))
+        return start, end, flag
 
 
 class DeviceMemory:

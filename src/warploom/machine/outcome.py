@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, CountLayout, Slot, Status
+from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, ROW_WIDTH, Slot, Status
 from warploom.codegen.places import SPACE_CODES
 from warploom.core.errors import Allocation
 from warploom.machine.common import STARTS, common_cost, kind_cost
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import shared_bytes
+from warploom.machine.outfit import Bytes, Outfit
 from warploom.machine.tally import Tally
-from warploom.machine.work import Words, Work
+from warploom.machine.work import Work
 from warploom.ptx.ir import Space
-from warploom.rules import plan_words
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.patterns import (
     PATTERN_WIDTH,
@@ -32,17 +32,17 @@ NO_ADDRESSES = np.zeros(32, np.uint64)
 
 @dataclass(frozen=True)
 class Counted:
-    """What is left of a work for its tally: what the code counted. Only one tally can be made."""
+    """What is left of a work for its tally: what the code counted, `counts` and behind it the rows.
+    Only one tally can be made."""
 
-    layout: CountLayout
+    outfit: Outfit
     launched_warps: int
-    counts: Words
-    rows: Words
+    counts: Bytes
 
     @classmethod
     def of(cls, work: Work) -> Counted:
         launched = work.launch.blocks * work.launch.warps_per_block
-        return cls(work.kernel.layout, launched, work.counts, work.rows)
+        return cls(work.outfit, launched, work.room.counted.copy())
 
 
 def check_limit(tally: Tally, work: Work) -> None:
@@ -54,34 +54,35 @@ def check_limit(tally: Tally, work: Work) -> None:
 
 def tally_of(work: Counted) -> Tally:
     """The counts, instruction by instruction."""
-    layout = work.layout
+    layout = work.outfit.kernel.layout
     program = layout.program
+    words = work.counts.view(np.int64)
+    counts, rest = np.split(words, [(work.outfit.rows_at - work.outfit.counts_at) // 8])
+    rows = rest[: len(rest) // ROW_WIDTH * ROW_WIDTH].reshape(-1, ROW_WIDTH)
     tally = Tally.empty(program, work.launched_warps)
     for block in program.blocks:
         inside = slice(block.start, block.stop)
-        tally.warps[inside], tally.threads[inside] = work.counts[
-            2 * block.index : 2 * block.index + 2
-        ]
+        tally.warps[inside], tally.threads[inside] = counts[2 * block.index : 2 * block.index + 2]
     hidden = [*program.hidden]
     tally.warps[hidden] = tally.threads[hidden] = 0
     tally.threads_on[:] = tally.threads
     for instruction, at in layout.guarded.items():
         if instruction not in program.hidden:
-            tally.threads_on[instruction] = work.counts[at]
+            tally.threads_on[instruction] = counts[at]
     for instruction, at in layout.branches.items():
-        tally.divergent[instruction], tally.reconvergences[instruction] = work.counts[at : at + 2]
+        tally.divergent[instruction], tally.reconvergences[instruction] = counts[at : at + 2]
     for instruction, at in layout.members.items():
-        tally.exited_members[instruction] = work.counts[at]
+        tally.exited_members[instruction] = counts[at]
     for number, row in enumerate(layout.rows):
         for slot in range(SLOTS):
-            if work.rows[number, PATTERNS_AT + slot * PATTERN_WIDTH + REPEATS]:
-                settle_pattern(NO_ADDRESSES, 0, slot, work.rows[number])
-        tally.records[number] = work.rows[number, :RECORD_WIDTH]
-        for start, times in zip(STARTS, work.rows[number, FULL:KINDS_SEEN].tolist(), strict=True):
+            if rows[number, PATTERNS_AT + slot * PATTERN_WIDTH + REPEATS]:
+                settle_pattern(NO_ADDRESSES, 0, slot, rows[number])
+        tally.records[number] = rows[number, :RECORD_WIDTH]
+        for start, times in zip(STARTS, rows[number, FULL:KINDS_SEEN].tolist(), strict=True):
             if times:
                 cost = common_cost(program, row, layout.rules, start)
                 tally.accesses[number] += times * cost
-        for kind, times in enumerate(work.rows[number, KINDS_AT : KINDS_AT + KINDS].tolist()):
+        for kind, times in enumerate(rows[number, KINDS_AT : KINDS_AT + KINDS].tolist()):
             if times:
                 tally.accesses[number] += times * kind_cost(program, row, layout.rules, kind)
     return tally
@@ -142,5 +143,4 @@ def _deadlock(work: Work) -> Exception:
             work.tables[slot * warps + warp],
         )
     ]
-    started = int(work.plan[plan_words.NEXT_BLOCK])
-    return deadlock_error(program, work.launch, waiting, started)
+    return deadlock_error(program, work.launch, waiting, work.started)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.codegen.environment import MEMO_STEP, NO_STEP, ROW_WIDTH, CountLayout, Slot
+from warploom.codegen.environment import Slot
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.places import local_stride
-from warploom.isa.special import LAUNCH_WIDE
-from warploom.machine.common import common_cost
 from warploom.machine.desk import Desk
-from warploom.machine.launch import (
-    WARP_SIZE,
-    Launch,
-    all_shared_bytes,
-    launch_values,
-)
+from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.outfit import Outfit, Room
 from warploom.machine.services import Services
 from warploom.rules import plan_words
-from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 Words = npt.NDArray[np.int64]
 
-NO_LIMIT = 1 << 62
+SOON = 1 << 17
+"""So many warp instructions take a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -37,74 +29,84 @@ class Work:
     of `blocks` up to but not including its last. `kept` holds what only the environment points to.
     """
 
-    kernel: CompiledKernel
+    outfit: Outfit
     launch: Launch
     memory: DeviceMemory
     blocks: range
-    environment: Words
-    counts: Words
-    rows: Words
-    states: Words
-    tables: Words
-    plan: Words
-    slots: Words
+    room: Room
     desk: Desk
     kept: tuple[object, ...]
 
     @classmethod
     def prepare(
         cls,
-        kernel: CompiledKernel,
+        outfit: Outfit,
         launch: Launch,
         memory: DeviceMemory,
         caches: Words,
         blocks: range,
     ) -> Work:
         """What a launch starts from; `caches` are the counted ones (`rules.caches`)."""
-        plan = launch.schedule.plan(launch, kernel.program.exit)
+        room = outfit.room()
+        plan, environment = room.plan, room.environment
         plan[plan_words.NEXT_BLOCK], plan[plan_words.BLOCKS] = blocks.start, blocks.stop
-        arrays = _arrays(kernel, launch, plan)
-        table = memory.table()
-        shared = {
-            Slot.STARTS_AT: table.starts,
-            Slot.ENDS_AT: table.ends,
-            Slot.FLAGS_AT: table.flags,
-            Slot.HIERARCHY_AT: caches,
-            Slot.TEXTURES_AT: memory.textures.table(),
-        }
-        desk = Desk(Services(kernel.program, launch, memory), arrays[Slot.CACHE_AT])
-        environment = np.zeros(len(Slot), np.int64)
-        for slot, value in _values(kernel, launch).items():
-            environment[slot] = value
-        environment[Slot.ALLOCATIONS], environment[Slot.SERVICE_AT] = table.count, desk.address
+        room.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
+        if launch.globals:
+            room.globals[: len(launch.globals)] = launch.globals
+        table, textures = memory.table(), memory.textures.table()
+        environment[Slot.STARTS_AT], environment[Slot.ENDS_AT] = table.addresses[:2]
+        environment[Slot.FLAGS_AT], environment[Slot.ALLOCATIONS] = table.addresses[2], table.count
+        environment[Slot.TEXTURES_AT] = textures.ctypes.data
         environment[Slot.BLOCKS_DONE] = blocks.start
-        for slot, array in (*arrays.items(), *shared.items()):
-            environment[slot] = int(array.ctypes.data)
-        for slot in (Slot.SHARED_AT, Slot.LOCAL_AT, Slot.CONTEXTS_AT, Slot.STATES_AT):
-            environment[slot] = environment[Slot[slot.name.replace("_AT", "_BASE")]]
-        desk.environment = environment
-        contexts = arrays[Slot.CONTEXTS_BASE].view(np.int64)
-        return cls(
-            kernel,
-            launch,
-            memory,
-            blocks,
-            environment,
-            counts=np.zeros(max(1, kernel.layout.size), np.int64),
-            rows=_access_rows(kernel.layout),
-            states=arrays[Slot.STATES_BASE].reshape(-1, plan_words.STATE_WORDS),
-            tables=contexts.reshape(-1, kernel.context_bytes // 8),
-            plan=plan,
-            slots=arrays[Slot.SLOTS_AT],
-            desk=desk,
-            kept=(*arrays.values(), *shared.values(), table),
-        )
+        environment[Slot.HIERARCHY_AT] = caches.ctypes.data
+        services = Services(outfit.kernel.program, launch, memory)
+        desk = Desk(services, room.cache, environment)
+        if outfit.serves:
+            environment[Slot.SERVICE_AT] = desk.address
+        return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
 
     def call(self) -> int:
         """Run the blocks in this thread; gives a Status."""
-        arrays = (self.environment, self.counts, self.rows)
-        places = (int(a.ctypes.data) for a in arrays)
-        return self.kernel.run(*places, self.blocks.start, self.blocks.stop)
+        start, outfit = self.room.address, self.outfit
+        counts, rows = start + outfit.counts_at, start + outfit.rows_at
+        return outfit.kernel.run(start, counts, rows, self.blocks.start, self.blocks.stop)
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        return self.outfit.kernel
+
+    @property
+    def environment(self) -> Words:
+        return self.room.environment
+
+    @property
+    def ends_soon(self) -> bool:
+        """Whether it takes a few milliseconds at most, whatever its data."""
+        launch, most = self.launch, self.outfit.most_instructions
+        return most is not None and most * launch.warps_per_block * len(self.blocks) <= SOON
+
+    @property
+    def started(self) -> int:
+        """The first block that has not begun."""
+        return int(self.room.plan[plan_words.NEXT_BLOCK])
+
+    @cached_property
+    def slots(self) -> Words:
+        """The block in each slot, or -1."""
+        return self._array(Slot.SLOTS_AT, self._slots)
+
+    @cached_property
+    def states(self) -> Words:
+        """The states of all warps in the slots."""
+        warps = self._slots * self.launch.warps_per_block
+        words = self._array(Slot.STATES_BASE, warps * plan_words.STATE_WORDS)
+        return words.reshape(warps, plan_words.STATE_WORDS)
+
+    @cached_property
+    def tables(self) -> Words:
+        """The tables of all warps in the slots, each at the start of its context."""
+        warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
+        return self._array(Slot.CONTEXTS_BASE, warps * size).reshape(warps, size)
 
     @property
     def faulted(self) -> int:
@@ -122,76 +124,9 @@ class Work:
             if self.states[slot * warps + warp][plan_words.STATUS] != plan_words.ENDED
         }
 
+    @property
+    def _slots(self) -> int:
+        return self.outfit.slots
 
-def _arrays(kernel: CompiledKernel, launch: Launch, plan: Words) -> Mapping[Slot, npt.NDArray[Any]]:
-    """What the environment points to, of this worker's own."""
-    program, warps = kernel.program, launch.warps_per_block
-    slots = int(plan[plan_words.SLOTS]) if kernel.suspends else 1
-    specials = launch_values(program, launch)
-    return {
-        Slot.PARAMETERS_AT: _copied(launch.parameters),
-        Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
-        Slot.SHARED_BASE: _aligned(slots * _shared_stride(kernel, launch)),
-        Slot.LOCAL_BASE: _aligned(slots * local_stride(program.local_bytes) * warps),
-        Slot.CONTEXTS_BASE: _aligned(slots * kernel.context_bytes * warps),
-        Slot.STATES_BASE: _aligned(8 * slots * warps * plan_words.STATE_WORDS).view(np.int64),
-        Slot.PLAN_AT: plan,
-        Slot.SLOTS_AT: np.full(slots, -1, np.int64),
-        Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
-        Slot.TIDS_AT: thread_indices(launch),
-        Slot.CACHE_AT: np.zeros(2 * max(1, len(kernel.layout.rows)), np.uint64),
-    }
-
-
-def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """The numbers of an environment that are no addresses."""
-    warps = launch.warps_per_block
-    return {
-        Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
-        Slot.BLOCK: -1,
-        Slot.SHARED_STRIDE: _shared_stride(kernel, launch),
-        Slot.SHARED_BYTES: all_shared_bytes(kernel.program, launch),
-        Slot.CONTEXT_BYTES: kernel.context_bytes,
-        Slot.THREADS: launch.threads_per_block,
-        Slot.WARPS: warps,
-        Slot.LOCAL_BYTES: local_stride(kernel.program.local_bytes) * warps,
-        **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
-        **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
-    }
-
-
-def _shared_stride(kernel: CompiledKernel, launch: Launch) -> int:
-    """Bytes from one block's shared memory to the next one's."""
-    return -(-all_shared_bytes(kernel.program, launch) // 128) * 128
-
-
-def _access_rows(layout: CountLayout) -> Words:
-    """The rows in which accesses are counted, before the first."""
-    rows = np.zeros((max(1, len(layout.rows)), ROW_WIDTH), np.int64)
-    for number, row in enumerate(layout.rows):
-        cost = common_cost(layout.program, row, layout.rules)
-        rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
-        rows[number, MEMO_STEP] = NO_STEP
-    return rows
-
-
-def thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:
-    """x, y and z of every thread of a block, shape (3, warps * 32), x fastest."""
-    x, y, z = launch.block
-    table = _aligned(3 * launch.warps_per_block * WARP_SIZE * 4).view(np.uint32).reshape(3, -1)
-    linear = np.arange(table.shape[1], dtype=np.uint32)
-    table[0], table[1], table[2] = linear % x, linear // x % y, linear // (x * y) % max(1, z)
-    return table
-
-
-def _aligned(size: int) -> npt.NDArray[np.uint8]:
-    """Zeros at an address that 128 divides."""
-    raw = np.zeros(size + 128, np.uint8)
-    start = -int(raw.ctypes.data) % 128
-    return raw[start : start + size]
-
-
-def _copied(data: bytes) -> npt.NDArray[np.uint8]:
-    array = _aligned(len(data))
-    array[:] = np.frombuffer(data, np.uint8)
-    return array
+    def _array(self, slot: Slot, words: int) -> Words:
+        return self.room.words(self.outfit.starts[slot], words)

@@ -7,8 +7,8 @@ says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from warploom.analysis.footprints import Given, why_blocks_meet
@@ -18,22 +18,60 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.rules.fields import EXAMPLE_COST
 
+KEPT = 64
+"""So many answers are remembered."""
 
-def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
-    """Why one worker has to run all blocks of a launch; empty where several can."""
-    if launch.schedule.policy != "converge":
-        return "a policy mixes the blocks"
-    if launch.max_instructions is not None:
-        return "a limit counts the instructions of all blocks"
-    if caches:
-        return "the caches see the accesses of all blocks in order"
 
-    def allocation_of(address: int) -> int | None:
-        found = memory.find(address)
-        return found.address if found else None
+@dataclass(frozen=True)
+class _Answer:
+    """Why blocks may meet, and which allocations that rests upon, by address."""
 
-    known = Given(launch.grid, launch.block, launch.parameters, launch.globals, allocation_of)
-    return why_blocks_meet(program, known)
+    reason: str
+    allocations: Mapping[int, int | None]
+
+
+class Apart:
+    """Tells which launches several workers can share. Remembers what it proved."""
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[object, ...], _Answer] = {}
+
+    def why_alone(
+        self, program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
+    ) -> str:
+        """Why one worker has to run all blocks of a launch; empty where several can."""
+        if launch.schedule.policy != "converge":
+            return "a policy mixes the blocks"
+        if launch.max_instructions is not None:
+            return "a limit counts the instructions of all blocks"
+        if caches:
+            return "the caches see the accesses of all blocks in order"
+
+        def allocation_of(address: int) -> int | None:
+            found = memory.find(address)
+            return found.address if found else None
+
+        key = (id(program), launch.grid, launch.block, launch.parameters, launch.globals)
+        known = self._answers.get(key)
+        if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
+            known = _proven(program, launch, allocation_of)
+            while len(self._answers) >= KEPT:
+                self._answers.pop(next(iter(self._answers)), None)
+            self._answers[key] = known
+        return known.reason
+
+
+def _proven(
+    program: Program, launch: Launch, allocation_of: Callable[[int], int | None]
+) -> _Answer:
+    asked: dict[int, int | None] = {}
+
+    def noted(address: int) -> int | None:
+        asked[address] = allocation_of(address)
+        return asked[address]
+
+    given = Given(launch.grid, launch.block, launch.parameters, launch.globals, noted)
+    return _Answer(why_blocks_meet(program, given), asked)
 
 
 def shares(blocks: int, workers: int) -> list[range]:

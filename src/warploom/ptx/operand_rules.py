@@ -69,6 +69,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_zero(scope, operation, operand)
         elif spec.type == "bytes":
             check_bytes(scope, operation, operand)
+        elif spec.type == "alignment":
+            check_alignment(scope, operation, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
 
@@ -139,6 +141,14 @@ def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
     if not isinstance(operand, Immediate) or operand.value not in sizes:
         wanted = " or ".join(map(str, sizes))
         raise scope.error(f"`{operation.text}` copies {wanted} bytes", operand.span)
+
+
+def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """A constant power of two, at most 2^23 (PTX ISA, alloca)."""
+    allowed = [1 << bit for bit in range(24)]
+    if not isinstance(operand, Immediate) or operand.value not in allowed:
+        message = f"`{operation.text}` aligns to a constant power of two, at most {allowed[-1]}"
+        raise scope.error(message, operand.span)
 
 
 def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:

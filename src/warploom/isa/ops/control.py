@@ -28,7 +28,7 @@ declare("exit", unit=Unit.CONTROL, doc="ends the thread   PTX ISA: exit")
 declare(
     "alloca.type",
     dst="ptr:type",
-    src="size:type, alignment:any?",
+    src="size:type, alignment:alignment?",
     unit=Unit.CONTROL,
     doc="ptr = size bytes of the thread's local memory   PTX ISA: alloca",
     type=("u32", "u64"),

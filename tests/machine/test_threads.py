@@ -1,0 +1,48 @@
+"""The threads that run machine code: one job each at a time, and again after that."""
+
+from __future__ import annotations
+
+import threading
+
+from warploom.machine.threads import Runner
+
+SECONDS = 60.0
+
+
+def ran(runner: Runner, value: int) -> int:
+    where: list[int] = []
+
+    def job() -> int:
+        where.append(threading.get_ident())
+        return value
+
+    runner.start(job)
+    assert runner.ended(SECONDS)
+    assert where[0] != threading.get_ident()
+    return runner.give_back()
+
+
+def test_a_runner_that_was_given_back_serves_again() -> None:
+    first = Runner.borrow()
+    assert ran(first, 5) == 5
+    again = Runner.borrow()
+    assert again is first
+    assert ran(again, 7) == 7
+
+
+def test_two_borrowers_have_two_runners() -> None:
+    one, other = Runner.borrow(), Runner.borrow()
+    assert one is not other
+    assert (ran(one, 1), ran(other, 2)) == (1, 2)
+
+
+def test_a_runner_has_ended_only_when_its_job_has() -> None:
+    """And says so as often as it is asked: an interrupt may lose the first answer."""
+    runner, gate = Runner.borrow(), threading.Event()
+    runner.start(lambda: int(gate.wait(SECONDS)))
+    assert not runner.ended(0.01)
+    gate.set()
+    assert runner.ended(SECONDS)
+    assert runner.ended(0.0)
+    assert runner.give_back() == 1
+    assert ran(Runner.borrow(), 3) == 3
