@@ -12,6 +12,7 @@ from warploom.clients.driver.streams import stream_of
 from warploom.clients.driver.structures import LaunchAttribute, LaunchConfig
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
+from warploom.clients.registry import Entry
 from warploom.clients.session import session
 from warploom.core.errors import Dim3, WarploomError
 from warploom.host.launcher import Launcher
@@ -31,41 +32,31 @@ class _Request:
     cooperative: bool = False
 
 
-@entry("cuLaunchKernel")
-def launch(
-    function: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared_bytes: int,
-    stream: int,
-    parameters: int,
-    extra: int,
-) -> None:
-    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-    request = _Request(grid, block, shared_bytes, stream)
-    _launch(function_at(function), request, parameters, extra)
+def _launching(*, cooperative: bool) -> Entry:
+    """The entry of a launch whose dimensions are its arguments."""
+
+    def launch(
+        function: int,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        block_x: int,
+        block_y: int,
+        block_z: int,
+        shared_bytes: int,
+        stream: int,
+        parameters: int,
+        extra: int = 0,
+    ) -> None:
+        grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
+        request = _Request(grid, block, shared_bytes, stream, cooperative)
+        _launch(function_at(function), request, parameters, extra)
+
+    return launch
 
 
-@entry("cuLaunchCooperativeKernel")
-def launch_cooperative(
-    function: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared_bytes: int,
-    stream: int,
-    parameters: int,
-) -> None:
-    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-    request = _Request(grid, block, shared_bytes, stream, cooperative=True)
-    _launch(function_at(function), request, parameters, 0)
+launch = entry("cuLaunchKernel")(_launching(cooperative=False))
+launch_cooperative = entry("cuLaunchCooperativeKernel")(_launching(cooperative=True))
 
 
 @entry("cuLaunchKernelEx")
