@@ -175,6 +175,8 @@ _making = Lock()
 def session() -> Session:
     """The session of this process, with the settings of its environment."""
     global _session
+    if _session is not None:
+        return _session
     with _making:
         if _session is None:
             _session = Session(Settings.from_environment())

@@ -38,7 +38,7 @@ class Buffer:
         self.name = name
         self.memory = memory
         self._address = memory.allocate(self.nbytes, name, constant).address
-        self._release = weakref.finalize(self, memory.free, self._address)
+        self._release = weakref.finalize(self, memory.release, self._address)
         self._release.atexit = False
 
     @property

@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import sys
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -74,6 +75,7 @@ class DeviceMemory:
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
         self._lock = Lock()
+        self._gone: deque[int] = deque()
 
     @property
     def base(self) -> int:
@@ -83,6 +85,8 @@ class DeviceMemory:
     @property
     def free_bytes(self) -> int:
         """Bytes of the range that no allocation has."""
+        with self._lock:
+            self._settle()
         return self.capacity - self._used
 
     @property
@@ -98,6 +102,7 @@ class DeviceMemory:
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
         with self._lock:
+            self._settle()
             address = self._allocator.take(size)
             if address is None:
                 raise self._out_of_memory(size, name)
@@ -132,22 +137,42 @@ class DeviceMemory:
     def free(self, address: int) -> None:
         """End the allocation that starts at `address`; its memory is zero when it is next used."""
         with self._lock:
-            gone = self._live.pop(address, None)
-            if gone is None:
-                raise WarploomError(f"{address:#x} is not the start of a live allocation")
-            del self._addresses[bisect_right(self._addresses, address) - 1]
-            self._constants.discard(address)
-            self._table = None
-            if address in self._lent:
-                del self._lent[address]
-                return
-            self._used -= gone.size
-            self._clear(gone)
-            self._allocator.give_back(address, gone.size)
+            self._settle()
+            self._end(address)
+
+    def release(self, address: int) -> None:
+        """The same for finalizers, which may run at any moment: where this thread is in the middle
+        of a change itself, the allocation ends before the next one, and before the next launch."""
+        self._gone.append(address)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
+
+    def _settle(self) -> None:
+        """End what was released meanwhile."""
+        while self._gone:
+            self._end(self._gone.popleft())
+
+    def _end(self, address: int) -> None:
+        gone = self._live.pop(address, None)
+        if gone is None:
+            raise WarploomError(f"{address:#x} is not the start of a live allocation")
+        del self._addresses[bisect_right(self._addresses, address) - 1]
+        self._constants.discard(address)
+        self._table = None
+        if address in self._lent:
+            del self._lent[address]
+            return
+        self._used -= gone.size
+        self._clear(gone)
+        self._allocator.give_back(address, gone.size)
 
     def live(self) -> tuple[Allocation, ...]:
         """What is live now, in order of address."""
         with self._lock:
+            self._settle()
             return tuple(self._live[address] for address in self._addresses)
 
     def find(self, address: int) -> Allocation | None:
@@ -191,6 +216,7 @@ class DeviceMemory:
     def table(self) -> AllocationTable:
         """The live allocations as compiled code reads them."""
         with self._lock:
+            self._settle()
             if self._table is None:
                 live = [self._live[a] for a in self._addresses]
                 self._table = AllocationTable(

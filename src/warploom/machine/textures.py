@@ -7,7 +7,7 @@ users can choose, is for the host API.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class TextureTable:
         self._base, self._size = base, size
         self._rows: list[Words] = []
         self._table: Words | None = None
-        self._lock = Lock()
+        self._lock = RLock()  # finalizers remove, in the middle of anything
 
     def add(self, description: Description) -> int:
         """A new handle."""

@@ -82,24 +82,36 @@ def _launch(function: Function, request: _Request, parameters: int, extra: int) 
     state.current()
     stream_of(request.stream)
     session().launched = True
-    kernel = function.kernel
+    state.enter_launch()
     try:
-        if request.shared_bytes > function.dynamic_limit:
-            raise DriverError(
-                Result.INVALID_VALUE,
-                f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory"
-                f" a block, and the launch asks for {request.shared_bytes}: raise"
-                f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
-            )
-        data = _packed(function, parameters, extra)
-        launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-        launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
+        function.program.begin_launch()
+        try:
+            _run(function, request, parameters, extra)
+        finally:
+            function.program.end_launch()
     except WarploomError as error:
         explain(error)
         result = result_of(error)
         if result not in STICKY:
             raise DriverError(result) from None
         spoil(result)
+    finally:
+        state.leave_launch()
+
+
+def _run(function: Function, request: _Request, parameters: int, extra: int) -> None:
+    """Launch, and wait for the end. Raises WarploomError for what the kernel did."""
+    kernel = function.kernel
+    if request.shared_bytes > function.dynamic_limit:
+        raise DriverError(
+            Result.INVALID_VALUE,
+            f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory a"
+            f" block, and the launch asks for {request.shared_bytes}: raise"
+            f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
+        )
+    data = _packed(function, parameters, extra)
+    launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
+    launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
 
 
 def _packed(function: Function, parameters: int, extra: int) -> bytes:

@@ -24,6 +24,7 @@ def load_data(library: int, image: int, names: int, values: int, count: int) -> 
     state.check()
     with read_options(count, names, values).reporting():
         made = load(image, "library")
+    made.is_library = True
     made.handle = state.handles.add(made)
     put(library, made.handle)
 
