@@ -123,3 +123,8 @@ def parameter_info(kernel: int, index: int, offset: int, size: int) -> None:
     at, length = places[index]
     put(offset, at)
     offer(size, length)
+
+
+@entry("cuKernelGetParamCount", "cuFuncGetParamCount")
+def parameter_count(kernel: int, count: int) -> None:
+    put(count, len(function_at(kernel).places))
