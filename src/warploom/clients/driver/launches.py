@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from dataclasses import dataclass
 
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import stream_of
+from warploom.clients.driver.streams import DEFAULT_STREAMS, stream_of
 from warploom.clients.driver.structures import LaunchAttribute, LaunchConfig
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
@@ -80,7 +81,8 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
 
 def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:
     state.current()
-    stream_of(request.stream)
+    if request.stream not in DEFAULT_STREAMS:
+        stream_of(request.stream)
     session().launched = True
     state.enter_launch()
     try:
@@ -118,8 +120,9 @@ def _packed(function: Function, parameters: int, extra: int) -> bytes:
     """The parameter block: from a pointer to each value, or from a buffer of all of them."""
     data = bytearray(function.kernel.program.parameter_bytes)
     if parameters:
-        for index, (offset, size) in enumerate(function.places):
-            source = word_at(parameters + 8 * index)
+        places = function.places
+        sources = struct.unpack(f"{len(places)}Q", ctypes.string_at(parameters, 8 * len(places)))
+        for (offset, size), source in zip(places, sources, strict=True):
             if not source:
                 raise DriverError(Result.INVALID_VALUE)
             data[offset : offset + size] = ctypes.string_at(source, size)

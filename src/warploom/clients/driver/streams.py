@@ -12,7 +12,7 @@ from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
 
-DEFAULT, LEGACY, PER_THREAD = 0, 1, 2
+DEFAULT, LEGACY, PER_THREAD = DEFAULT_STREAMS = 0, 1, 2
 NO_TIMING = 2
 EQUAL, AND, NOR = 1, 2, 3
 
@@ -37,7 +37,7 @@ class Event:
 
 def stream_of(handle: int) -> Stream:
     """The stream of a handle; default streams belong to the current context."""
-    if handle in (DEFAULT, LEGACY, PER_THREAD):
+    if handle in DEFAULT_STREAMS:
         return Stream(state.current(), 0, 0, handle)
     found = state.handles.get(handle, Stream)
     if found.context.error is not None:
