@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
 from warploom.clients.driver.streams import DEFAULT_STREAMS, stream_of
-from warploom.clients.driver.structures import LaunchAttribute, LaunchConfig
+from warploom.clients.driver.structures import LaunchAttribute
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
 from warploom.clients.registry import Entry
@@ -20,6 +21,10 @@ from warploom.host.launcher import Launcher
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
 COOPERATIVE, CLUSTER = 2, 4
+
+CONFIG = struct.Struct("@7I2QI")
+"""CUlaunchConfig: the grid's and the block's sizes, bytes of dynamic shared memory, the stream, the
+attributes and how many they are."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +69,29 @@ launch_cooperative = entry("cuLaunchCooperativeKernel")(_launching(cooperative=T
 def launch_with(config: int, function: int, parameters: int, extra: int) -> None:
     if not config:
         raise DriverError(Result.INVALID_VALUE)
-    c = LaunchConfig.from_address(config)
-    count = c.attribute_count if c.attributes else 0
+    *dims, shared_bytes, stream, attributes, count = CONFIG.unpack(
+        ctypes.string_at(config, CONFIG.size)
+    )
     cooperative = False
-    for given in (LaunchAttribute * count).from_address(c.attributes) if count else ():
+    if attributes and count:
+        cooperative = _is_cooperative((LaunchAttribute * count).from_address(attributes))
+    x, y, z, block_x, block_y, block_z = dims
+    grid, block = (x, y, z), (block_x, block_y, block_z)
+    request = _Request(grid, block, shared_bytes, stream, cooperative)
+    _launch(function_at(function), request, parameters, extra)
+
+
+def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
+    """Whether attributes ask for a cooperative launch; DriverError for what is not there."""
+    cooperative = False
+    for given in attributes:
         if given.id == COOPERATIVE:
             cooperative = bool(given.value[0])
         elif given.id == CLUSTER and tuple(given.value[:3]) not in ((1, 1, 1), (0, 0, 0)):
             raise DriverError(
                 Result.NOT_SUPPORTED, "clusters of more than one block are not there yet"
             )
-    grid, block = (c.grid[0], c.grid[1], c.grid[2]), (c.block[0], c.block[1], c.block[2])
-    request = _Request(grid, block, c.shared_bytes, c.stream or 0, cooperative)
-    _launch(function_at(function), request, parameters, extra)
+    return cooperative
 
 
 def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:

