@@ -168,7 +168,7 @@ def document(results: dict[str, Results]) -> str:
         "",
         f"The tests that ship inside the wheel of numba-cuda {version}, run unchanged on a software"
         f" {DEVICE.upper()}",
-        f"(`make test-numba`, which writes this page). {_engines(results)}",
+        f"(`make test-numba`, which writes this page). {_engines(results)}".rstrip(),
         "",
         "| | tests |",
         "| --- | --- |",
