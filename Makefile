@@ -24,15 +24,14 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-# Unmodified programs of every client, in an environment of their own. PyCUDA is built there, with
-# the headers of the wheels and against the stand-in library; without a C++ compiler it is left out.
-$(CLIENTS)/installed: pyproject.toml
+# Unmodified programs of every client, in an environment of their own. (PyCUDA wants a header of the
+# profiler's, and tests of numba-cuda want cffi.)
+$(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev
-	-CPATH=$$(echo $(CURDIR)/$(CLIENTS)/lib/python*/site-packages/nvidia/cu13/include) \
-	  LIBRARY_PATH=$(CURDIR)/src/warploom/clients/lib \
-	  $(CLIENTS)/bin/python -m pip install --quiet "pycuda>=2025.1"
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev \
+	  "nvidia-cuda-profiler-api>=13.0" cffi
+	$(CLIENTS)/bin/python tools/build_pycuda.py
 	touch $@
 
 test-clients: $(CLIENTS)/installed

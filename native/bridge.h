@@ -138,7 +138,8 @@ __attribute__((constructor)) static void bridge_load(void) {
 /* Python ends, and with it all that was ever allocated: giving things back has nothing to do. */
 static int64_t bridge_end(int32_t index) {
     static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
-                                             "Synchronize", "PopCurrent", "SetCurrent"};
+                                             "Synchronize", "Detach", "PopCurrent", "PushCurrent",
+                                             "SetCurrent"};
     for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
         if (strstr(bridge.names[index], gives_back[n])) return 0;
     return bridge_closed;

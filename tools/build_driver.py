@@ -151,7 +151,7 @@ def _compiler() -> str | None:
     return next((found for name in names if (found := shutil.which(name))), None)
 
 
-def _includes() -> Path:
+def nvidia_headers() -> Path:
     """Where the wheels' headers are."""
     for root in importlib.import_module("nvidia.cu13").__path__:
         if (Path(root) / "include" / "cuda.h").exists():
@@ -163,7 +163,7 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
     subprocess.run(
         [
             *(compiler, "-shared", "-fPIC", "-O2", "-std=c11", "-Wall", "-Werror"),
-            *("-Wno-deprecated-declarations", f"-I{NATIVE}", f"-I{_includes()}"),
+            *("-Wno-deprecated-declarations", f"-I{NATIVE}", f"-I{nvidia_headers()}"),
             *(f"-D{define}" for define in library.defines),
             *(str(source), f"-Wl,-soname,{library.soname}", "-ldl", "-lpthread", "-o", str(target)),
             *_version_script(library, source.parent),
@@ -197,9 +197,9 @@ def _preprocessed(library: Library, compiler: str) -> str:
     """The declarations of a header, without comments, attributes and inline bodies."""
     made = subprocess.run(
         [
-            *(compiler, "-E", "-P", "-x", "c", f"-I{_includes()}"),
+            *(compiler, "-E", "-P", "-x", "c", f"-I{nvidia_headers()}"),
             *(f"-D{define}" for define in library.defines),
-            str(_includes() / library.header),
+            str(nvidia_headers() / library.header),
         ],
         check=True,
         capture_output=True,
@@ -356,7 +356,7 @@ def _addresses(names: Iterable[str], own: Sequence[str]) -> Iterator[str]:
     the one is the newest of the other.
     """
     files = ("cudaTypedefs.h", "cudaProfilerTypedefs.h")
-    typedefs = "\n".join((_includes() / file).read_text() for file in files)
+    typedefs = "\n".join((nvidia_headers() / file).read_text() for file in files)
     symbols = [*names, *own]
     versions: dict[tuple[str, str], set[int]] = {}
     for name, version, stream in re.findall(r"PFN_(cu\w+?)_v(\d+)(_pt[sd][zs])?\)\(", typedefs):

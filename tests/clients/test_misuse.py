@@ -37,6 +37,11 @@ CASES = {
         "NO_BINARY_FOR_GPU",
     ],
     "unload": ["SUCCESS INVALID_HANDLE", "INVALID_HANDLE"],
+    "unload_while_it_runs": ["SUCCESS True", "SUCCESS", "{2.0} INVALID_HANDLE"],
+    "library_module": ["NOT_PERMITTED SUCCESS"],
+    "reset_gives_back": ["{True}"],
+    "finalizers": ["{1000.0}"],
+    "launch_in_a_launch": ["SUCCESS ['NOT_PERMITTED']", "SUCCESS"],
     "threads": ["{40.0}"],  # two threads, twenty launches each
     "fork": ["NOT_INITIALIZED NOT_INITIALIZED", "SUCCESS"],
 }

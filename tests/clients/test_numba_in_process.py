@@ -251,6 +251,11 @@ def test_a_fault_is_raised_where_the_kernel_is_launched() -> None:
     assert caught.value.line.startswith(__file__)
 
 
+def test_random_is_there_without_an_import_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(cuda, "random")  # as the import above left it
+    assert cuda.random.create_xoroshiro128p_states is create_xoroshiro128p_states
+
+
 def test_what_needs_a_driver_says_so() -> None:
     with pytest.raises(AttributeError, match="warploom run"):
         _ = cuda.set_memory_manager

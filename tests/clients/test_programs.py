@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ CLIENTS = {
     "tinygrad_programs.py": ("tinygrad", "elementwise matmul softmax argmax conv"),
     "triton_programs.py": ("triton", "add softmax matmul"),
     "pycuda_programs.py": ("pycuda", "saxpy"),
+    "pycuda_source_programs.py": ("pycuda", "module array elementwise sum"),
 }  # fmt: skip
 """What each needs, and what it prints when all is well."""
 
@@ -36,6 +38,21 @@ def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == printed.split()
     assert "defect" not in outcome.stderr
+
+
+def test_kernels_from_source_without_nvcc(
+    run_program: RunProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    test_an_unmodified_program(run_program, "pycuda_source_programs.py")
+
+
+def test_compiling_alone_is_no_reason_to_complain(run_program: RunProgram) -> None:
+    """NVRTC asks the driver for its undocumented tables, as a statically linked runtime does."""
+    code = "from cuda.bindings import nvrtc as n; p = n.nvrtcCreateProgram(b'', b'', 0, [], [])[1]"
+    outcome = run_program([sys.executable, "-c", f"{code}; n.nvrtcCompileProgram(p, 0, [])"])
+    assert outcome.returncode == 0
+    assert outcome.stderr == ""
 
 
 def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:

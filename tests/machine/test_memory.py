@@ -165,3 +165,25 @@ def test_memory_reads_as_numpy_of_any_type(memory: DeviceMemory) -> None:
     made = memory.allocate(16)
     memory.view(made.address, 16).view(np.float32)[:] = [1, 2, 3, 4]
     assert np.frombuffer(memory.read(made.address, 16), np.float32).tolist() == [1, 2, 3, 4]
+
+
+def test_a_finalizer_may_release_in_the_middle_of_a_change(
+    memory: DeviceMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector runs where it likes: here, while an allocation is being made."""
+    before = memory.free_bytes
+    first = memory.allocate(64)
+    take = Allocator.take
+
+    def interrupted(allocator: Allocator, size: int) -> int | None:
+        memory.drop(first.address)
+        return take(allocator, size)
+
+    monkeypatch.setattr(Allocator, "take", interrupted)
+    done: list[int] = []
+    thread = Thread(target=lambda: done.append(memory.allocate(64).address), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert done, "the release waits for the allocation, which waits for it"
+    assert memory.table().starts.tolist() == done
+    assert memory.free_bytes == before - 64

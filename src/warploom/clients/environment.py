@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
+from warploom.clients.nvcc import PROGRAMS, real_nvcc
 from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
 
@@ -40,6 +41,7 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         **settings.environment(),
         "LD_LIBRARY_PATH": _joined(str(LIBRARIES), outer.get("LD_LIBRARY_PATH")),
         "LD_PRELOAD": _joined(*preloaded, outer.get("LD_PRELOAD")),
+        **_kernel_compiler(outer),
         "WARPLOOM_LIBPYTHON": _python_library(),
         "WARPLOOM_PYTHONHOME": sys.base_prefix,
         "WARPLOOM_PATH": os.pathsep.join(part for part in sys.path if part),
@@ -48,6 +50,14 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         "TRITON_PTXAS_BLACKWELL_PATH": str(PTXAS),
         "DEV": outer.get("DEV", "CUDA"),
     }
+
+
+def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
+    """An nvcc in front of the machine's own, for PyCUDA's `SourceModule`. Where there is none,
+    nobody can preprocess sources, as PyCUDA's cache of them wants it."""
+    path = outer.get("PATH", "")
+    cache = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
+    return {"PATH": _joined(str(PROGRAMS), path), "WARPLOOM_PYTHON": sys.executable, **cache}
 
 
 def _joined(*parts: str | None) -> str:

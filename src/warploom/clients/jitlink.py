@@ -15,6 +15,7 @@ from warploom.clients.fatbin import NoPtx, ptx_of
 from warploom.clients.linking import linked
 from warploom.clients.nvidia_libraries import real_library
 from warploom.clients.registry import Registry
+from warploom.clients.session import session
 from warploom.core.errors import WarploomError
 
 SUCCESS, UNRECOGNIZED, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 1, 4, 3, 6
@@ -128,7 +129,8 @@ def complete(handle: int) -> int:
         return INVALID_INPUT
     parts = list(link.ptx)
     if link.ltoir:
-        made = _optimized(link)
+        with session().compiling():
+            made = _optimized(link)
         if made is None:
             return PTX_COMPILE
         parts.append(("linked LTO-IR", made))

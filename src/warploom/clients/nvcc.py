@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -13,11 +14,20 @@ from warploom.core.errors import CompileError
 OPTIONS = ("-cudart", "shared", "-lineinfo", "-gencode", "arch=compute_75,code=compute_75")
 """The shared runtime, and PTX for the oldest devices that nvcc knows: it runs on all."""
 
+PROGRAMS = Path(__file__).parent / "bin"
+"""Where the nvcc is that programs find first."""
+
+
+def real_nvcc(path: str) -> str | None:
+    """The machine's own nvcc on a PATH."""
+    folders = [part for part in path.split(os.pathsep) if Path(part) != PROGRAMS]
+    return shutil.which("nvcc", path=os.pathsep.join(folders))
+
 
 def build_program(source: Path) -> Path:
     """The program of a source, built in the system's folder for temporary files. Raises
     CompileError with nvcc's own words, or where there is no nvcc."""
-    nvcc = shutil.which("nvcc")
+    nvcc = real_nvcc(os.environ.get("PATH", ""))
     if nvcc is None:
         raise CompileError(
             f"{source} has a main, so it is a whole program, and building it needs nvcc, which is"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from warploom.clients.nvidia_libraries import real_library
 from warploom.clients.registry import Registry
+from warploom.clients.session import session
 
 INTERNAL_ERROR = 11
 
@@ -42,7 +43,8 @@ def compile_program(program: int, count: int, options: int) -> int:
         if index and changed[index - 1] in (b"-arch", b"--gpu-architecture"):
             changed[index] = re.sub(rb"^sm_", b"compute_", option)
     array = (ctypes.c_char_p * len(changed))(*changed)
-    return _real("nvrtcCompileProgram", (program, count, ctypes.addressof(array)))
+    with session().compiling():
+        return _real("nvrtcCompileProgram", (program, count, ctypes.addressof(array)))
 
 
 @registry.entry("nvrtcGetCUBINSize")

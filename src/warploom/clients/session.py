@@ -8,7 +8,8 @@ from __future__ import annotations
 import atexit
 import json
 import sys
-from concurrent.futures import Future
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +23,11 @@ from warploom.host.device import Device
 from warploom.host.launcher import LaunchOptions
 from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
-from warploom.host.run import Execution, Run
-from warploom.machine.workers import merged
+from warploom.host.run import Done, Execution, Run
 from warploom.report.export import as_json
 
-BATCH = 64
-"""So many launches of a kernel are kept before their counts are added up."""
+BATCH = 4096
+"""Counts of launches are kept for so many instructions, then added up."""
 
 
 @dataclass
@@ -42,21 +42,27 @@ class KernelRuns:
     seconds: float = 0.0
     runs: list[Run] = field(default_factory=list[Run])
 
+    @cached_property
+    def batch(self) -> int:
+        """How many launches are kept: an instruction has some kilobytes of counts at most."""
+        return max(1, BATCH // max(16, len(self.kernel.program.instructions)))
+
     def add(self, run: Run) -> None:
         """Count one more launch."""
         self.launches += 1
         self.seconds += run.seconds
         self.runs.append(run)
-        if len(self.runs) >= BATCH:
+        if len(self.runs) > self.batch:
             self.total()
 
     def total(self) -> Run:
         """A run that stands for all launches together: counters are sums."""
         if len(self.runs) > 1:
+            from warploom.machine.counted import together  # imports the compiler
+
             first = self.runs[0]
-            tally = merged([run.tally for run in self.runs])
-            done: Future[Execution] = Future()
-            done.set_result(Execution(lambda: tally, self.seconds))
+            tally = together([run.counted for run in self.runs])
+            done = Done(Execution(lambda: tally, self.seconds))
             self.runs = [Run(first.kernel, first.launch, done)]
         return self.runs[0]
 
@@ -79,6 +85,16 @@ class Session:
     def device(self) -> Device:
         """The device, made when it is first asked for."""
         return self.settings.make_device(self.record)
+
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """While one of NVIDIA's compilers works: they ask for the driver's undocumented tables as a
+        statically linked runtime does, but do without them."""
+        told = self.if_nothing_ran
+        try:
+            yield
+        finally:
+            self.if_nothing_ran = told
 
     def launch_options(self, *, cooperative: bool) -> LaunchOptions:
         """What a launch of this process says beside its arguments."""
@@ -159,6 +175,8 @@ _making = Lock()
 def session() -> Session:
     """The session of this process, with the settings of its environment."""
     global _session
+    if _session is not None:
+        return _session
     with _making:
         if _session is None:
             _session = Session(Settings.from_environment())

@@ -38,7 +38,7 @@ Run = Callable[..., int]
 """The compiled `run` (see `codegen.grid`): environment, counts, rows, first and last block."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CompiledKernel:
     """A kernel's machine code and what its host must provide."""
 

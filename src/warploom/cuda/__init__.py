@@ -16,6 +16,7 @@ does wrong is raised where it is launched. What is used inside of kernels is num
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 try:
@@ -115,4 +116,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"cuda.{name} works on a driver: run the unchanged program with `warploom run program`"
         )
+    if name == "random":
+        return import_module(f"{__name__}.random")
     return getattr(_numba, name)

@@ -4,7 +4,6 @@ log. Both give the same, but for registers, which only the reference machine can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 from warploom.analysis.program import Program
@@ -59,8 +58,9 @@ class CompiledRun:
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
         from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.counted import Counted
         from warploom.machine.logs import Log
-        from warploom.machine.outcome import Counted, error_of, tally_of
+        from warploom.machine.outcome import error_of
 
         context, limits = self._kernel.context, self._limits
         self._launch, self._live = launch, memory.live()
@@ -69,7 +69,7 @@ class CompiledRun:
         self._work, self._status = engine.record(program, launch, memory, self._log, progress)
         if self._status != plan_words.ENDED:
             raise error_of(self._work, self._status)
-        return partial(tally_of, Counted.of(self._work))
+        return Counted.of([self._work])
 
     def recorded(self) -> Recorded:
         from warploom.codegen.environment import Status

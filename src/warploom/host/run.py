@@ -87,6 +87,11 @@ class Run:
         return self._outcome.result().tally
 
     @property
+    def counted(self) -> Callable[[], Tally]:
+        """What makes the tally."""
+        return self._outcome.result().counted
+
+    @property
     def seconds(self) -> float:
         """The host's time for the launch, compilation of the kernel included where it was due."""
         return self._outcome.result().seconds

@@ -17,12 +17,13 @@ from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
+from warploom.machine.counted import Counted, together
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
+from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.tally import Tally
-from warploom.machine.workers import Apart, merged
+from warploom.machine.workers import Apart
 from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
@@ -75,7 +76,7 @@ class TimedRun:
             work, status = self._engine.record(program, launch, memory, log, progress, part)
             if status is not Status.ENDED:
                 raise error_of(work, status)
-            counted.append(Counted.of(work))
+            counted.append(Counted.of([work]))
             whole = log is not None and recorder.add(log, recorded) == len(recorded)
             part = _next_part(part, launch.blocks, log)
             recorded = part if whole and recorder.size < MOST_WORDS else range(0)
@@ -85,7 +86,7 @@ class TimedRun:
 
         @lru_cache(maxsize=1)
         def tally() -> Tally:
-            return replace(merged([tally_of(one) for one in counted]), workers=1)
+            return replace(together(counted), workers=1)
 
         if launch.max_instructions is not None:  # then all blocks were one part
             check_limit(tally(), work)

@@ -7,7 +7,6 @@ reaches it: it looks at its environment's STOP every few million instructions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Formation, formation_of
@@ -16,15 +15,16 @@ from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
+from warploom.machine.counted import Counted
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.outcome import Counted, check_limit, error_of, tally_of
+from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.outfit import Outfit
 from warploom.machine.tally import Tally
 from warploom.machine.threads import Runner
 from warploom.machine.work import Work
-from warploom.machine.workers import Apart, merged, shares
+from warploom.machine.workers import Apart, shares
 from warploom.rules.choice import MemoryOptions, access_rules
 
 Progress = Callable[[int, int], None]
@@ -117,16 +117,12 @@ class CompiledEngine:
         for work, status in zip(works, _run(works, progress), strict=True):
             if status is not Status.ENDED:
                 raise error_of(work, status)
-        counted = [Counted.of(work) for work in works]
+        counted = Counted.of(works, alone)
         for work in works:
             outfit.give_back(work.room)
-
-        def made() -> Tally:
-            return replace(merged([tally_of(one) for one in counted]), alone_because=alone)
-
         if launch.max_instructions is None:
-            return made
-        tally = made()
+            return counted
+        tally = counted()
         check_limit(tally, works[0])
         return lambda: tally
 

@@ -56,9 +56,11 @@ class Tally:
         return self.records[:, : len(FIELDS)]
 
     @classmethod
-    def empty(cls, program: Program, launched_warps: int) -> Tally:
-        """All counts zero."""
-        rows = access_rows(program)
+    def empty(
+        cls, program: Program, launched_warps: int, rows: tuple[AccessRow, ...] | None = None
+    ) -> Tally:
+        """All counts zero; `rows` are the program's access rows, where somebody has them."""
+        rows = access_rows(program) if rows is None else rows
         n = len(program.instructions)
 
         def column() -> Counts:

@@ -5,9 +5,12 @@ The first argument says what to do wrong.
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import sys
 import threading
+import time
 
 import numpy as np
 from cuda.bindings import driver, nvrtc
@@ -22,6 +25,14 @@ extern "C" __global__ void add(float *x, int n)
 extern "C" __global__ void no_guard(float *x) { x[threadIdx.x] = 1; }
 extern "C" __global__ void wants(char *p) { *(int *)(p + 1) = 1; }
 extern "C" __global__ void stops() { __trap(); }
+__device__ float ones[4] = {1, 1, 1, 1};
+extern "C" __global__ void counts(float *x, long n)
+{
+    float sum = 0;
+    for (long i = 0; i < n; ++i)
+        sum = sum * 0.5f + ones[i % 4];
+    x[threadIdx.x] = sum;
+}
 extern "C" __global__ void waits(volatile int *flag) { while (*flag == 0); }
 """
 
@@ -148,6 +159,94 @@ def unload():
     kernel = must(driver.cuModuleGetFunction(module, b"stops"))
     print(code(driver.cuModuleUnload(module)), code(driver.cuModuleUnload(module)))
     print(code(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)))
+
+
+def unload_while_it_runs():
+    """What runs, ends as it would have; nobody can launch the kernel from then on."""
+    module = begin()
+    context = must(driver.cuCtxGetCurrent())
+    kernel = must(driver.cuModuleGetFunction(module, b"counts"))
+    x = must(driver.cuMemAlloc(128))
+    launch(module, b"counts", np.uint64(int(x)), np.int64(1))
+    running = threading.Event()
+
+    def work():
+        must(driver.cuCtxSetCurrent(context))
+        running.set()
+        print(code(launch(module, b"counts", np.uint64(int(x)), np.int64(100_000_000))))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    running.wait()
+    time.sleep(0.05)
+    print(code(driver.cuModuleUnload(module)), thread.is_alive())
+    thread.join()
+    host = np.zeros(32, np.float32)
+    must(driver.cuMemcpyDtoH(host, x, host.nbytes))
+    print(set(host.tolist()), code(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)))
+
+
+def library_module():
+    """A library's module is not one's own to unload."""
+    begin()
+    library = must(driver.cuLibraryLoadData(ptx(), [], [], 0, [], [], 0))
+    module = must(driver.cuLibraryGetModule(library))
+    print(code(driver.cuModuleUnload(module)), code(driver.cuLibraryUnload(library)))
+
+
+def reset_gives_back():
+    """A reset takes along the memory of modules too."""
+    must(driver.cuInit(0))
+    total, left = must(driver.cuDeviceTotalMem(0)), set()
+    for _ in range(3):
+        module = begin()
+        x = must(driver.cuMemAlloc(128))
+        launch(module, b"no_guard", np.uint64(int(x)))
+        must((driver.cuDevicePrimaryCtxReset(0)[0], None))
+        must(driver.cuCtxSetCurrent(must(driver.cuDevicePrimaryCtxRetain(0))))
+        left.add(must(driver.cuMemGetInfo()) == (total, total))
+    print(left)
+
+
+class Garbage:
+    """Memory that a finalizer frees, whenever the collector comes upon it."""
+
+    def __init__(self):
+        self.pointer, self.me = must(driver.cuMemAlloc(1024)), self
+
+    def __del__(self):
+        assert code(driver.cuMemFree(self.pointer)) == "SUCCESS"
+
+
+def finalizers():
+    """The collector may run finalizers in the middle of a launch, or of any other call."""
+    module = begin()
+    x = must(driver.cuMemAlloc(128))
+    must(driver.cuMemsetD32(x, 0, 32))
+    for turn in range(1000):
+        Garbage()
+        gc.set_threshold(2 + turn % 120)
+        assert code(launch(module, b"add", np.uint64(int(x)), np.int32(32))) == "SUCCESS"
+    host = np.zeros(32, np.float32)
+    must(driver.cuMemcpyDtoH(host, x, host.nbytes))
+    gc.collect()
+    print(set(host.tolist()))
+
+
+def launch_in_a_launch():
+    """A handler of signals launches while its thread waits for a kernel."""
+    module = begin()
+    x = must(driver.cuMemAlloc(128))
+    found = []
+
+    def handler(_number, _frame):
+        found.append(code(launch(module, b"add", np.uint64(int(x)), np.int32(32))))
+
+    signal.signal(signal.SIGALRM, handler)
+    launch(module, b"counts", np.uint64(int(x)), np.int64(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    print(code(launch(module, b"counts", np.uint64(int(x)), np.int64(100_000_000))), found)
+    print(code(launch(module, b"add", np.uint64(int(x)), np.int32(32))))
 
 
 def threads():

@@ -128,6 +128,5 @@ def describe_3d(description: int, array: int) -> None:
 @entry("cuArrayDestroy")
 def destroy(array: int) -> None:
     made = state.handles.get(array, CudaArray)
-    with state.device.turn:
-        made.buffer.free()
+    state.when_idle(made.buffer.free)
     state.handles.remove(array)

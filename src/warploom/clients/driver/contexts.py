@@ -29,7 +29,7 @@ def primary_retain(context: int, device: int) -> None:
     put(context, state.primary.handle)
 
 
-@entry("cuDevicePrimaryCtxRelease_v2")
+@entry("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2")
 def primary_release(device: int) -> None:
     check_device(device)
     if state.primary_uses == 0:
@@ -39,7 +39,7 @@ def primary_release(device: int) -> None:
         _drop_primary()
 
 
-@entry("cuDevicePrimaryCtxReset_v2")
+@entry("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2")
 def primary_reset(device: int) -> None:
     """Also what makes a device usable after a fault."""
     check_device(device)
@@ -53,7 +53,7 @@ def _drop_primary() -> None:
         state.primary = None
 
 
-@entry("cuDevicePrimaryCtxSetFlags_v2")
+@entry("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2")
 def primary_set_flags(device: int, flags: int) -> None:
     check_device(device)
     state.primary_flags = flags
@@ -71,7 +71,7 @@ def primary_state(device: int, flags: int, active: int) -> None:
 # ---- others --------------------------------------------------------------------------------------
 
 
-@entry("cuCtxCreate_v2")
+@entry("cuCtxCreate", "cuCtxCreate_v2")
 def create(context: int, flags: int, device: int) -> None:
     check_device(device)
     made = state.new_context(flags)
@@ -94,7 +94,7 @@ def create_with_parameters(context: int, _parameters: int, flags: int, device: i
     create(context, flags, device)
 
 
-@entry("cuCtxDestroy_v2", "cuCtxDetach")
+@entry("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach")
 def destroy(handle: int) -> None:
     """A destroyed context is popped where it is current in the calling thread."""
     context = state.context(handle)
@@ -113,12 +113,12 @@ def attach(context: int, _flags: int) -> None:
 # ---- which is current ----------------------------------------------------------------------------
 
 
-@entry("cuCtxPushCurrent_v2")
+@entry("cuCtxPushCurrent", "cuCtxPushCurrent_v2")
 def push(handle: int) -> None:
     state.stack.append(state.context(handle))
 
 
-@entry("cuCtxPopCurrent_v2")
+@entry("cuCtxPopCurrent", "cuCtxPopCurrent_v2")
 def pop(handle: int) -> None:
     state.check()
     if not state.stack:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import stream_of
-from warploom.clients.driver.structures import LaunchAttribute, LaunchConfig
+from warploom.clients.driver.streams import DEFAULT_STREAMS, stream_of
+from warploom.clients.driver.structures import LaunchAttribute
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
+from warploom.clients.registry import Entry
 from warploom.clients.session import session
 from warploom.core.errors import Dim3, WarploomError
 from warploom.host.launcher import Launcher
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
 COOPERATIVE, CLUSTER = 2, 4
+
+CONFIG = struct.Struct("@7I2QI")
+"""CUlaunchConfig: the grid's and the block's sizes, bytes of dynamic shared memory, the stream, the
+attributes and how many they are."""
 
 
 @dataclass(frozen=True)
@@ -31,92 +38,106 @@ class _Request:
     cooperative: bool = False
 
 
-@entry("cuLaunchKernel")
-def launch(
-    function: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared_bytes: int,
-    stream: int,
-    parameters: int,
-    extra: int,
-) -> None:
-    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-    request = _Request(grid, block, shared_bytes, stream)
-    _launch(function_at(function), request, parameters, extra)
+def _launching(*, cooperative: bool) -> Entry:
+    """The entry of a launch whose dimensions are its arguments."""
+
+    def launch(
+        function: int,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        block_x: int,
+        block_y: int,
+        block_z: int,
+        shared_bytes: int,
+        stream: int,
+        parameters: int,
+        extra: int = 0,
+    ) -> None:
+        grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
+        request = _Request(grid, block, shared_bytes, stream, cooperative)
+        _launch(function_at(function), request, parameters, extra)
+
+    return launch
 
 
-@entry("cuLaunchCooperativeKernel")
-def launch_cooperative(
-    function: int,
-    grid_x: int,
-    grid_y: int,
-    grid_z: int,
-    block_x: int,
-    block_y: int,
-    block_z: int,
-    shared_bytes: int,
-    stream: int,
-    parameters: int,
-) -> None:
-    grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-    request = _Request(grid, block, shared_bytes, stream, cooperative=True)
-    _launch(function_at(function), request, parameters, 0)
+launch = entry("cuLaunchKernel")(_launching(cooperative=False))
+launch_cooperative = entry("cuLaunchCooperativeKernel")(_launching(cooperative=True))
 
 
 @entry("cuLaunchKernelEx")
 def launch_with(config: int, function: int, parameters: int, extra: int) -> None:
     if not config:
         raise DriverError(Result.INVALID_VALUE)
-    c = LaunchConfig.from_address(config)
-    count = c.attribute_count if c.attributes else 0
+    *dims, shared_bytes, stream, attributes, count = CONFIG.unpack(
+        ctypes.string_at(config, CONFIG.size)
+    )
     cooperative = False
-    for given in (LaunchAttribute * count).from_address(c.attributes) if count else ():
+    if attributes and count:
+        cooperative = _is_cooperative((LaunchAttribute * count).from_address(attributes))
+    x, y, z, block_x, block_y, block_z = dims
+    grid, block = (x, y, z), (block_x, block_y, block_z)
+    request = _Request(grid, block, shared_bytes, stream, cooperative)
+    _launch(function_at(function), request, parameters, extra)
+
+
+def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
+    """Whether attributes ask for a cooperative launch; DriverError for what is not there."""
+    cooperative = False
+    for given in attributes:
         if given.id == COOPERATIVE:
             cooperative = bool(given.value[0])
         elif given.id == CLUSTER and tuple(given.value[:3]) not in ((1, 1, 1), (0, 0, 0)):
             raise DriverError(
                 Result.NOT_SUPPORTED, "clusters of more than one block are not there yet"
             )
-    grid, block = (c.grid[0], c.grid[1], c.grid[2]), (c.block[0], c.block[1], c.block[2])
-    request = _Request(grid, block, c.shared_bytes, c.stream or 0, cooperative)
-    _launch(function_at(function), request, parameters, extra)
+    return cooperative
 
 
 def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:
     state.current()
-    stream_of(request.stream)
+    if request.stream not in DEFAULT_STREAMS:
+        stream_of(request.stream)
     session().launched = True
-    kernel = function.kernel
+    state.enter_launch()
     try:
-        if request.shared_bytes > function.dynamic_limit:
-            raise DriverError(
-                Result.INVALID_VALUE,
-                f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory"
-                f" a block, and the launch asks for {request.shared_bytes}: raise"
-                f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
-            )
-        data = _packed(function, parameters, extra)
-        launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-        launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
+        function.program.begin_launch()
+        try:
+            _run(function, request, parameters, extra)
+        finally:
+            function.program.end_launch()
     except WarploomError as error:
         explain(error)
         result = result_of(error)
         if result not in STICKY:
             raise DriverError(result) from None
         spoil(result)
+    finally:
+        state.leave_launch()
+
+
+def _run(function: Function, request: _Request, parameters: int, extra: int) -> None:
+    """Launch, and wait for the end. Raises WarploomError for what the kernel did."""
+    kernel = function.kernel
+    if request.shared_bytes > function.dynamic_limit:
+        raise DriverError(
+            Result.INVALID_VALUE,
+            f"{kernel.name} may have {function.dynamic_limit} bytes of dynamic shared memory a"
+            f" block, and the launch asks for {request.shared_bytes}: raise"
+            f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
+        )
+    data = _packed(function, parameters, extra)
+    launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
+    launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
 
 
 def _packed(function: Function, parameters: int, extra: int) -> bytes:
     """The parameter block: from a pointer to each value, or from a buffer of all of them."""
     data = bytearray(function.kernel.program.parameter_bytes)
     if parameters:
-        for index, (offset, size) in enumerate(function.places):
-            source = word_at(parameters + 8 * index)
+        places = function.places
+        sources = struct.unpack(f"{len(places)}Q", ctypes.string_at(parameters, 8 * len(places)))
+        for (offset, size), source in zip(places, sources, strict=True):
             if not source:
                 raise DriverError(Result.INVALID_VALUE)
             data[offset : offset + size] = ctypes.string_at(source, size)

@@ -24,6 +24,7 @@ def load_data(library: int, image: int, names: int, values: int, count: int) -> 
     state.check()
     with read_options(count, names, values).reporting():
         made = load(image, "library")
+    made.is_library = True
     made.handle = state.handles.add(made)
     put(library, made.handle)
 
@@ -122,3 +123,8 @@ def parameter_info(kernel: int, index: int, offset: int, size: int) -> None:
     at, length = places[index]
     put(offset, at)
     offer(size, length)
+
+
+@entry("cuKernelGetParamCount", "cuFuncGetParamCount")
+def parameter_count(kernel: int, count: int) -> None:
+    put(count, len(function_at(kernel).places))

@@ -27,13 +27,13 @@ class Link:
     outcome: ctypes.Array[ctypes.c_char] | None = None
 
 
-@entry("cuLinkCreate_v2")
+@entry("cuLinkCreate", "cuLinkCreate_v2")
 def create(count: int, names: int, values: int, link: int) -> None:
     context = state.current()
     put(link, state.own(context, Link(read_options(count, names, values))))
 
 
-@entry("cuLinkAddData_v2")
+@entry("cuLinkAddData", "cuLinkAddData_v2")
 def add_data(link: int, kind: int, data: int, size: int, name: int) -> None:
     if not data:
         raise DriverError(Result.INVALID_VALUE)
@@ -41,7 +41,7 @@ def add_data(link: int, kind: int, data: int, size: int, name: int) -> None:
     _add(state.handles.get(link, Link), kind, ctypes.string_at(data, unsigned(size)), called)
 
 
-@entry("cuLinkAddFile_v2")
+@entry("cuLinkAddFile", "cuLinkAddFile_v2")
 def add_file(link: int, kind: int, path: int) -> None:
     found = state.handles.get(link, Link)
     called = text_at(path)

@@ -101,7 +101,7 @@ def free_host(address: int) -> None:
     state.free(unsigned(address))
 
 
-@entry("cuMemHostRegister_v2")
+@entry("cuMemHostRegister", "cuMemHostRegister_v2")
 def host_register(address: int, size: int, flags: int) -> None:
     context = state.current()
     address, length = unsigned(address), unsigned(size)

@@ -48,7 +48,10 @@ def _load(module: int, image: int, options: Options) -> None:
 @entry("cuModuleUnload")
 def unload(module: int) -> None:
     state.current()
-    state.handles.get(module, LoadedProgram).unload()
+    found = state.handles.get(module, LoadedProgram)
+    if found.is_library:
+        raise DriverError(Result.NOT_PERMITTED)
+    found.unload()
     state.handles.remove(module)
 
 

@@ -14,6 +14,9 @@ from warploom.clients.driver.words import int_at, put, unsigned, word_at
 REUSE = (1, 2, 3)
 """Attributes that are an `int`; the others are 64 bits wide."""
 
+ON_DEVICE = 1
+"""The only type of CUmemLocation that has a pool."""
+
 RELEASE_THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8
 
 
@@ -38,6 +41,14 @@ def _default_pool() -> int:
 def default_pool(pool: int, device: int) -> None:
     check_device(device)
     put(pool, _default_pool())
+
+
+@entry("cuMemGetDefaultMemPool", "cuMemGetMemPool")
+def default_pool_at(pool: int, location: int, _kind: int) -> None:
+    """CUmemLocation begins with its type and the device's number."""
+    if not location or int_at(location) != ON_DEVICE:
+        raise DriverError(Result.NOT_SUPPORTED)
+    default_pool(pool, int_at(location + 4))
 
 
 @entry("cuDeviceSetMemPool")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,11 +18,15 @@ from warploom.ptx.ir import Space, Variable
 
 @dataclass(eq=False)
 class LoadedProgram:
-    """A program in device memory, its functions by name and their handles."""
+    """A program in device memory, its functions by name and their handles. `launching` are the
+    threads that are in a launch of it: as long as there are any, it stays in memory."""
 
     module: Module
     functions: dict[str, int] = field(default_factory=dict[str, int])
     handle: int = 0
+    launching: set[int] = field(default_factory=set[int])
+    unloaded: bool = False
+    is_library: bool = False
 
     def function(self, name: str) -> int:
         """The handle of the kernel of that name; NOT_FOUND where there is none."""
@@ -39,13 +44,32 @@ class LoadedProgram:
             raise DriverError(Result.NOT_FOUND)
         return found
 
+    def begin_launch(self) -> None:
+        """Keep it in memory until `end_launch`; INVALID_HANDLE where it is unloaded."""
+        self.launching.add(threading.get_ident())
+        if self.unloaded:
+            self.end_launch()
+            raise DriverError(Result.INVALID_HANDLE)
+
+    def end_launch(self) -> None:
+        """The launch of this thread has ended, in whatever way."""
+        self.launching.discard(threading.get_ident())
+        if self.unloaded:
+            self._release()
+
     def unload(self) -> None:
-        """Free it when no kernel runs; its functions lead nowhere from then on."""
-        with state.device.turn:
-            self.module.image.release()
+        """Its functions lead nowhere from now on; its memory goes with the last launch.
+        Doing so twice is harmless."""
+        if self.unloaded:
+            return
+        self.unloaded = True
         for handle in self.functions.values():
             state.handles.remove(handle)
-        self.functions.clear()
+        self._release()
+
+    def _release(self) -> None:
+        if not self.launching:
+            state.when_idle(self.module.image.release)
 
 
 @dataclass(eq=False)

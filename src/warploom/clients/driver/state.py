@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from warploom.clients.driver.attributes import attributes_of
 from warploom.clients.driver.results import DriverError, Result
@@ -18,6 +20,13 @@ from warploom.host.device import Device
 T = TypeVar("T")
 
 FIRST_HANDLE, STEP = 0x5157_0000_0000, 0x100
+
+
+@runtime_checkable
+class EndsWithContext(Protocol):
+    """What holds memory until it is unloaded, or its context ends."""
+
+    def unload(self) -> None: ...
 
 
 class Handles:
@@ -44,9 +53,9 @@ class Handles:
             raise DriverError(wrong)
         return found
 
-    def remove(self, handle: int) -> None:
-        """Forget a handle."""
-        self._objects.pop(handle, None)
+    def remove(self, handle: int) -> object:
+        """Forget a handle; gives its object."""
+        return self._objects.pop(handle, None)
 
 
 @dataclass(eq=False)
@@ -89,6 +98,8 @@ class State:
         self.primary_uses = 0
         self.primary_flags = 0
         self._stacks: dict[int, list[Context]] = {}
+        self._launching: set[int] = set()
+        self._due: deque[Callable[[], object]] = deque()
 
     @property
     def device(self) -> Device:
@@ -107,8 +118,8 @@ class State:
         self.process = os.getpid()
 
     def check(self) -> None:
-        """Raise unless cuInit was called, in this process."""
-        if self.process != os.getpid():
+        """Raise unless cuInit was called; a child that was forked since does not come this far."""
+        if not self.process:
             raise DriverError(Result.NOT_INITIALIZED)
 
     @property
@@ -149,7 +160,9 @@ class State:
         for address in [a for a, owned in self.allocations.items() if owned.context is context]:
             self.free(address)
         for handle in (*context.handles, context.handle):
-            self.handles.remove(handle)
+            gone = self.handles.remove(handle)
+            if isinstance(gone, EndsWithContext):
+                gone.unload()
         context.handles.clear()
         context.error = Result.CONTEXT_IS_DESTROYED
 
@@ -157,8 +170,42 @@ class State:
         """End an allocation when no kernel runs."""
         if self.allocations.pop(address, None) is None:
             raise DriverError(Result.INVALID_VALUE)
-        with self.device.turn:
-            self.device.memory.free(address)
+        self.when_idle(partial(self.device.memory.drop, address))
+
+    def enter_launch(self) -> None:
+        """This thread is about to launch; NOT_PERMITTED where it is in the middle of it."""
+        thread = threading.get_ident()
+        if thread in self._launching:
+            raise DriverError(
+                Result.NOT_PERMITTED,
+                "a kernel is launched while another launch of the same thread goes on: by a handler"
+                " of signals or a finalizer. Launch it when that one has returned.",
+            )
+        self._launching.add(thread)
+
+    def leave_launch(self) -> None:
+        """The launch of this thread has ended."""
+        self._launching.discard(threading.get_ident())
+        if self._due:
+            self._settle()
+
+    def when_idle(self, work: Callable[[], object]) -> None:
+        """Do what may not happen while kernels run: now, after those of other threads; or where
+        this thread is in the middle of a launch (finalizers run at any moment), when that ends."""
+        self._due.append(work)
+        self._settle()
+
+    def _settle(self) -> None:
+        thread = threading.get_ident()
+        if thread in self._launching:
+            return
+        self._launching.add(thread)
+        try:
+            with self.device.turn:
+                while self._due:
+                    self._due.popleft()()
+        finally:
+            self._launching.discard(thread)
 
 
 state = State()

@@ -12,7 +12,7 @@ from warploom.clients.driver.state import Context, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
 
-DEFAULT, LEGACY, PER_THREAD = 0, 1, 2
+DEFAULT, LEGACY, PER_THREAD = DEFAULT_STREAMS = 0, 1, 2
 NO_TIMING = 2
 EQUAL, AND, NOR = 1, 2, 3
 
@@ -37,7 +37,7 @@ class Event:
 
 def stream_of(handle: int) -> Stream:
     """The stream of a handle; default streams belong to the current context."""
-    if handle in (DEFAULT, LEGACY, PER_THREAD):
+    if handle in DEFAULT_STREAMS:
         return Stream(state.current(), 0, 0, handle)
     found = state.handles.get(handle, Stream)
     if found.context.error is not None:
@@ -62,7 +62,7 @@ def create_with_priority(stream: int, flags: int, priority: int) -> None:
     put(stream, state.own(context, made))
 
 
-@entry("cuStreamDestroy_v2")
+@entry("cuStreamDestroy", "cuStreamDestroy_v2")
 def destroy(stream: int) -> None:
     found = state.handles.get(stream, Stream)
     found.context.handles.discard(stream)
@@ -218,13 +218,25 @@ def event_record(event: int, stream: int) -> None:
     found.seconds = time.perf_counter()
 
 
+@entry("cuCtxRecordEvent")
+def context_record(context: int, event: int) -> None:
+    state.context(context)
+    event_record(event, DEFAULT)
+
+
+@entry("cuCtxWaitEvent")
+def context_wait(context: int, event: int) -> None:
+    state.context(context)
+    state.handles.get(event, Event)
+
+
 @entry("cuEventQuery", "cuEventSynchronize")
 def event_done(event: int) -> None:
     state.handles.get(event, Event)
     state.current()
 
 
-@entry("cuEventDestroy_v2")
+@entry("cuEventDestroy", "cuEventDestroy_v2")
 def event_destroy(event: int) -> None:
     state.handles.get(event, Event)
     state.handles.remove(event)

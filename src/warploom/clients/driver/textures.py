@@ -98,6 +98,5 @@ def _give(target: int, made: Handle, owned: set[int]) -> None:
 def destroy(handle: int) -> None:
     state.current()
     made = state.handles.get(handle, Handle)
-    with state.device.turn:
-        made.free()
+    state.when_idle(made.free)
     state.handles.remove(handle)

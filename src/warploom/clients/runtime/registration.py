@@ -22,11 +22,11 @@ class FatBinary:
     program: LoadedProgram | None = None
 
     def loaded(self) -> LoadedProgram:
-        """The program, loaded into the primary context."""
+        """The program, loaded into the primary context; anew, where that has been reset."""
         begin()
-        if self.program is None:
+        if self.program is None or self.program.unloaded:
             self.program = load(self.image)
-            self.program.handle = state.handles.add(self.program)
+            self.program.handle = state.own(state.current(), self.program)
         return self.program
 
 
@@ -61,6 +61,8 @@ def register_end(_handle: int) -> int:
 def unregister(handle: int) -> None:
     """The process ends, or a library that had kernels is closed."""
     gone = _binaries.pop(handle, None)
+    if gone and gone.program:
+        gone.program.unload()
     for table in (_functions, _variables):
         for address in [a for a, named in table.items() if named.binary is gone]:
             del table[address]

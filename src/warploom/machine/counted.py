@@ -1,0 +1,113 @@
+"""What compiled code counted, as it wrote it down, and the tally that comes of it.
+
+The words of several launches of one kernel are added up before anything is made of them: to keep
+the counts of a launch costs little, to make a tally does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, ROW_WIDTH, CountLayout
+from warploom.codegen.jit import CompiledKernel
+from warploom.machine.common import STARTS, common_cost, kind_cost
+from warploom.machine.outfit import Bytes, Words
+from warploom.machine.tally import Tally
+from warploom.machine.work import Work
+from warploom.machine.workers import merged
+from warploom.rules.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
+from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, ROW_END, SLOTS
+from warploom.rules.rows import KINDS
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What the code counted for each worker of a launch, as it stands in memory: the counts, and
+    from word `rows_at` on the access rows. Calling it makes the tally."""
+
+    kernel: CompiledKernel
+    launched_warps: int
+    rows_at: int
+    parts: tuple[Bytes, ...]
+    alone_because: str = ""
+
+    @classmethod
+    def of(cls, works: Sequence[Work], alone_because: str = "") -> Counted:
+        """What is left of the works of a launch."""
+        first = works[0]
+        return cls(
+            first.outfit.kernel,
+            first.launch.blocks * first.launch.warps_per_block,
+            (first.outfit.rows_at - first.outfit.counts_at) // 8,
+            tuple(work.room.counted.copy() for work in works),
+            alone_because,
+        )
+
+    def __call__(self) -> Tally:
+        made = _tally([self])
+        return replace(made, workers=len(self.parts), alone_because=self.alone_because)
+
+
+def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
+    """One tally of several launches of a program: counts are sums. What stands in it for a launch
+    alone (`launched_warps`) is that of the first."""
+    groups: dict[CompiledKernel, list[Counted]] = {}
+    tallies: list[Tally] = []
+    for one in counted:
+        if isinstance(one, Counted):
+            groups.setdefault(one.kernel, []).append(one)
+        else:
+            tallies.append(one())
+    return merged([*tallies, *map(_tally, groups.values())])
+
+
+def _tally(counted: Sequence[Counted]) -> Tally:
+    """The tally of launches of one compiled kernel."""
+    layout, at = counted[0].kernel.layout, counted[0].rows_at
+    words = np.stack([part.view(np.int64) for one in counted for part in one.parts])
+    tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
+    _add_counts(tally, layout, words[:, :at].sum(axis=0))
+    count = len(layout.rows)
+    if count:
+        rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        _add_rows(tally, layout, rows)
+    return tally
+
+
+def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
+    """What was counted of each instruction."""
+    program = layout.program
+    for block in program.blocks:
+        inside = slice(block.start, block.stop)
+        tally.warps[inside], tally.threads[inside] = counts[2 * block.index : 2 * block.index + 2]
+    hidden = [*program.hidden]
+    tally.warps[hidden] = tally.threads[hidden] = 0
+    tally.threads_on[:] = tally.threads
+    for instruction, at in layout.guarded.items():
+        if instruction not in program.hidden:
+            tally.threads_on[instruction] = counts[at]
+    for instruction, at in layout.branches.items():
+        tally.divergent[instruction], tally.reconvergences[instruction] = counts[at : at + 2]
+    for instruction, at in layout.members.items():
+        tally.exited_members[instruction] = counts[at]
+
+
+def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
+    """What accesses cost: `rows` of each part, shape (parts, rows, ROW_WIDTH)."""
+    # The costliest access is the first of its cost, as if one worker had seen them all.
+    parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
+    tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
+    patterns = rows[:, :, PATTERNS_AT:ROW_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
+    repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
+    tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
+    common = rows[:, :, FULL:KINDS_SEEN].sum(axis=0)
+    for number, start in np.argwhere(common).tolist():
+        cost = common_cost(layout.program, layout.rows[number], layout.rules, STARTS[start])
+        tally.accesses[number] += common[number, start] * cost
+    kinds = rows[:, :, KINDS_AT : KINDS_AT + KINDS].sum(axis=0)
+    for number, kind in np.argwhere(kinds).tolist():
+        cost = kind_cost(layout.program, layout.rows[number], layout.rules, kind)
+        tally.accesses[number] += kinds[number, kind] * cost

@@ -1,0 +1,82 @@
+"""What surrounds a program: the shell, libraries that are missing, and what is told at the end."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import warploom as wl
+from tests.clients.conftest import PROGRAMS, RunProgram
+from warploom.clients import environment
+from warploom.clients.settings import Settings
+
+TOOLS = Path(__file__).parents[2] / "tools"
+MAIN = "from warploom.cli.main import main; main()"
+
+
+def test_every_program_in_the_shell_finds_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not environment.libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    command = [sys.executable, "-c", MAIN, "shell", "--device", "rtx-2080-ti", "--report", "short"]
+    typed = f"'{sys.executable}' -W ignore '{PROGRAMS}/saxpy_twice.py'\nexit 7\n"
+    ended = subprocess.run(
+        command, input=typed, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 7, ended.stderr
+    assert "ran 1 kernel on" in ended.stderr
+    assert "2080 Ti" in ended.stderr
+
+
+def test_without_a_compiler_the_package_is_built_without_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    build_driver = importlib.import_module("build_driver")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    assert not build_driver.build(tmp_path / "lib")
+    told = capsys.readouterr().err
+    assert "no C compiler" in told
+    assert "from warploom import cuda" in told
+
+
+def test_what_to_do_about_missing_libraries_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "LIBRARIES", tmp_path)
+    with pytest.raises(wl.WarploomError, match=r"Install gcc or clang.*from warploom import cuda"):
+        environment.environment_for(Settings("a100"))
+
+
+def test_a_statically_linked_runtime_is_told_what_else_it_can_do(run_program: RunProgram) -> None:
+    outcome = run_program("driver_odds.py", "static_runtime")
+    assert outcome.stdout == "0 801 None\n"
+    assert "no kernel ran" in outcome.stderr
+    assert "-cudart shared" in outcome.stderr
+
+
+def test_what_is_not_there_is_named_once(run_program: RunProgram) -> None:
+    outcome = run_program("driver_odds.py", "not_there")
+    assert outcome.stdout == "0 801 801\n"
+    assert outcome.stderr.count("cuGraphCreate") == 1
+
+
+def test_first_versions_with_the_same_arguments_are_served(run_program: RunProgram) -> None:
+    assert run_program("driver_odds.py", "first_versions").stdout == "0 0 0\n"
+
+
+def test_addresses_by_version(run_program: RunProgram) -> None:
+    """cuMemAlloc has its 64-bit form since CUDA 3.2, cuLaunchKernelEx is there since 11.8."""
+    outcome = run_program("driver_odds.py", "addresses")
+    assert outcome.stdout.splitlines() == [
+        "0 True True",
+        "0 True False",
+        "500 False False",
+        "500 False False",
+        "True",
+    ]

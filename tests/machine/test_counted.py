@@ -1,0 +1,39 @@
+"""Counts of several launches, added up before a tally is made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.machine.counted import together
+from warploom.observe.counters import Counters
+from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK
+
+SOURCE = """
+__global__ void gather(const float *x, const int *at, float *y)
+{
+    int i = threadIdx.x;
+    if (i < 16)
+        y[i] = x[at[i]];
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_counts_are_sums_and_the_costliest_access_stands_for_all(engine: str) -> None:
+    """16 lanes load and store 64 bytes each, and gather: from one sector, from 8, from one."""
+    gpu = wl.Device("a100", engine=engine)
+    kernel = gpu.compile(SOURCE)["gather"]
+    x, y = gpu.zeros(16 * 8, np.float32), gpu.zeros(16, np.float32)
+    near, far = (gpu.to_device(np.arange(16, dtype=np.int32) // 2 * step) for step in (0, 16))
+    runs = [kernel[1, 32](x, at, y) for at in (near, far, near)]
+    tally = together([run.counted for run in runs])
+    counters = Counters(tally)
+    assert counters.global_store_sectors == 3 * 2
+    assert counters.global_load_sectors == 3 * 2 + 1 + 8 + 1
+    assert counters.global_load_requests == 6
+    assert counters.divergent_branches == 3
+    _, gathered = [n for n, row in enumerate(tally.rows) if row.op == "load"]
+    assert tally.records[gathered, EXAMPLE_COST] == 8
+    assert tally.records[gathered, EXAMPLE_MASK] == 0xFFFF
