@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,9 +19,15 @@ from warploom.cli.options import (
     StrictTarget,
     grouped,
 )
+from warploom.core.errors import WarploomError
 from warploom.host.device import Device
+from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
+from warploom.timing.result import Timing
 from warploom.timing.schedulers import POLICIES
+
+STATES = 1 << 15
+"""So many states of each SM's warps are kept for a trace."""
 
 
 @grouped
@@ -40,6 +47,17 @@ def time(
     workers: Annotated[
         int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
     ] = 1,
+    roofline: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the roofline into a file.")
+    ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.pftrace",
+            help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
+        ),
+    ] = None,
+    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --perfetto tells of.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel and model its time: cycles, stalls, throughputs, what bounds it.
@@ -57,10 +75,41 @@ def time(
         record=True,
     )
     run = launch(gpu, launched.request(file, save)).run
-    made = run.time(scheduler=scheduler, sample=sample, workers=workers)
+    made = run.time(
+        scheduler=scheduler,
+        sample=sample,
+        workers=workers,
+        timeline=STATES if perfetto is not None else 0,
+    )
+    if roofline is not None:
+        _draw(made, roofline)
+    if perfetto is not None:
+        _write_trace(made, perfetto, sm)
     if as_json:
         print(time_as_json(made))
     elif sys.stdout.isatty():
         render_time(made, Console())
     else:
         print(render_time_text(made), end="")
+
+
+def _draw(made: Timing, file: Path) -> None:
+    line = roofline_of(made)
+    if line is None:
+        raise WarploomError("there is no roofline: the kernel computes nothing")
+    file.write_text(as_svg(line))
+    print(as_text(line), file=sys.stderr)
+
+
+def _write_trace(made: Timing, file: Path, sm: int) -> None:
+    if sm >= made.sms:
+        raise WarploomError(f"there is no SM {sm}: {made.sms} had blocks, the first of them SM 0")
+    try:
+        from warploom.report.perfetto import write_trace
+    except ImportError:
+        raise WarploomError(
+            "a trace for Perfetto needs its package: pip install 'warploom[perfetto]'"
+        ) from None
+    count = write_trace(made, file, sm)
+    left_out = ", no more: the room for them was used up" if count >= STATES else ""
+    print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
