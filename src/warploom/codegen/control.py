@@ -18,16 +18,15 @@ from enum import Enum
 
 from llvmlite import ir
 
-from warploom.analysis.cfg import splits
-from warploom.analysis.uses import member_mask, reads, waits_before
+from warploom.analysis.partings import Partings
+from warploom.analysis.uses import reads
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.nodes import NodeCode
 from warploom.codegen.relay import Relay
-from warploom.isa.spec import Unit
-from warploom.ptx.ir import Instruction, Register
+from warploom.ptx.ir import Register
 from warploom.rules.convergence import (
     ARRIVED,
     BLOCK,
@@ -82,11 +81,9 @@ class Control:
         self._asides = asides
         self.beside = {index: self._append(f"aside{index}") for index in sorted(asides.values())}
         self.nodes = NodeCode(frame)
-        self.joins = self._joins()
-        self.others = self._others()
-        self.suspends = mixes or self._may_wait()
+        self._partings = Partings(frame.program, independent, mixes, chooses)
+        self.joins, self.suspends = self._partings.joins, self._partings.suspends
         self.relay = Relay(frame, scheduled=self.suspends)
-        self._parted = self._parted_blocks()
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
@@ -97,70 +94,13 @@ class Control:
         """By instruction, where the divergent copy is stepped into in the middle of a block."""
         self._reshaped: dict[int, ir.Block] = {}
 
-    def _may_wait(self) -> bool:
-        """Whether a warp may come back before it ends: loops, barriers, lanes that await lanes."""
-        ways = ((block.index, to) for block in self.program.blocks for to in block.successors)
-        return any(to <= origin for origin, to in ways) or any(
-            waits(i) or (self.independent and member_mask(i) is not None)
-            for i in self.program.instructions
-        )
-
     def _append(self, name: str) -> ir.Block:
         return self.frame.function.append_basic_block(name)
-
-    def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Every block at whose end lanes may part, and where they go then."""
-        found: list[tuple[int, tuple[int, ...]]] = []
-        for block in self.program.blocks:
-            if splits(self.program.instructions[block.stop - 1]):
-                found.append((block.index, block.successors))
-        return found
-
-    def _joins(self) -> frozenset[int]:
-        """Blocks at which parted lanes may meet; the virtual exit always is one."""
-        points = {self.program.reconvergence[block] for block, _ in self._branches()}
-        return frozenset(points | {self.program.exit})
-
-    def _others(self) -> dict[int, list[int]]:
-        """By reconvergence point, the blocks at which lanes may wait for their turn."""
-        waiting: dict[int, set[int]] = {index: set() for index in self.joins}
-        for block, ways in self._branches():
-            point = self.program.reconvergence[block]
-            last = self.program.instructions[self.program.blocks[block].stop - 1]
-            if last.operation.name == "brx":
-                waiting[point].update(way for way in ways if way != point)
-            elif point not in ways:
-                # The one that is to fall through goes first, unless the policy chooses.
-                waiting[point].update(ways if self.chooses else ways[:1])
-        return {point: sorted(blocks) for point, blocks in waiting.items()}
-
-    def _parted_blocks(self) -> frozenset[int]:
-        """Blocks to which lanes can come that have parted from others.
-
-        They part at branches and are together again at the branch's point, unless other lanes may
-        let them go on from there alone.
-        """
-        if self.mixes:
-            return frozenset(range(len(self.program.blocks)))
-        gathers = not (self.independent and self.suspends)
-        found: set[int] = set()
-        for block, ways in self._branches():
-            stop = {self.program.exit}
-            stop |= {self.program.reconvergence[block]} if gathers else found
-            seen: set[int] = set()
-            pending = list(ways)
-            while pending:
-                at = pending.pop()
-                if at not in stop and at not in seen:
-                    seen.add(at)
-                    pending.extend(self.program.blocks[at].successors)
-            found |= seen
-        return frozenset(found)
 
     def runs(self, copy: Copy, index: int) -> bool:
         """Whether a block can run in a copy."""
         shaped = bool(self.frame.shapes)
-        return copy is Copy.CONVERGENT or index in self._parted or shaped
+        return copy is Copy.CONVERGENT or index in self._partings.parted or shaped
 
     # ---- ways between blocks --------------------------------------------------------------------
 
@@ -432,7 +372,7 @@ class Control:
 
     def _other_side(self, point: int, node: Value) -> None:
         """Switch to the lanes that wait in the node, if any do."""
-        b, frame, blocks = self.b, self.frame, self.others[point]
+        b, frame, blocks = self.b, self.frame, self._partings.others[point]
         if not blocks:
             return
         at = frame.node(node, OTHER_MASK)
@@ -520,7 +460,7 @@ class Control:
             if copy is Copy.DIVERGENT:
                 frame.take_up(frame.shared_over_blocks)
             targets = b.switch(index, self._entrance(copy, self.program.exit))
-            for place in sorted(self._resumable()):
+            for place in sorted(self._partings.resumable):
                 apart = copy is Copy.DIVERGENT
                 to = self._entrance(copy, place) if apart else self._taken_up(place)
                 targets.add_case(I64(place), to)
@@ -534,21 +474,5 @@ class Control:
             self.b.branch(self._reshape(place))
         return block
 
-    def _resumable(self) -> set[int]:
-        """Blocks at which a split may stand when it is taken up."""
-        blocks, made = self.program.blocks, self.program.instructions
-        if self.mixes:
-            return {block.index for block in blocks}
-        places = {index for _, index in self._headers} | set(self.joins)
-        places |= {block for waiting in self.others.values() for block in waiting}
-        places |= {b.successors[-1] for b in blocks if waits(made[b.stop - 1])}
-        places |= {b.index for b in blocks if waits_before(made[b.start])}
-        return places - {self.program.exit}
-
     def _live(self, block: int) -> frozenset[Register]:
         return self.program.live_in[block] if block < self.program.exit else frozenset()
-
-
-def waits(instruction: Instruction) -> bool:
-    """Whether it is a barrier of the block."""
-    return instruction.operation.spec.unit is Unit.BARRIER

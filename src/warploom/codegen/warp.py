@@ -6,7 +6,7 @@ know memory, lanes and control.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from llvmlite import ir
@@ -51,6 +51,9 @@ from warploom.rules.plan_words import (
     POLICY,
     RESUME,
 )
+
+Result = tuple[Operand, Value, ScalarType]
+"""What an instruction gives: to which operand, the value, and its type."""
 
 
 class WarpFunction:
@@ -312,74 +315,83 @@ class WarpFunction:
         mask = self.frame.mask()
         on = mask if guard is None else self.b.and_(mask, guard)
         self.members.count_exited(index, made, on)
-        name = made.operation.name
-        if (
-            (name == "call" and service_of(made) is None)
-            or is_effectless(made.operation)
-            or (name == "bar" and "warp" in made.operation.modifiers)
-        ):
+        if _has_no_code(made) or self._stores(index, made, on):
             return
+        if not self._by_shape(index, made, on):
+            write = _Writer(self, copy, guard)
+            for operand, value, type in self._results(index, made, on):
+                write(operand, value, type)
+            if made.operation.spec.unit is Unit.ATOMIC:
+                self._complete(index, made, on)
+
+    def _stores(self, index: int, made: Instruction, on: Value) -> bool:
+        """Emit a store or a copy; False where the instruction is none."""
+        name = made.operation.name
         if name == "st":
             store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
             store(index, made, on)
             self._complete(index, made, on)
-            return
-        if name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
+        elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
             self.copies.copy(index, made, on)
-            return
-        write = _Writer(self, copy, guard)
-        if self._by_shape(index, made, on):
-            return
-        if name in ("ld", "ldu"):
-            type = made.operation.modifiers.scalar()
-            values = self.shaped_access.load(index, made, on)
-            if values is None:
-                values = self.memory.load(index, made, on)
-            for operand, value in zip(elements(made.operands[0]), values, strict=True):
-                write(operand, value, type)
-        elif made.operation.spec.unit is Unit.ATOMIC:
-            for operand, value, type in self.memory.atomic(index, made, on):
-                write(operand, value, type)
-            self._complete(index, made, on)
-        elif made.operation.spec.unit is Unit.MATRIX:
-            for operand, value, type in self.matrix.emit(index, made, on):
-                write(operand, value, type)
-        elif made.operation.spec.unit is Unit.TEXTURE:
-            for operand, value, type in self.texture.emit(index, made, on):
-                write(operand, value, type)
-        elif made.operation.spec.unit is Unit.BARRIER:
-            write(made.operands[0], *self.barriers.told(made))
-        elif name == "call":
-            for operand, value in self.services.call(index, made, on):
-                write(operand, value, U64)
-        elif name == "shfl":
-            value, inside = self.warpwide.shuffle(made, on)
-            first, second = pair(made.operands[0])
-            write(first, value, B32)
-            if second is not None:
-                write(second, inside, PRED)
-        elif name in ("vote", "match", "redux", "elect"):
-            results = self.warpwide.grouped(made, on)
-            for operand, (value, type) in zip(spread(made.operands[:1]), results, strict=False):
-                write(operand, value, type)
-        elif name == "activemask":
-            write(made.operands[0], self.warpwide.active_lanes(on), B32)
-        elif name == "cvta":
-            type, value = self._converted_address(made, LANES)
-            write(made.operands[0], value, type)
-        elif name == "isspacep" and made.operation.spec.semantics is None:
-            self._is_parameter(made, write)
-        elif name == "mov" and not is_copy(made):
-            self._move(made, write)
         else:
-            self._compute(made, write)
+            return False
+        return True
+
+    def _results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+        """What an instruction gives which destination; all is there before any is written."""
+        match made.operation.spec.unit:
+            case Unit.ATOMIC:
+                return self.memory.atomic(index, made, on)
+            case Unit.MATRIX:
+                return self.matrix.emit(index, made, on)
+            case Unit.TEXTURE:
+                return self.texture.emit(index, made, on)
+            case Unit.BARRIER:
+                return [(made.operands[0], *self.barriers.told(made))]
+            case _:
+                return self._named_results(index, made, on)
+
+    def _named_results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+        """The same for instructions that go by their names."""
+        match made.operation.name:
+            case "ld" | "ldu":
+                return self._loaded(index, made, on)
+            case "call":
+                return [(target, v, U64) for target, v in self.services.call(index, made, on)]
+            case "shfl":
+                value, inside = self.warpwide.shuffle(made, on)
+                first, second = pair(made.operands[0])
+                shuffled = [(first, value, B32)]
+                return shuffled if second is None else [*shuffled, (second, inside, PRED)]
+            case "vote" | "match" | "redux" | "elect":
+                found = self.warpwide.grouped(made, on)
+                targets = spread(made.operands[:1])
+                return [(t, *given) for t, given in zip(targets, found, strict=False)]
+            case "activemask":
+                return [(made.operands[0], self.warpwide.active_lanes(on), B32)]
+            case "cvta":
+                type, value = self._converted_address(made, LANES)
+                return [(made.operands[0], value, type)]
+            case "isspacep" if made.operation.spec.semantics is None:
+                return [self._is_parameter(made)]
+            case "mov" if not is_copy(made):
+                return self._moved(made)
+            case _:
+                return self._computed(made)
+
+    def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
+        type = made.operation.modifiers.scalar()
+        values = self.shaped_access.load(index, made, on)
+        if values is None:
+            values = self.memory.load(index, made, on)
+        return [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
 
     def _by_shape(self, index: int, made: Instruction, on: Value) -> bool:
         """Emit an instruction whose results all have shapes; False where it is none."""
         if self.shaped.results(made) is None:
             return False
         guard, name = self._agreed(made), made.operation.name
-        found: list[tuple[Operand, Value, ScalarType]] = []
+        found: list[Result] = []
         if name in ("ld", "ldu"):
             values = self.shaped_access.load_agreed(index, made, on)
             type = made.operation.modifiers.scalar()
@@ -399,12 +411,10 @@ class WarpFunction:
             self.shaped.write(target, value, type, guard)
         return True
 
-    def _computed_by_shape(
-        self, index: int, made: Instruction
-    ) -> list[tuple[Operand, Value, ScalarType]]:
+    def _computed_by_shape(self, index: int, made: Instruction) -> list[Result]:
         """What the terms of an instruction give; all are computed before the first is written."""
         sources, types = self._sources(made)
-        found: list[tuple[Operand, Value, ScalarType]] = []
+        found: list[Result] = []
         for target, term, root, blind in self._roots(made):
             given = [
                 partial(self.operands.read, source, type, blind=number in blind)
@@ -435,32 +445,34 @@ class WarpFunction:
         change = self.b.sub if "to" in modifiers else self.b.add
         return type, change(value, window)
 
-    def _is_parameter(self, made: Instruction, write: _Writer) -> None:
+    def _is_parameter(self, made: Instruction) -> Result:
         """`isspacep.param`."""
         target, source = made.operands
         behind = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.constant(self.program.parameter_bytes, U64)
-        write(target, self.b.icmp_unsigned("<", behind, size), PRED)
+        return target, self.b.icmp_unsigned("<", behind, size), PRED
 
-    def _move(self, made: Instruction, write: _Writer) -> None:
+    def _moved(self, made: Instruction) -> list[Result]:
         """`mov` between a vector and its parts, or of an address or a special register."""
         target, source = made.operands
         type = made.operation.modifiers.scalar()
         if isinstance(source, Vector):
-            write(target, self._packed(source, type), type)
-        elif isinstance(target, Vector):
-            part = unsigned(type.bits // len(target.elements))
-            whole = self.operands.read(source, unsigned(type.bits))
-            for number, element in enumerate(target.elements):
-                shift = self.operands.lower.constant(number * part.bits, unsigned(type.bits))
-                moved = self.b.lshr(whole, shift)
-                narrow = self.b.trunc(moved, self.operands.lower.type(part))
-                write(element, narrow, part)
-        elif isinstance(source, Symbol):
-            value = self.operands.read(source, unsigned(type.bits))
-            write(target, value, unsigned(type.bits))
-        else:
-            write(target, self.operands.read(source, type), type)
+            return [(target, self._packed(source, type), type)]
+        if isinstance(target, Vector):
+            return self._unpacked(target, source, type)
+        if isinstance(source, Symbol):
+            type = unsigned(type.bits)
+        return [(target, self.operands.read(source, type), type)]
+
+    def _unpacked(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
+        """The parts of a value, the lowest first."""
+        lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
+        whole = self.operands.read(source, unsigned(type.bits))
+        found: list[Result] = []
+        for number, element in enumerate(target.elements):
+            moved = self.b.lshr(whole, lower.constant(number * part.bits, unsigned(type.bits)))
+            found.append((element, self.b.trunc(moved, lower.type(part)), part))
+        return found
 
     def _packed(self, source: Vector, type: ScalarType) -> Value:
         """The elements side by side, the first lowest."""
@@ -473,10 +485,10 @@ class WarpFunction:
             value = self.b.or_(value, self.b.shl(wide, shift))
         return value
 
-    def _compute(self, made: Instruction, write: _Writer) -> None:
-        """An instruction whose meaning is terms; all are computed before the first is written."""
+    def _computed(self, made: Instruction) -> list[Result]:
+        """What the terms of an instruction give."""
         sources, types = self._sources(made)
-        results: list[tuple[Operand, Value, ScalarType]] = []
+        results: list[Result] = []
         for target, term, root, blind in self._roots(made):
             values = [
                 self.operands.read(source, type, blind=number in blind)
@@ -484,8 +496,7 @@ class WarpFunction:
                 if type is not None
             ]
             results.append((target, self.operands.lower(root, values), term.type))
-        for target, value, type in results:
-            write(target, value, type)
+        return results
 
     def _sources(
         self, made: Instruction
@@ -515,6 +526,14 @@ class WarpFunction:
         """A move from one register that may hold any NaN to another keeps it as it is."""
         copies = is_copy(made) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
+
+
+def _has_no_code(made: Instruction) -> bool:
+    """Whether an instruction does nothing where it stands."""
+    name = made.operation.name
+    inlined = name == "call" and service_of(made) is None
+    meets = name == "bar" and "warp" in made.operation.modifiers
+    return inlined or meets or is_effectless(made.operation)
 
 
 class _Writer:

@@ -1,0 +1,107 @@
+"""Where the lanes of a warp can part, meet, wait for each other, and be taken up again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from warploom.analysis.cfg import splits
+from warploom.analysis.program import Program
+from warploom.analysis.uses import member_mask, waits_before
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction
+
+
+@dataclass(frozen=True)
+class Partings:
+    """What follows from a program and from how its lanes are scheduled.
+
+    `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
+    take turns by a policy, instead of one side after the other. `chooses`: one side after the
+    other, and the policy says which goes first.
+    """
+
+    program: Program
+    independent: bool
+    mixes: bool
+    chooses: bool
+
+    @cached_property
+    def suspends(self) -> bool:
+        """Whether a warp may come back before it ends: loops, barriers, lanes that await lanes."""
+        blocks, made = self.program.blocks, self.program.instructions
+        goes_back = any(to <= block.index for block in blocks for to in block.successors)
+        awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
+        return self.mixes or goes_back or awaits
+
+    @cached_property
+    def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Every block at whose end lanes may part, and where they go then."""
+        made = self.program.instructions
+        return [(b.index, b.successors) for b in self.program.blocks if splits(made[b.stop - 1])]
+
+    @cached_property
+    def joins(self) -> frozenset[int]:
+        """Blocks at which parted lanes may meet; the virtual exit always is one."""
+        points = {self.program.reconvergence[block] for block, _ in self._branches}
+        return frozenset(points | {self.program.exit})
+
+    @cached_property
+    def others(self) -> dict[int, list[int]]:
+        """By reconvergence point, the blocks at which lanes may wait for their turn."""
+        waiting: dict[int, set[int]] = {index: set() for index in self.joins}
+        for block, ways in self._branches:
+            point = self.program.reconvergence[block]
+            last = self.program.instructions[self.program.blocks[block].stop - 1]
+            if last.operation.name == "brx":
+                waiting[point].update(way for way in ways if way != point)
+            elif point not in ways:
+                # The one that is to fall through goes first, unless the policy chooses.
+                waiting[point].update(ways if self.chooses else ways[:1])
+        return {point: sorted(blocks) for point, blocks in waiting.items()}
+
+    @cached_property
+    def parted(self) -> frozenset[int]:
+        """Blocks to which lanes can come that have parted from others.
+
+        They part at branches and are together again at the branch's point, unless other lanes may
+        let them go on from there alone.
+        """
+        if self.mixes:
+            return frozenset(range(len(self.program.blocks)))
+        gathers = not (self.independent and self.suspends)
+        found: set[int] = set()
+        for block, ways in self._branches:
+            stop = {self.program.exit}
+            stop |= {self.program.reconvergence[block]} if gathers else found
+            found |= self._reached(ways, stop)
+        return frozenset(found)
+
+    def _reached(self, ways: tuple[int, ...], stop: set[int]) -> set[int]:
+        """The blocks on the ways from some up to where these stop."""
+        seen: set[int] = set()
+        pending = list(ways)
+        while pending:
+            at = pending.pop()
+            if at not in stop and at not in seen:
+                seen.add(at)
+                pending.extend(self.program.blocks[at].successors)
+        return seen
+
+    @cached_property
+    def resumable(self) -> frozenset[int]:
+        """Blocks at which a split may stand when it is taken up: loop heads, where a turn ends, and
+        wherever lanes meet or wait."""
+        blocks, made = self.program.blocks, self.program.instructions
+        if self.mixes:
+            return frozenset(block.index for block in blocks)
+        places = {to for block in blocks for to in block.successors if to <= block.index}
+        places |= self.joins | {block for waiting in self.others.values() for block in waiting}
+        places |= {b.successors[-1] for b in blocks if waits(made[b.stop - 1])}
+        places |= {b.index for b in blocks if waits_before(made[b.start])}
+        return frozenset(places - {self.program.exit})
+
+
+def waits(instruction: Instruction) -> bool:
+    """Whether it is a barrier of the block."""
+    return instruction.operation.spec.unit is Unit.BARRIER
