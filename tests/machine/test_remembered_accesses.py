@@ -14,6 +14,20 @@ import warploom as wl
 
 ENGINES = ("reference", "compiled")
 
+AGREED_VALUE = """
+extern "C" __global__ void agreed(int *y, const int *x)
+{
+    __shared__ int room[2];
+    int t = threadIdx.x, value = t + 7;
+    room[0] = 0;
+    __syncthreads();
+    int shifted = x[1] << 16;
+    if (t == 40 || t < 3) { room[1] = shifted; value = shifted; }
+    __syncthreads();
+    y[t] = value + room[1];
+}
+"""
+
 SUMS = """
 extern "C" __global__ void sums(float *y, const float *x, int first, int rows)
 {
@@ -154,6 +168,16 @@ def test_some_lanes_at_consecutive_places(bound: int, offset: int) -> None:
         return module["partly"][3, 64](gpu.zeros(64, np.float32), x, bound, offset)
 
     assert isinstance(same(PARTLY, run), dict)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lanes_that_wait_keep_what_others_overwrite_with_one_value(engine: str) -> None:
+    gpu = wl.Device("a100", engine=engine)
+    y, x = gpu.zeros(64, np.int32), gpu.to_device(np.array([0, 3], np.int32))
+    gpu.compile(AGREED_VALUE)["agreed"][1, 64](y, x)
+    one = 3 << 16
+    expected = [(one if t < 3 or t == 40 else t + 7) + one for t in range(64)]
+    assert y.copy_to_host().tolist() == expected
 
 
 def test_the_last_of_some_lanes_may_be_one_too_many() -> None:

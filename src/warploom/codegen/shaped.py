@@ -26,6 +26,8 @@ class ShapedCode:
     def __init__(self, operands: Operands, reading: Reading) -> None:
         self.operands, self.reading = operands, reading
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
+        self.partly = False
+        """Whether code is made for some lanes only, so that others keep what a register holds."""
 
     def results(self, made: Instruction) -> dict[Register, Shape] | None:
         """The shapes that the results of an instruction have, if it gives nothing else."""
@@ -41,7 +43,7 @@ class ShapedCode:
 
     def _has_room(self, register: Register, shape: Shape) -> bool:
         """Whether a register can take a value of that shape as it is."""
-        return register in self.frame.shapes or shape.stride == 0
+        return register in self.frame.shapes or (shape.stride == 0 and not self.partly)
 
     def compute(
         self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]

@@ -177,10 +177,12 @@ class WarpFunction:
         self._entries, self.memory.apart, self.frame.convergent = {}, True, True
         self._count_block(block)
         self.shaped_access.begin_masked()
+        self.shaped.partly = True
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.control.step_back(block.index)
+        self.shaped.partly = False
 
     def _body(self, copy: Copy, block: Block, first: int) -> None:
         """The instructions of a block from one on, and what follows."""

@@ -62,7 +62,7 @@ def step_of(offsets: Addresses, mask: int) -> int:
     step = ANY_STEP
     for lane in range(lowest + 1, 32):
         if (mask >> lane) & 1:
-            apart = int(np.int64(offsets[lane] - offsets[lowest]))
+            apart = int(np.int64(offsets[lane])) - int(np.int64(offsets[lowest]))
             if step == ANY_STEP:
                 step = apart // (lane - lowest)
             if step < 0 or step * (lane - lowest) != apart:
