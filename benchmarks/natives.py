@@ -1,4 +1,4 @@
-"""The workloads of peers.py as loops for Numba's CPU compiler, one thread."""
+"""The workloads (workloads.py) as loops for Numba's CPU compiler, one thread."""
 
 from __future__ import annotations
 
