@@ -143,7 +143,7 @@ def side_by_side(table: Table) -> str:
     for name in names[1:]:
         ratio = statistics.geometric_mean(row[name] / row["Warploom"] for row in table.values())
         rate = " (by rate)" if name in simulators.COMMANDS else ""
-        lines.append(f"Warploom takes 1/{ratio:,.2f} of the time of {name}{rate}")
+        lines.append(f"Warploom is {ratio:,.2f} times as fast as {name}{rate}, geometric mean")
     return "\n".join(lines)
 
 
