@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/vi
 
 CLIENTS := .venv-clients
 
-.PHONY: demo test test-clients test-numba lint clean
+.PHONY: demo test test-clients test-numba performance lint clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +40,13 @@ test-clients: $(CLIENTS)/installed
 # numba-cuda's own tests; writes docs/numba_tests.md. NUMBA_ARGS="--only REGEX" runs some modules.
 test-numba: $(CLIENTS)/installed
 	$(CLIENTS)/bin/python tools/numba_tests.py $(NUMBA_ARGS)
+
+# Writes the tables of docs/performance.md; wants a computer with nothing else to do.
+performance: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	$(BIN)/python benchmarks/peers.py --write --json benchmarks/peers.json
+	$(BIN)/python benchmarks/overheads.py --write
+	$(BIN)/python benchmarks/scaling.py --write
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

@@ -1,12 +1,17 @@
 """Warploom beside what else runs such kernels on a CPU, in one run.
 
-    python benchmarks/peers.py [--json FILE] [--rounds 5]
+    python benchmarks/peers.py [--write] [--json FILE] [--rounds 5]
 
 Eight workloads: Warploom with one and two workers, every counter and bounds check on; Numba's
-native loops on one thread; PoCL through pyopencl on one thread (`apt-get install pocl-opencl-icd`,
-`pip install pyopencl`). A peer that is missing is named and left out. Every result is checked
-against NumPy; launches of all peers take turns, and the median of the rounds after a first is
-given, in milliseconds.
+native loops on one thread; PoCL through pyopencl on one thread; Oclgrind and Numba's CUDA simulator
+by rate, measured on small sizes (`apt-get install pocl-opencl-icd oclgrind`, the extra `bench`).
+A peer that is missing is named and left out. Every result is checked against NumPy; launches of all
+but the two simulators take turns, and the median of the rounds after a first is given, in
+milliseconds. Warploom has no switch that turns counters off; observers.py measures what they cost.
+
+The second table is Warploom's distance to this computer's limits, measured in the same run: how
+long one thread needs at least to move each byte once, and to do the operations. --write puts both
+into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -15,109 +20,30 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ["POCL_MAX_PTHREAD_COUNT"] = "1"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import natives
+import documents
 import numpy as np
+import opencl
+import simulators
+from workloads import Workload, workloads
 
 import warploom as wl
-
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parent / "examples"
-Arrays = Sequence[np.ndarray]
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A kernel, its launch, its arguments, and what its last array must then hold."""
-
-    name: str
-    source: Path
-    kernel: str
-    grid: tuple[int, int]
-    block: tuple[int, int]
-    shared_bytes: int
-    arguments: tuple[Any, ...]
-    native: Callable[..., None]
-    expected: np.ndarray
-    tolerance: float = 0.0
-    other: float = 0.0
-    """The share of elements that may differ, where compilers round a step in another place."""
-
-    def check(self, who: str, arguments: Sequence[Any]) -> None:
-        """Raise AssertionError where the output is not what it must be."""
-        got = [a for a in arguments if isinstance(a, np.ndarray)][-1]
-        wrong = ~np.isclose(got, self.expected, self.tolerance, self.tolerance)
-        assert wrong.mean() <= self.other, (self.name, who)
-
-
-def workloads() -> list[Workload]:
-    random = np.random.default_rng(0)
-    n = 1 << 24
-    x, y = random.random(n, np.float32), random.random(n, np.float32)
-    fused = (np.float64(2.0) * x + y).astype(np.float32)
-    found = [
-        Workload("SAXPY 2^24", EXAMPLES / "saxpy.cu", "saxpy", (n // 256, 1), (256, 1), 0,
-                 (n, np.float32(2.0), x, y), natives.saxpy, fused, 1e-6),
-    ]  # fmt: skip
-    n = 1 << 22
-    sums = x[:n].reshape(-1, 256).sum(1, dtype=np.float64).astype(np.float32)
-    found.append(
-        Workload("reduction 2^22", EXAMPLES / "reduction.cu", "reduce", (n // 256, 1), (256, 1),
-                 1024, (x[:n].copy(), np.zeros_like(sums), n), natives.reduce, sums, 1e-4)
-    )  # fmt: skip
-    order = 512
-    a, b = (random.random((order, order), np.float32) for _ in range(2))
-    tiles = (order // 16, order // 16)
-    for name in ("matmul_naive", "matmul_tiled"):
-        found.append(
-            Workload(f"{name} 512", EXAMPLES / "matmul.cu", name, tiles, (16, 16), 0,
-                     (a, b, np.zeros_like(a), order), natives.matmul, a @ b, 1e-3)
-        )  # fmt: skip
-    size, limit = 1024, 256
-    steps = np.zeros((size, size), np.int32)
-    natives.mandelbrot(steps, size, size, limit)
-    found.append(
-        Workload("Mandelbrot 1024^2", EXAMPLES / "mandelbrot.cu", "mandelbrot",
-                 (size // 32, size // 8), (32, 8), 0, (np.zeros_like(steps), size, size, limit),
-                 natives.mandelbrot, steps, 0.0, 0.02)
-    )  # fmt: skip
-    data = random.integers(0, 256, n).astype(np.uint8)
-    bins = np.bincount(data, minlength=256).astype(np.uint32)
-    found.append(
-        Workload("histogram 2^22", EXAMPLES / "histogram.cu", "histogram", (256, 1), (256, 1), 0,
-                 (data, np.zeros_like(bins), n), natives.histogram, bins)
-    )  # fmt: skip
-    n = 4096
-    bodies = random.random((n, 4), np.float32)
-    delta = bodies[None, :, :3].astype(np.float64) - bodies[:, None, :3]
-    pull = bodies[None, :, 3] * ((delta**2).sum(2) + 0.01) ** -1.5
-    pulled = np.zeros_like(bodies)
-    pulled[:, :3] = (pull[:, :, None] * delta).sum(1)
-    found.append(
-        Workload("n-body 4096", HERE / "nbody.cu", "nbody", (n // 256, 1), (256, 1), 256 * 16,
-                 (bodies, np.zeros_like(bodies), n), natives.nbody, pulled, 1e-2)
-    )  # fmt: skip
-    order = 2048
-    square = random.random((order, order), np.float32)
-    found.append(
-        Workload("transpose 2048^2", EXAMPLES / "transpose.cu", "transpose_naive",
-                 (order // 32, order // 32), (32, 8), 0,
-                 (square, np.zeros_like(square), order), natives.transpose, square.T)
-    )  # fmt: skip
-    return found
-
 
 Launch = Callable[[], None]
 Prepared = tuple[Launch, Callable[[], list[Any]]]
 """What launches once, and what gives the arguments as they are after one fresh launch."""
+
+Table = dict[str, dict[str, float]]
+"""Milliseconds by workload and peer."""
 
 
 def on_warploom(work: Workload, workers: int) -> Prepared:
@@ -144,48 +70,11 @@ def on_numba(work: Workload) -> Prepared:
     return lambda: work.native(*given), results
 
 
-def on_pocl(work: Workload) -> Prepared:
-    import pyopencl as cl  # pyright: ignore[reportMissingImports]
-
-    context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
-    queue = cl.CommandQueue(context)
-    program = cl.Program(context, (HERE / "peers.cl").read_text()).build()
-    kernel = getattr(program, work.kernel)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    size = tuple(g * b for g, b in zip(work.grid, work.block, strict=True))
-
-    def made() -> list[Any]:
-        return [
-            cl.Buffer(context, flags, hostbuf=a) if isinstance(a, np.ndarray)
-            else np.int32(a) if isinstance(a, int) else a
-            for a in work.arguments
-        ]  # fmt: skip
-
-    given = made()
-
-    def launch(arguments: list[Any]) -> None:
-        kernel(queue, size, work.block, *arguments)
-        queue.finish()
-
-    def results() -> list[Any]:
-        fresh = made()
-        launch(fresh)
-        got: list[Any] = []
-        for host, buffer in zip(work.arguments, fresh, strict=True):
-            copy = host.copy() if isinstance(host, np.ndarray) else host
-            if isinstance(copy, np.ndarray):
-                cl.enqueue_copy(queue, copy, buffer)
-            got.append(copy)
-        return got
-
-    return lambda: launch(given), results
-
-
 PEERS: dict[str, Callable[[Workload], Prepared]] = {
     "Warploom": lambda work: on_warploom(work, 1),
     "2 workers": lambda work: on_warploom(work, 2),
     "Numba": on_numba,
-    "PoCL": on_pocl,
+    "PoCL": opencl.prepared,
 }
 
 
@@ -201,10 +90,21 @@ def available() -> dict[str, Callable[[Workload], Prepared]]:
     return PEERS
 
 
-def measured(work: Workload, rounds: int) -> dict[str, float]:
+def simulated() -> Iterator[tuple[str, dict[str, float]]]:
+    """Seconds a unit by workload, of each simulator that is here; the others are named."""
+    for name in simulators.COMMANDS:
+        try:
+            yield name, simulators.rates(name)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+
+
+def measured(
+    work: Workload, peers: dict[str, Callable[[Workload], Prepared]], rounds: int
+) -> dict[str, float]:
     """Milliseconds by peer, the medians of rounds in which they take turns."""
     ready: dict[str, Launch] = {}
-    for name, peer in available().items():
+    for name, peer in peers.items():
         launch, results = peer(work)
         work.check(name, results())
         launch()
@@ -212,28 +112,78 @@ def measured(work: Workload, rounds: int) -> dict[str, float]:
     times: dict[str, list[float]] = {name: [] for name in ready}
     for _ in range(rounds):
         for name, launch in ready.items():
-            start = time.perf_counter()
-            launch()
-            times[name].append(1e3 * (time.perf_counter() - start))
-    return {name: statistics.median(taken) for name, taken in times.items()}
+            times[name].append(_seconds(launch))
+    return {name: 1e3 * statistics.median(taken) for name, taken in times.items()}
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def limits() -> tuple[float, float]:
+    """What one thread can do: bytes a second, read and written by an addition to an array of 256 MB
+    in place, and operations a second of OpenBLAS's product of matrices of order 2048. The best of
+    five each. (A copy reads what it overwrites as well, unseen.)"""
+    source, target = np.ones(1 << 26, np.float32), np.zeros(1 << 26, np.float32)
+    square = np.ones((2048, 2048), np.float32)
+    moved = min(_seconds(lambda: np.add(target, source, out=target)) for _ in range(5))
+    done = min(_seconds(lambda: np.matmul(square, square)) for _ in range(5))
+    return 3 * source.nbytes / moved, 2 * 2048**3 / done
+
+
+def side_by_side(table: Table) -> str:
+    """The table of milliseconds, and the geometric means at its foot."""
+    names = list(next(iter(table.values())))
+    lines = [f"{'milliseconds':14}" + "".join(f"{name:>16}" for name in names)]
+    for work, row in table.items():
+        lines.append(f"{work:14}" + "".join(f"{row[name]:16,.2f}" for name in names))
+    lines.append("")
+    for name in names[1:]:
+        ratio = statistics.geometric_mean(row[name] / row["Warploom"] for row in table.values())
+        rate = " (by rate)" if name in simulators.COMMANDS else ""
+        lines.append(f"Warploom is {ratio:,.2f} times as fast as {name}{rate}, geometric mean")
+    return "\n".join(lines)
+
+
+def distances(table: Table, works: list[Workload]) -> str:
+    """How far each workload is from what the computer can do."""
+    bandwidth, rate = limits()
+    lines = [
+        f"one thread moves {bandwidth / 1e9:.1f} GB/s and does {rate / 1e9:.0f} GFLOP/s",
+        f"{'':14}{'MB':>10}{'MFLOP':>10}{'bytes, ms':>12}{'FLOP, ms':>12}"
+        f"{'Warploom, ms':>14}{'times':>8}",
+    ]
+    for work in works:
+        moving, doing = 1e3 * work.bytes_moved / bandwidth, 1e3 * work.operations / rate
+        taken = table[work.name]["Warploom"]
+        lines.append(
+            f"{work.name:14}{work.bytes_moved / 1e6:10.1f}{work.operations / 1e6:10.1f}"
+            f"{moving:12.2f}{doing:12.2f}{taken:14.2f}{taken / max(moving, doing):8.1f}"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--json", type=Path)
+    options = argparse.ArgumentParser(description="Measure Warploom beside its peers.")
+    options.add_argument("--json", type=Path, help="write the milliseconds there as well")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--write", action="store_true", help="write docs/performance.md")
     given = options.parse_args()
-    table: dict[str, dict[str, float]] = {}
-    names = list(available())
-    print(f"{'milliseconds':20}" + "".join(f"{name:>11}" for name in names))
-    for work in workloads():
-        row = table[work.name] = measured(work, given.rounds)
-        print(f"{work.name:20}" + "".join(f"{row[name]:11.2f}" for name in names), flush=True)
-    for name in names[1:]:
-        ratios = [row[name] / row["Warploom"] for row in table.values()]
-        print(f"Warploom is {statistics.geometric_mean(ratios):.2f} times as fast as {name}")
+    works, peers, slow = workloads(), available(), dict(simulated())
+    table: Table = {}
+    for work in works:
+        row = table[work.name] = measured(work, peers, given.rounds)
+        row |= {name: 1e3 * rate[work.name] * work.units for name, rate in slow.items()}
+        print(work.name, {name: round(taken, 2) for name, taken in row.items()}, flush=True)
+    tables = {"peers": side_by_side(table), "limits": distances(table, works)}
+    for section, text in tables.items():
+        print(f"\n{text}")
+        if given.write:
+            documents.write(section, text)
     if given.json:
-        given.json.write_text(json.dumps(table, indent=2))
+        given.json.write_text(json.dumps(table, indent=2) + "\n")
 
 
 if __name__ == "__main__":

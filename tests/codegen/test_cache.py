@@ -85,7 +85,7 @@ def test_what_the_code_depends_on_is_in_the_key(kernels, caplog, monkeypatch) ->
     assert compilations(caplog, schedule="random") == 1
     assert compilations(caplog, caches=True) == 1
     assert compilations(caplog, PTX.replace("%at, %t, 4", "%at, %t, 0x4")) == 1
-    monkeypatch.setattr(cache, "_processor", lambda: ("another", "+features"))
+    monkeypatch.setattr(cache, "processor", lambda: ("another", "+features"))
     cache._fingerprint.cache_clear()
     try:
         assert cache.key_of(("text",)) != cache.key_of(("texts",))

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
+from warploom.codegen.target import processor
 
 MOST_BYTES = 1 << 30
 """How large the cache may become; what was used longest ago goes first."""
@@ -88,16 +88,11 @@ are not what it runs."""
 
 @lru_cache
 def _fingerprint(sources: tuple[str, ...]) -> str:
-    """Stands for the sources, the versions of what compiles them, and this processor."""
+    """Stands for the sources, the versions of what compiles them, and the processor."""
     digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
-    digest.update("\n".join([*versions, *_processor()]).encode())
+    digest.update("\n".join([*versions, *processor()]).encode())
     return digest.hexdigest()
-
-
-def _processor() -> tuple[str, str]:
-    """The processor that code is made for, and what it can do."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 def _make_room(folder: Path, most: int) -> None:

@@ -1,0 +1,215 @@
+"""Instructions of the processor that a small launch takes, counted by callgrind.
+
+    python benchmarks/instructions.py [--record]
+
+Times creep unseen, for every computer has its own; these counts are the same on each that has the
+versions of `made_with`. The code is
+made for the level x86-64-v3, which is what valgrind offers: first in a process of its own, to fill
+the cache, for compilers are too slow under valgrind. Then one process launches each kernel first a
+few and then more times under callgrind, and asks it to write down its counts in between; what more
+launches take more is the launches' own. `kernel` is machine code of the kernel and its helpers,
+`host` is Python and all libraries on the way there and back.
+
+What was counted last is in `instructions.json`; --record writes it anew. Needs valgrind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import importlib.metadata
+import json
+import mmap
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+import warploom as wl
+
+KEPT = Path(__file__).with_suffix(".json")
+EXAMPLES = Path(__file__).parent.parent / "examples"
+LEVEL = "x86-64-v3"
+ENVIRONMENT = {
+    "WARPLOOM_PROCESSOR": LEVEL,
+    "NUMBA_CPU_NAME": LEVEL,
+    "NUMBA_CPU_FEATURES": "",
+    "PYTHONHASHSEED": "0",
+}
+FEW, MANY = 4, 12
+_BASE = ord("C") << 24 | ord("T") << 16
+DUMP, START = _BASE, _BASE + 4
+"""Callgrind's requests CALLGRIND_DUMP_STATS and CALLGRIND_START_INSTRUMENTATION (callgrind.h)."""
+
+_REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
+"""Machine code of a function that hands six numbers, at its argument, to valgrind: four rotations
+that change nothing and an exchange of a register with itself (valgrind.h for amd64)."""
+
+GROWTH = 1.1
+"""What has grown more than this since it was recorded is a defect."""
+
+Counts = dict[str, dict[str, int]]
+
+
+def made_with() -> dict[str, str]:
+    """The versions on which the counts depend."""
+    names = ("llvmlite", "numba", "numpy", "nvidia-cuda-nvrtc")
+    found = {name: importlib.metadata.version(name) for name in names}
+    found["python"] = ".".join(platform.python_version_tuple()[:2])
+    return {**found, "C library": " ".join(platform.libc_ver())}
+
+
+def counted() -> Counts:
+    """Instructions a launch, by workload, of its `kernel` and its `host`.
+
+    Raises CalledProcessError where one of the processes fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, **ENVIRONMENT}
+        own = [sys.executable, __file__, "--launch", folder]
+        subprocess.run(own, env=environment, check=True)
+        callgrind = [
+            "valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no",
+            f"--callgrind-out-file={folder}/counts",
+        ]  # fmt: skip
+        subprocess.run([*callgrind, *own], env=environment, check=True)
+        parts = sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:]))
+        return dict(_differences([by_origin(part) for part in parts]))
+
+
+def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, int]]]:
+    """What a launch takes; there are three parts for each workload: how it was prepared, FEW
+    launches and MANY launches."""
+    for number, name in enumerate(WORKLOADS):
+        _, few, many = parts[3 * number : 3 * number + 3]
+        yield name, {kind: (many[kind] - few[kind]) // (MANY - FEW) for kind in few}
+
+
+def by_origin(part: Path) -> dict[str, int]:
+    """Sums up what callgrind wrote: machine code made at run time belongs to no file.
+
+    Format: Valgrind manual, "Callgrind Format Specification".
+    """
+    names: dict[str, str] = {}
+    counts = {"kernel": 0, "host": 0}
+    kind, inclusive = "host", False
+    for line in part.read_text().splitlines():
+        key, _, value = line.partition("=")
+        number, _, name = value.partition(" ")
+        if key in ("ob", "cob"):
+            names.setdefault(number, name)  # it is written out where it comes first
+        if key == "ob":
+            kind = "kernel" if names[number] == "???" else "host"
+        elif key == "calls":
+            inclusive = True  # the next line's cost is the called function's
+        elif line[:1].isdigit() or line[:1] in "+-*":
+            if not inclusive:
+                counts[kind] += int((line.split()[1:] or "0")[0])
+            inclusive = False
+    return counts
+
+
+def launch(folder: Path) -> None:
+    """Launch every workload FEW and then MANY times, each in a part of callgrind's counts; PTX is
+    kept in `folder`, for its compiler is slow under valgrind."""
+    launchers = [make(folder) for make in WORKLOADS.values()]
+    for launcher in launchers:
+        launcher()
+    callgrind = Callgrind()
+    gc.collect()
+    gc.disable()
+    callgrind.ask(START)
+    for launcher in launchers:
+        launcher()
+        callgrind.ask(DUMP)
+        for times in (FEW, MANY):
+            for _ in range(times):
+                launcher()
+            callgrind.ask(DUMP)
+
+
+class Callgrind:
+    """Asks the callgrind that this process runs under; where there is none, nothing happens."""
+
+    def __init__(self) -> None:
+        all_rights = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+        self._code = mmap.mmap(-1, mmap.PAGESIZE, prot=all_rights)
+        self._code.write(_REQUEST)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._code))
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def ask(self, request: int) -> None:
+        self._function((ctypes.c_uint64 * 6)(request))
+
+
+def saxpy(folder: Path) -> Callable[[], object]:
+    gpu, n = wl.Device("h100"), 1 << 14
+    x, y = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n, np.float32)
+    kernel = _kernel(gpu, "saxpy.cu", "saxpy", folder)
+    return lambda: kernel[n // 256, 256](n, 2.0, x, y)
+
+
+def reduction(folder: Path) -> Callable[[], object]:
+    gpu, n = wl.Device("h100"), 1 << 14
+    x, sums = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n // 256, np.float32)
+    kernel = _kernel(gpu, "reduction.cu", "reduce", folder)
+    return lambda: kernel[n // 256, 256, None, 1024](x, sums, n)
+
+
+def matmul(folder: Path) -> Callable[[], object]:
+    gpu, order = wl.Device("h100"), 64
+    a, b, c = (gpu.to_device(np.ones((order, order), np.float32)) for _ in range(3))
+    kernel = _kernel(gpu, "matmul.cu", "matmul_naive", folder)
+    return lambda: kernel[(order // 16, order // 16), (16, 16)](a, b, c, order)
+
+
+WORKLOADS = {"SAXPY 2^14": saxpy, "reduction 2^14": reduction, "matmul_naive 64": matmul}
+
+
+def _kernel(gpu: wl.Device, file: str, name: str, folder: Path) -> wl.Kernel:
+    """A kernel of an example; its PTX is made where it is not in the folder yet."""
+    kept = (folder / file).with_suffix(".ptx")
+    if not kept.exists():
+        kept.write_text(gpu.load(EXAMPLES / file).ptx)
+    return gpu.load(kept)[name]
+
+
+def grown(now: Counts, before: Counts) -> list[str]:
+    """Says what takes more than it did, by more than GROWTH."""
+    return [
+        f"{name}: {kind} takes {now[name][kind]:,} instructions a launch, {count:,} before"
+        for name, kinds in before.items()
+        for kind, count in kinds.items()
+        if now[name][kind] > GROWTH * count
+    ]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Count instructions of small launches.")
+    options.add_argument("--record", action="store_true", help=f"write {KEPT.name}")
+    options.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.launch:
+        launch(given.launch)
+        return
+    if not shutil.which("valgrind"):
+        raise SystemExit("valgrind is not installed (Debian: apt-get install valgrind)")
+    now = counted()
+    print(f"{'instructions a launch':24}{'kernel':>14}{'host':>14}")
+    for name, counts in now.items():
+        print(f"{name:24}{counts['kernel']:14,}{counts['host']:14,}")
+    if given.record:
+        KEPT.write_text(json.dumps({"made with": made_with(), "counts": now}, indent=2) + "\n")
+    else:
+        print("\n".join(grown(now, json.loads(KEPT.read_text())["counts"])))
+
+
+if __name__ == "__main__":
+    main()
