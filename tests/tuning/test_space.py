@@ -28,7 +28,7 @@ def test_what_cannot_be_read_is_an_error_that_shows_it(text: str) -> None:
 
 
 def test_all_combinations_the_first_slowest() -> None:
-    assert configurations({"block": [(16, 8), 32], "T": np.array([1, 2])}) == [
+    assert configurations({"block": [(16, 8), 32], "T": list(np.array([1, 2]))}) == [
         {"block": "16x8", "T": 1},
         {"block": "16x8", "T": 2},
         {"block": 32, "T": 1},

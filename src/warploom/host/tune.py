@@ -7,7 +7,7 @@ processes or a Dask cluster, and kept in a file as they end, so that a tuning ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import BrokenExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -154,6 +154,11 @@ def _trials(
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenExecutor:
+            raise WarploomError(
+                "a process that ran trials was killed, perhaps for want of memory: use fewer"
+                " workers (a cache keeps the trials that have ended)"
+            ) from None
         finally:  # whoever interrupts does not wait for all that is left
             for future in futures:
                 future.cancel()
