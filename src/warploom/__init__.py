@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from warploom.host.run import Run
     from warploom.host.stream import Stream
     from warploom.host.texture import Surface, Texture
+    from warploom.host.tune import tune
     from warploom.observe.trace import Trace, TraceLimits
     from warploom.ui.notebook import show
 
@@ -70,6 +71,7 @@ __all__ = [
     "occupancy",
     "show",
     "testing",
+    "tune",
 ]
 
 
@@ -87,6 +89,7 @@ _PLACES = {
     "explore": "host.explore",
     "occupancy": "host.occupancy",
     "show": "ui.notebook",
+    "tune": "host.tune",
 }
 """The modules of the names above, but for errors; each is imported when it is first asked for, for
 all together take half a second."""

@@ -68,3 +68,14 @@ def test_without_nvrtc_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(CompileError, match="pip install cuda-bindings"):
         compile_cuda(KERNEL, "k.cu", (8, 0))
+
+
+def test_a_limit_on_registers_is_in_the_ptx_of_kernels_without_launch_bounds() -> None:
+    """The CUDA C++ Programming Guide, "Launch Bounds": they go before the option."""
+    bounded = 'extern "C" __global__ void __launch_bounds__(64) bounded(float *x) { *x = 1; }\n'
+    ptx = compile_cuda(KERNEL + bounded, "twice.cu", (8, 0), ["-maxrregcount=24"])
+    twice, _, rest = ptx.partition(".entry bounded")
+    assert ".maxnreg 24\n{" in twice
+    assert ".maxnreg" not in rest
+    assert ".maxntid" in rest
+    assert ".maxnreg" not in compile_cuda(KERNEL, "twice.cu", (8, 0))

@@ -20,6 +20,7 @@ from warploom.cli.programs import program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
 from warploom.cli.time import time
+from warploom.cli.tune import tune
 from warploom.cli.verbs import PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
@@ -55,6 +56,7 @@ app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": F
 app.command()(shell)
 app.command()(profile)
 app.command()(time)
+app.command()(tune)
 app.command()(explore)
 app.command()(view)
 app.command()(learn)

@@ -7,11 +7,15 @@ Always with `-lineinfo`, so that the PTX says which source line made it. What th
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import CompileError
+
+_REGISTER_LIMIT = re.compile(r"--?maxrregcount=(\d+)")
+_BARE_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))\s*\{")
 
 ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
 
@@ -36,9 +40,19 @@ def compile_cuda(
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise _refusal(name, _log(nvrtc, program))
         size = _value(nvrtc, nvrtc.nvrtcGetPTXSize(program))
-        return _filled(nvrtc, nvrtc.nvrtcGetPTX, program, size)
+        return _limited(_filled(nvrtc, nvrtc.nvrtcGetPTX, program, size), options)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _limited(ptx: str, options: Sequence[str]) -> str:
+    """The PTX with what `-maxrregcount` says of registers in it: NVRTC keeps it for ptxas alone.
+
+    Kernels with launch bounds keep those (CUDA C++ Programming Guide, "Launch Bounds"), as do those
+    that have a limit of their own.
+    """
+    given = [found[1] for option in options if (found := _REGISTER_LIMIT.fullmatch(option))]
+    return _BARE_ENTRY.sub(rf"\1\n.maxnreg {given[-1]}\n{{", ptx) if given else ptx
 
 
 def _nvrtc() -> Any:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any, Unpack
 
 import numpy as np
 
-from warploom.core.errors import WarploomError
 from warploom.host.buffer import Array
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
+from warploom.host.spread import spread
 from warploom.machine.launch import POLICIES
 from warploom.observe.origins import Cause, Origins, cause_at, causes
 
@@ -85,14 +84,11 @@ def explore(
     job, orders = job_of(launcher, args, options), _orders(runs)
     if workers is None:
         workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
-    if cluster is not None:
-        outcomes = _on_cluster(job, orders, cluster)
-    elif workers == 1:
+    if cluster is None and workers == 1:
         outcomes = run_orders(job, orders)
     else:
-        # Forked processes would share locks that threads of this one may hold.
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            outcomes = _on(pool, workers, job, orders)
+        with spread(workers, cluster) as (executor, count):
+            outcomes = _on(executor, count, job, orders)
     return _compared(job, outcomes)
 
 
@@ -103,19 +99,6 @@ def _orders(runs: int) -> list[Order]:
 
 
 # ---- spreading ----------------------------------------------------------------------------------
-
-
-def _on_cluster(job: Job, orders: Sequence[Order], address: str) -> list[Outcome]:
-    """Run the orders on the workers of a Dask scheduler."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise WarploomError(
-            "a cluster needs Dask: `pip install 'warploom[cluster]'`, here and where the workers"
-            " run"
-        ) from None
-    with Client(address) as client, client.get_executor(pure=False) as executor:
-        return _on(executor, len(client.nthreads()), job, orders)
 
 
 def _on(executor: Executor, workers: int, job: Job, orders: Sequence[Order]) -> list[Outcome]:

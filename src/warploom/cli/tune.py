@@ -1,0 +1,122 @@
+"""`warploom tune`: what a kernel costs in many configurations, which is best, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from warploom.cli.options import File, Json, LaunchOptions, grouped
+from warploom.core.errors import WarploomError
+from warploom.host.requests import dims
+from warploom.host.tune import tune as tune_kernel
+from warploom.host.values import BufferArgument, parse_arguments
+from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
+from warploom.timing.schedulers import POLICIES
+from warploom.tuning.result import OBJECTIVES
+from warploom.tuning.space import parse_space
+
+SPACE_HELP = (
+    "What to try: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8),"
+    " block_size_x, _y, _z, shared, regs, device; any other NAME is a macro of the source. Several"
+    " with commas, or a .json file with a dictionary of lists."
+)
+
+
+@grouped
+def tune(
+    file: File,
+    launched: LaunchOptions,
+    space: Annotated[str, typer.Option(metavar="NAME=VALUES,...", help=SPACE_HELP)],
+    problem_size: Annotated[
+        str | None,
+        typer.Option(
+            "--problem-size",
+            "--elements",
+            metavar="X[,Y[,Z]]",
+            help="Threads in all: the grid is as many blocks as cover them.",
+        ),
+    ] = None,
+    objective: Annotated[
+        str, typer.Option(help=f"What to minimise, with commas: {', '.join(OBJECTIVES)}.")
+    ] = "seconds,dram_bytes",
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help=f"Which ready warp goes first: {', '.join(POLICIES)}."),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Show so many configurations.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Launch a kernel in many configurations: the best, the Pareto set, and why it wins.
+
+    Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
+    --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
+    """
+    arguments = parse_arguments(launched.arg or ())
+    values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("configurations", total=None)
+        tuned = tune_kernel(
+            file,
+            launched.kernel,
+            _space(space),
+            *values,
+            problem_size=dims("--problem-size", problem_size) if problem_size else (),
+            grid=dims("--grid", launched.grid),
+            block=dims("--block", launched.block),
+            shared=launched.shared,
+            device=launched.device,
+            options=launched.option or (),
+            objectives=objective.split(","),
+            scheduler=scheduler,
+            sample=sample,
+            max_instructions=launched.max_instructions,
+            cooperative=launched.cooperative,
+            workers=workers or os.cpu_count() or 1,
+            cluster=cluster,
+            cache=cache,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print(tuned_as_json(tuned))
+    elif sys.stdout.isatty():
+        render_tuned(tuned, Console(), top)
+    else:
+        print(render_tuned_text(tuned, top), end="")
+
+
+def _space(text: str) -> dict[str, list[Any]]:
+    """The space of the option: its own text, or a file with a dictionary of lists."""
+    if not text.endswith(".json"):
+        return cast(dict[str, list[Any]], parse_space(text))
+    try:
+        content = json.loads(Path(text).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise WarploomError(f"--space {text} cannot be read: {error}") from None
+    if not isinstance(content, dict) or not all(
+        isinstance(values, list) for values in cast(dict[str, Any], content).values()
+    ):
+        raise WarploomError(
+            f'--space {text} is no dictionary of lists, such as {{"block_size_x": [64, 128]}}'
+        )
+    return cast(dict[str, list[Any]], content)

@@ -1,0 +1,217 @@
+"""Tuning: one launch in many configurations, each counted and timed on a model of its device.
+
+What a space is and what is made of the costs is for `warploom.tuning`. Trials are spread over
+processes or a Dask cluster, and kept in a file as they end, so that a tuning can go on later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import find_device
+from warploom.host.buffer import Array, Buffer
+from warploom.host.device import Device
+from warploom.host.requests import only_kernel
+from warploom.host.run import Run
+from warploom.host.sources import source_of
+from warploom.host.spread import spread
+from warploom.host.trials import TrialFile
+from warploom.tuning.result import Costs, Trial, Tuned, check_objectives
+from warploom.tuning.space import Configuration, compiler_options, configurations, geometry, plain
+
+Shape = int | str | Sequence[int]
+
+
+@dataclass(frozen=True)
+class TuneJob:
+    """All that a trial needs beside its configuration, in a form that can be sent to another
+    process. `fixed` has what the configuration leaves open of block, grid, shared and device."""
+
+    text: str
+    language: str
+    name: str
+    kernel: str | None
+    values: tuple[Any, ...]
+    fixed: Configuration
+    problem_size: tuple[int, ...]
+    options: tuple[str, ...]
+    scheduler: str | None
+    sample: int | None
+    max_instructions: int | None
+    cooperative: bool
+
+
+def tune(
+    source: str | Path,
+    kernel: str | None,
+    space: Mapping[str, Sequence[Any]],
+    *args: Any,
+    problem_size: int | Sequence[int] = (),
+    grid: Shape = 1,
+    block: Shape = 32,
+    shared: int = 0,
+    device: str | None = None,
+    options: Sequence[str] = (),
+    objectives: Sequence[str] = ("seconds", "dram_bytes"),
+    scheduler: str | None = None,
+    sample: int | None = None,
+    max_instructions: int | None = None,
+    cooperative: bool = False,
+    workers: int = 1,
+    cluster: str | None = None,
+    cache: str | Path | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Tuned:
+    """Launch a kernel in every configuration of a space; what each costs, and which is best.
+
+    `source` is a file, or a text of CUDA C++ (with a line break in it). `space` has the values of
+    each parameter, as Kernel Tuner's `tune_params` does; `warploom.tuning.space` has the names
+    that shape the launch, and all others are macros of the source. `args` are host arrays and
+    numbers; every trial begins with the same content, and none of it is changed. With
+    `problem_size` (threads in each dimension) the grid follows the block; else it is `grid`.
+    `grid`, `block`, `shared` and `device` count where the space does not say; shapes are
+    numbers, tuples or texts such as "16x8". `scheduler` and `sample` are those of `Run.time`.
+
+    `objectives` are costs to be minimised (`warploom.tuning.result.OBJECTIVES`), the first of them
+    ranks. `workers` processes share the trials (with more than one the main module must be one
+    that can be imported), or the workers of the Dask scheduler at `cluster`. Trials that ran are
+    kept in the file `cache`, as lines of JSON, and not run again. `progress` is called with how
+    many are done, and of how many.
+
+    A configuration that does not compile, is refused, or goes wrong is a trial with its reason.
+    Raises WarploomError for a space, an objective or a device that means nothing.
+    """
+    wanted = configurations(space)
+    ranks = check_objectives(objectives)
+    text, language, name = _source(source)
+    job = TuneJob(
+        text,
+        language,
+        name,
+        kernel,
+        tuple(_kept(value) for value in args),
+        {
+            "block": plain("block", block),
+            "grid": plain("grid", grid),
+            "shared": shared,
+            "device": find_device(device).name,
+        },
+        (problem_size,) if isinstance(problem_size, int) else tuple(problem_size),
+        tuple(options),
+        scheduler,
+        sample,
+        max_instructions,
+        cooperative,
+    )
+    for one in {str(c["device"]) for c in wanted if "device" in c}:
+        find_device(one)
+    file = TrialFile(cache, job) if cache is not None else None
+    known = {i: t for i, c in enumerate(wanted) if file and (t := file.find(c))}
+    left = [i for i in range(len(wanted)) if i not in known]
+    found = dict(known)
+    for index, trial in _trials(job, wanted, left, workers, cluster):
+        found[index] = trial
+        if file:
+            file.keep(trial)
+        if progress:
+            progress(len(found), len(wanted))
+    return Tuned(tuple(found[i] for i in range(len(wanted))), ranks, len(known))
+
+
+def _source(source: str | Path) -> tuple[str, str, str]:
+    """The text, its language, and what it is called."""
+    if isinstance(source, str) and "\n" in source:
+        return source, "cuda", "kernel.cu"
+    return (*source_of(Path(source)), str(source))
+
+
+def _kept(value: Any) -> Any:
+    return value.copy_to_host() if isinstance(value, Buffer) else value
+
+
+def _trials(
+    job: TuneJob,
+    wanted: Sequence[Configuration],
+    left: Sequence[int],
+    workers: int,
+    cluster: str | None,
+) -> Iterator[tuple[int, Trial]]:
+    """The trials of those configurations that are left, as they end."""
+    if not left:
+        return
+    if cluster is None and min(workers, len(left)) == 1:
+        yield from ((index, tried(job, wanted[index])) for index in left)
+        return
+    with spread(min(workers, len(left)), cluster) as (executor, _):
+        futures = {executor.submit(tried, job, wanted[index]): index for index in left}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenExecutor:
+            raise WarploomError(
+                "a process that ran trials was killed, perhaps for want of memory: use fewer"
+                " workers (a cache keeps the trials that have ended)"
+            ) from None
+        finally:  # whoever interrupts does not wait for all that is left
+            for future in futures:
+                future.cancel()
+
+
+def tried(job: TuneJob, configuration: Configuration) -> Trial:
+    """One trial. Workers in other processes are given this to do."""
+    try:
+        return Trial(configuration, _costs(_launched(job, configuration), job))
+    except WarploomError as error:
+        return Trial(configuration, refused=str(error))
+
+
+def _launched(job: TuneJob, configuration: Configuration) -> Run:
+    chosen = job.fixed | configuration
+    size = () if "grid" in configuration else job.problem_size
+    grid, block = geometry(chosen, size)
+    # What the kernel prints is the same text over and over.
+    gpu = Device(str(chosen["device"]), record=True, output=lambda text: None)
+    options = (*job.options, *compiler_options(configuration))
+    module = gpu.compile(job.text, job.language, options, name=job.name)
+    values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]
+    launcher = module[job.kernel or only_kernel(module)][grid, block, 0, chosen["shared"]]
+    return launcher(*values, max_instructions=job.max_instructions, cooperative=job.cooperative)
+
+
+def _given(gpu: Device, position: int, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return gpu.to_device(cast(Array, value), f"argument {position}")
+    return value
+
+
+def _costs(run: Run, job: TuneJob) -> Costs:
+    timing = run.time(scheduler=job.scheduler, sample=job.sample)
+    counters, held = run.counters, run.occupancy
+    replayed = timing.sampled_blocks / timing.blocks
+    states = timing.warp_states
+    whole = max(1, sum(states.values()))
+    return Costs(
+        cycles=timing.cycles,
+        cycles_error=timing.cycles_error,
+        seconds=timing.seconds,
+        replayed=replayed,
+        occupancy=held.fraction,
+        achieved_occupancy=timing.achieved_occupancy,
+        limiters=held.limiters,
+        registers=run.kernel.resources.registers,
+        registers_from=run.kernel.resources.source,
+        dram_bytes=round(timing.dram_bytes / replayed),
+        global_sectors=counters.global_load_sectors + counters.global_store_sectors,
+        shared_bank_conflicts=counters.shared_load_bank_conflicts
+        + counters.shared_store_bank_conflicts,
+        warp_instructions=counters.warp_instructions,
+        stalls={name: count / whole for name, count in states.items() if count},
+        bound=timing.bound,
+    )

@@ -1,0 +1,134 @@
+"""The space of a tuning: the values that each parameter may have, and the launches they make.
+
+Some names shape the launch: `block`, or `block_size_x`, `_y` and `_z` as Kernel Tuner has them;
+`grid`; `shared`, bytes of dynamic shared memory; `regs`, registers a thread at most; `device`. All
+but these reach the source as macros (`-DNAME=VALUE`), and so do `block_size_x` and its like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, cast
+
+from warploom.core.errors import Dim3, WarploomError
+
+Value = int | float | str
+Configuration = dict[str, Value]
+"""One value for each parameter; shapes of more than one dimension are texts such as "16x8"."""
+
+AXES = ("block_size_x", "block_size_y", "block_size_z")
+LAUNCH = ("block", "grid", "shared", "regs", "device")
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_RANGE = re.compile(r"(-?\d+):(-?\d+)(?::(\d+))?")
+_SHAPE = re.compile(r"\d+(x\d+){0,2}")
+
+
+def parse_space(text: str) -> dict[str, list[Value]]:
+    """The space that a text describes: `block=64:1024:32,regs=32,64` has blocks of 64 to 1024
+    threads in steps of 32, the last included, each with two limits on registers."""
+    space: dict[str, list[Value]] = {}
+    name = ""
+    for part in text.split(","):
+        head, equals, tail = part.partition("=")
+        if equals:
+            name = head.strip()
+            if name in space:
+                raise WarploomError(f"--space {text!r} has {name} twice")
+        if not _NAME.fullmatch(name) or not (tail if equals else head).strip():
+            raise WarploomError(
+                f"--space {text!r} cannot be read at {part!r}. Write NAME=FIRST:LAST:STEP or"
+                f" NAME=VALUE,VALUE,... with commas between (block=64:1024:32,regs=32,64)."
+            )
+        space.setdefault(name, []).extend(_values(text, (tail if equals else head).strip()))
+    return space
+
+
+def _values(whole: str, text: str) -> Iterable[Value]:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return [_value(text)]
+    first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+    if step < 1 or last < first:
+        raise WarploomError(f"--space {whole!r}: {text} is no range FIRST:LAST:STEP that goes up")
+    return range(first, last + 1, step)
+
+
+def _value(text: str) -> Value:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def configurations(space: Mapping[str, Sequence[Any]]) -> list[Configuration]:
+    """All combinations of the values, the first parameter changing slowest. Raises WarploomError
+    for a space that means nothing."""
+    for name, values in space.items():
+        if not _NAME.fullmatch(name):
+            raise WarploomError(f"the parameter {name!r} is no name that a macro can have")
+        if not len(values):
+            raise WarploomError(f"the parameter {name} has no values")
+    if "block" in space and any(axis in space for axis in AXES):
+        raise WarploomError("the space has both block and block_size_x, _y or _z; keep one of them")
+    named = [[plain(name, value) for value in values] for name, values in space.items()]
+    return [dict(zip(space, chosen, strict=True)) for chosen in product(*named)]
+
+
+def plain(name: str, value: Any) -> Value:
+    """A parameter's value as JSON can keep it: shapes as text, numbers as Python's own."""
+    if isinstance(value, tuple | list):
+        return "x".join(map(str, cast(Sequence[Any], value)))
+    if isinstance(value, str):
+        return value
+    number = value.item() if hasattr(value, "item") else value
+    if not isinstance(number, int | float):
+        raise WarploomError(f"the parameter {name} cannot be {value!r}: a number or a text can")
+    return int(number) if isinstance(number, bool) else number
+
+
+def geometry(configuration: Configuration, problem_size: Sequence[int] = ()) -> tuple[Dim3, Dim3]:
+    """Grid and block of a configuration. Where the grid is not in it, so many blocks as cover the
+    problem, of `problem_size` threads in each dimension."""
+    if any(axis in configuration for axis in AXES):
+        block = _shape("block", "x".join(str(configuration.get(axis, 1)) for axis in AXES))
+    else:
+        block = _shape("block", configuration.get("block", 32))
+    if not problem_size:
+        return _shape("grid", configuration.get("grid", 1)), block
+    if min(block) < 1:
+        raise WarploomError(f"a block has a thread at least in each dimension, not {block}")
+    x, y, z = (
+        -(-size // threads) for size, threads in zip(_three(problem_size), block, strict=True)
+    )
+    return (x, y, z), block
+
+
+def _shape(what: str, value: Value) -> Dim3:
+    if isinstance(value, int):
+        return value, 1, 1
+    if isinstance(value, float) or not _SHAPE.fullmatch(value):
+        raise WarploomError(f"the {what} of a configuration is a number, XxY or XxYxZ, not {value}")
+    return _three([int(part) for part in value.split("x")])
+
+
+def _three(sizes: Sequence[int]) -> Dim3:
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def compiler_options(configuration: Configuration) -> list[str]:
+    """What the compiler is told of a configuration."""
+    options = [f"-D{name}={value}" for name, value in configuration.items() if name not in LAUNCH]
+    if "regs" in configuration:
+        options.append(f"-maxrregcount={configuration['regs']}")
+    return options
+
+
+def described(configuration: Configuration) -> str:
+    """A configuration in one line."""
+    return ", ".join(f"{name}={value}" for name, value in configuration.items())

@@ -1,0 +1,69 @@
+"""`warploom tune`: the table, the JSON, spaces in files, what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from warploom.cli.main import main
+
+SAXPY = Path(__file__).parents[2] / "examples" / "saxpy.cu"
+ARGUMENTS = [
+    "--arg",
+    "256",
+    "--arg",
+    "2.0",
+    "--arg",
+    "f32[256]=arange",
+    "--arg",
+    "y:f32[256]=ones",
+    "--workers",
+    "1",
+]
+
+
+def tune(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["warploom", "tune", str(SAXPY), *words, *ARGUMENTS])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0)
+
+
+def test_the_table_ranks_and_says_why(monkeypatch, capsys) -> None:
+    words = "--space block=32:96:32,2048 --elements 256 --device v100"
+    assert tune(monkeypatch, *words.split()) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("4 configurations, 1 did not run\n")
+    assert "block=2048 did not run: a block of 2048" in text
+    assert "The best by seconds: block=" in text
+    sectors = next(line for line in text.splitlines() if line.split()[:2] == ["Global", "Sectors"])
+    assert sectors.split()[2:] == ["96", "96", "96", "counted"]  # 3 * 256 * 4 / 32
+
+
+def test_the_json_has_every_trial(monkeypatch, capsys, tmp_path: Path) -> None:
+    space = tmp_path / "space.json"
+    space.write_text('{"block_size_x": [64, 128], "N": [1]}')
+    words = f"--space {space} --elements 256 --objective dram_bytes,registers --json"
+    assert tune(monkeypatch, *words.split()) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["objectives"] == ["dram_bytes", "registers"]
+    assert [t["configuration"]["block_size_x"] for t in told["trials"]] == [64, 128]
+    assert told["best"] in told["pareto"]
+    assert all(t["costs"]["global_sectors"] == 96 for t in told["trials"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--space block=", "cannot be read"),
+        ("--space block=64 --objective speed", "no objective 'speed'"),
+        ("--space block=2048", "none of 1 configurations ran"),
+        ("--space nowhere.json", "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_bad_usage(monkeypatch, capsys, words: str, said: str) -> None:
+    assert tune(monkeypatch, *words.split()) == 2
+    assert said in capsys.readouterr().err

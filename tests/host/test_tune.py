@@ -1,0 +1,118 @@
+"""Tuning: the costs of configurations, what is refused, what a cache keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.host import tune as module
+from warploom.tuning.result import Costs, Trial, Tuned
+
+STRIDED = Path(__file__).with_name("tuned.cu")
+SAXPY = STRIDED.parents[2] / "examples" / "saxpy.cu"
+N = 1 << 18
+
+
+def saxpy(space: dict[str, Any], n: int = N, **options: Any) -> Tuned:
+    x, y = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+    found = wl.tune(SAXPY, "saxpy", space, n, 2.0, x, y, problem_size=n, **options)
+    assert (y == 1).all()  # the caller's arrays stay as they are
+    return found
+
+
+def by(found: Tuned, name: str) -> dict[Any, Costs]:
+    return {t.configuration[name]: t.costs for t in found.trials if t.costs}
+
+
+def test_small_blocks_leave_half_of_a_v100_empty() -> None:
+    """An SM of 7.0 holds 32 blocks and 64 warps: blocks of one warp are half of it."""
+    found = by(saxpy({"block": [32, 256]}, device="v100"), "block")
+    assert (found[32].occupancy, found[256].occupancy) == (0.5, 1.0)
+    assert (found[32].limiters, found[256].limiters) == (("blocks",), ("warps",))
+    assert found[32].achieved_occupancy <= 0.5 < found[256].achieved_occupancy
+    # Two loads and a store of 4 bytes an element, 32 to a sector; each sector once from DRAM.
+    assert {one.global_sectors for one in found.values()} == {3 * N * 4 // 32}
+    assert {one.dram_bytes for one in found.values()} == {3 * N * 4}
+
+
+def test_macros_reach_the_source() -> None:
+    """A stride of s words makes s lanes share a bank, s a power of two up to 32: s - 1 conflicts
+    of the store, and as many of the load."""
+    out = np.zeros(32, np.float32)
+    found = by(wl.tune(STRIDED, None, {"STRIDE": [1, 2, 32]}, out, device="v100"), "STRIDE")
+    assert {s: one.shared_bank_conflicts for s, one in found.items()} == {1: 0, 2: 2, 32: 62}
+
+
+def test_a_limit_on_registers_is_kept() -> None:
+    found = by(saxpy({"regs": [8, 255]}, n=256), "regs")
+    assert found[8].registers <= 8 < found[255].registers
+
+
+def test_devices_are_tuned_side_by_side() -> None:
+    """A block of 64 fills a V100 (32 blocks of 2 warps); a T4 has 16 blocks and 32 warps."""
+    found = by(saxpy({"device": ["v100", "t4"]}, n=4096, block=64), "device")
+    assert (found["v100"].limiters, found["t4"].limiters) == (("warps", "blocks"),) * 2
+    assert found["v100"].cycles != found["t4"].cycles
+
+
+def test_what_does_not_run_is_listed_with_its_reason() -> None:
+    x = np.zeros(64, np.float32)
+    found = wl.tune(SAXPY, None, {"block": [64, 2048, 128]}, 128, 2.0, x, x, device="v100")
+    reasons = [trial.refused for trial in found.trials]
+    assert reasons[0] == ""
+    assert "2048" in reasons[1]
+    assert reasons[2].startswith("Invalid __global__ read of size 4 bytes")
+    assert found.best.configuration == {"block": 64}
+    broken = wl.tune("not C++\n", None, {"block": [64]})
+    assert "does not compile" in broken.trials[0].refused
+
+
+def test_an_unknown_device_is_an_error_at_once() -> None:
+    with pytest.raises(wl.WarploomError, match="no-such-gpu"):
+        saxpy({"device": ["v100", "no-such-gpu"]})
+
+
+def test_what_the_cache_knows_is_not_run_again(tmp_path: Path, monkeypatch) -> None:
+    file, told = tmp_path / "trials.jsonl", []
+    first = saxpy({"block": [32, 64, 2048]}, n=256, cache=file)
+    assert (first.reused, len(file.read_text().splitlines())) == (0, 2)
+    ran: list[Any] = []
+
+    def tried(job: Any, configuration: Any) -> Trial:
+        ran.append(configuration)
+        return Trial(configuration, refused="not now")
+
+    monkeypatch.setattr(module, "tried", tried)
+    again = saxpy({"block": [32, 64, 128]}, n=256, cache=file, progress=lambda *n: told.append(n))
+    assert again.trials[:2] == first.trials[:2]
+    assert (again.reused, ran, told) == (2, [{"block": 128}], [(3, 3)])
+    saxpy({"block": [32]}, n=512, cache=file)  # other arguments
+    saxpy({"block": [32]}, n=256, cache=file, device="v100")  # another device
+    assert ran[1:] == [{"block": 32}] * 2
+
+
+def test_a_line_that_was_cut_off_costs_one_trial(tmp_path: Path) -> None:
+    file = tmp_path / "trials.jsonl"
+    saxpy({"block": [32, 64]}, n=256, cache=file)
+    file.write_bytes(file.read_bytes()[:-20])
+    assert saxpy({"block": [32, 64]}, n=256, cache=file).reused == 1
+    assert saxpy({"block": [32, 64]}, n=256, cache=file).reused == 2
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(wl.WarploomError, match="cannot be a cache"):
+        saxpy({"block": [32]}, cache=tmp_path)
+
+
+def test_processes_and_a_cluster_find_what_one_process_finds() -> None:
+    from distributed import LocalCluster
+
+    space = {"block": [32, 64, 2048]}
+    alone = saxpy(space, n=4096)
+    assert saxpy(space, n=4096, workers=2) == alone
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        assert saxpy(space, n=4096, cluster=cluster.scheduler_address) == alone
