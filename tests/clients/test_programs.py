@@ -29,8 +29,9 @@ CLIENTS = {
 """What each needs, and what it prints when all is well."""
 
 
-@pytest.mark.parametrize("program", CLIENTS)
-def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
+def assert_runs(run_program: RunProgram, program: str) -> None:
+    """That a program of CLIENTS prints what it prints when all is well; skipped without its
+    package."""
     package, printed = CLIENTS[program]
     if importlib.util.find_spec(package.split(".")[0]) is None:
         pytest.skip(f"{package} is not installed")
@@ -40,11 +41,16 @@ def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert "defect" not in outcome.stderr
 
 
+@pytest.mark.parametrize("program", CLIENTS)
+def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
+    assert_runs(run_program, program)
+
+
 def test_kernels_from_source_without_nvcc(
     run_program: RunProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    test_an_unmodified_program(run_program, "pycuda_source_programs.py")
+    assert_runs(run_program, "pycuda_source_programs.py")
 
 
 def test_compiling_alone_is_no_reason_to_complain(run_program: RunProgram) -> None:

@@ -18,6 +18,7 @@ from warploom.host.device import Device
 from warploom.host.engines import ENGINES
 from warploom.host.requests import Request
 from warploom.machine.launch import POLICIES
+from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 ARGUMENT_HELP = (
     "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
@@ -73,6 +74,10 @@ Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
 Workers = Annotated[
     int, typer.Option(min=1, help="Threads that share the blocks, where results stay the same.")
 ]
+Scheduler = Annotated[
+    str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
+]
+Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 

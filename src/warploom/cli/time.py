@@ -15,7 +15,9 @@ from warploom.cli.options import (
     Json,
     LaunchOptions,
     RuleOptions,
+    Sample,
     Save,
+    Scheduler,
     StrictTarget,
     grouped,
 )
@@ -24,7 +26,6 @@ from warploom.host.device import Device
 from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
 from warploom.timing.result import Timing
-from warploom.timing.schedulers import POLICIES
 
 STATES = 1 << 15
 """So many states of each SM's warps are kept for a trace."""
@@ -37,13 +38,8 @@ def time(
     rules: RuleOptions,
     strict_target: StrictTarget = False,
     save: Save = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help=f"Which ready warp goes first: {', '.join(POLICIES)}."),
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")
-    ] = None,
+    scheduler: Scheduler = None,
+    sample: Sample = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
     ] = 1,

@@ -12,13 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from warploom.cli.options import File, Json, LaunchOptions, grouped
+from warploom.cli.options import File, Json, LaunchOptions, Sample, Scheduler, grouped
 from warploom.core.errors import WarploomError
 from warploom.host.requests import dims
 from warploom.host.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
-from warploom.timing.schedulers import POLICIES
 from warploom.tuning.result import OBJECTIVES
 from warploom.tuning.space import parse_space
 
@@ -50,13 +49,8 @@ def tune(
         Path | None,
         typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
     ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help=f"Which ready warp goes first: {', '.join(POLICIES)}."),
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")
-    ] = None,
+    scheduler: Scheduler = None,
+    sample: Sample = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
     ] = None,

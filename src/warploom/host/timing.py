@@ -35,8 +35,6 @@ from warploom.timing.schedulers import POLICIES
 from warploom.timing.state import Shape, setting_of
 from warploom.timing.work import Work, work_of
 
-_APART = Apart()
-
 MOST_WORDS = 1 << 23
 """So large a record may become (64 MiB); blocks beyond are not in it."""
 
@@ -59,6 +57,7 @@ class TimedRun:
         self._kernel = kernel
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
+        self._apart = Apart()
         self.record: Record | None = None
 
     def execute(
@@ -96,7 +95,9 @@ class TimedRun:
         """Blocks that can run one after the other run in parts; those that may have to do with each
         other run all at once, and so do those with a common limit."""
         kernel = self._engine.kernel(program, launch, records=True)
-        apart = not kernel.suspends or not _APART.why_alone(program, launch, memory, caches=False)
+        apart = not kernel.suspends or not self._apart.why_alone(
+            program, launch, memory, caches=False
+        )
         together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(launch.blocks if together else min(FIRST_BLOCKS, launch.blocks))
 
