@@ -73,7 +73,7 @@ TEXT = f"""
 .const .align 128 .b8 constants[{SPAN}];
 .visible .entry k(.param .u64 buffer, .param .u64 offsets)
 {{
-    .reg .pred %p; .reg .b32 %r<5>, %lane, %offset32;
+    .reg .pred %p; .reg .b32 %r<5>, %lane, %offset32, %block;
     .reg .b64 %buffer, %tile, %own, %table, %at, %near, %offset;
     .shared .align 128 .b8 tile[{SPAN}];
     .local .align 128 .b8 own[{SPAN}];
@@ -83,6 +83,8 @@ TEXT = f"""
     mov.u64 %own, own;
     mov.u64 %table, constants;
     mov.u32 %lane, %tid.x;
+    mov.u32 %block, %ctaid.x;
+    mad.lo.u32 %lane, %block, 32, %lane;
     mul.wide.u32 %offset, %lane, 4;
     add.u64 %at, %at, %offset;
     ld.global.u32 %offset32, [%at];
@@ -109,18 +111,20 @@ def engines(model: int) -> tuple[ReferenceEngine, CompiledEngine]:
     return ReferenceEngine(spec, options), CompiledEngine(spec, options)
 
 
-def records(engine: ReferenceEngine | CompiledEngine, offsets: list[int]) -> dict[str, int]:
+def records(engine: ReferenceEngine | CompiledEngine, *warps: list[int]) -> dict[str, int]:
     """What the engine counted, by instruction, space and column; example addresses relative to the
-    buffers that they fall into."""
+    buffers that they fall into. Each block is a warp with offsets of its own."""
     module, program = prepared()
     memory = DeviceMemory(1 << 24)
     try:
         image = Image(module, memory)
         buffer = memory.allocate(SPAN, "buffer")
-        table = memory.allocate(128, "offsets")
-        memory.write(table.address, np.array(offsets, np.uint32).tobytes())
+        table = memory.allocate(128 * len(warps), "offsets")
+        memory.write(table.address, np.array(warps, np.uint32).tobytes())
         parameters = struct.pack("<QQ", buffer.address, table.address)
-        launch = Launch((1, 1, 1), (32, 1, 1), parameters, image.addresses(program.globals))
+        launch = Launch(
+            (len(warps), 1, 1), (32, 1, 1), parameters, image.addresses(program.globals)
+        )
         tally = engine.launch(program, launch, memory)
         bases = [buffer.address, *image.addresses(("constants",))]
     finally:
@@ -168,3 +172,13 @@ def test_common_accesses_count_alike(model: int, start: int) -> None:
     for stride in (0, 1, 2, 4, 8, 16):
         offsets = [start + stride * lane for lane in range(32)]
         assert records(compiled, offsets) == records(reference, offsets)
+
+
+@pytest.mark.parametrize("model", range(len(MODELS)))
+def test_patterns_that_come_again_after_many_that_do_not(model: int) -> None:
+    """Compiled code stops to keep patterns where none comes again, and finds those that do."""
+    reference, compiled = engines(model)
+    drawn = np.random.default_rng(0).integers(0, SPAN, (40, 32)).tolist()
+    again = [[64 * lane % SPAN for lane in range(32)], [8 * lane for lane in range(32)]]
+    warps = [*drawn, *again * 20, *drawn, *drawn[:1] * 40]
+    assert records(compiled, *warps) == records(reference, *warps)

@@ -35,7 +35,7 @@ from warploom.ptx.ir import Space
 from warploom.rules.caches import LOCAL_BASE
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import TRANSACTIONS
-from warploom.rules.patterns import MASK, OFFSETS, REPEATS
+from warploom.rules.patterns import DOUBT, MASK, OFFSETS, REPEATS, TRIALS
 from warploom.rules.plan_words import (
     CHANGES,
 )
@@ -207,11 +207,26 @@ class _AccessBody:
         with b.if_else(b.or_(moved, other), likely=False) as (new, again):
             with new:
                 scratch = self._told(offsets)
-                call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.row)
+                kept = self._worth_keeping(pattern)
+                with b.if_then(kept):
+                    call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.row)
                 self._count_by_rules(scratch, bits)
-                call(self.lanes, "keep_pattern", self._told(relative), bits, place.slot, self.row)
+                with b.if_then(kept):
+                    told = self._told(relative)
+                    call(self.lanes, "keep_pattern", told, bits, place.slot, self.row)
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
+
+    def _worth_keeping(self, pattern: Value) -> Value:
+        """Whether a new pattern is kept in place of one (`rules.patterns`)."""
+        b, at = self.b, self.lanes.slot(self.row, DOUBT)
+        repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
+        came_again = b.icmp_unsigned("!=", repeats, I64(0))
+        doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
+        b.store(doubt, at)
+        few = b.icmp_unsigned("<", doubt, I64(TRIALS))
+        turn = b.icmp_unsigned("==", b.and_(doubt, I64(TRIALS - 1)), I64(0))
+        return b.or_(few, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
         """Count the access by the device's rules, and keep it if it is the worst of its row."""

@@ -41,7 +41,7 @@ from warploom.rules.fields import (
     TRANSACTIONS,
     WAVEFRONTS,
 )
-from warploom.rules.marks import count_marked_groups, count_most_over, mark
+from warploom.rules.marks import mark, take_marks
 
 BANKS = 32
 WORD_BITS = 2
@@ -100,12 +100,12 @@ def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
     else:
-        lines, words, row[MOST_LANES] = mark(addresses, mask, WORD_BITS, row)
-        if lines == 0:
+        rows, row[MOST_LANES] = mark(addresses, mask, WORD_BITS, row)
+        if rows == 0:
             return False
-        wavefronts = count_most_over(lines, row)
-        row[SECTORS] += count_marked_groups(lines, 8, row)
-        row[LINES] += count_marked_groups(lines, 32, row)
+        words, _, sectors, lines, wavefronts = take_marks(rows, row)
+        row[SECTORS] += sectors
+        row[LINES] += lines
     row[REQUESTS] += 1
     row[TRANSACTIONS] += wavefronts
     row[BYTES_REQUESTED] += count_lanes(mask) * size

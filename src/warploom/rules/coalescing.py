@@ -39,7 +39,7 @@ from warploom.rules.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
-from warploom.rules.marks import count_marked_groups, mark
+from warploom.rules.marks import mark, take_marks
 
 SECTOR_BITS = 5
 LINE_BITS = 7
@@ -98,10 +98,11 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
         return
-    rows, sectors, _ = mark(addresses, mask, SECTOR_BITS, row)
+    rows, _ = mark(addresses, mask, SECTOR_BITS, row)
     if rows > 0:
+        sectors, lines, _, _, _ = take_marks(rows, row)
         row[SECTORS] += sectors
-        row[LINES] += count_marked_groups(rows, SECTORS_PER_LINE, row)
+        row[LINES] += lines
     else:
         row[SECTORS] += count_scattered(addresses, mask, SECTOR_BITS)
         row[LINES] += count_scattered(addresses, mask, LINE_BITS)

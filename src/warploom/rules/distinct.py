@@ -6,7 +6,7 @@ The building blocks of the rules. Lanes in rising order of address cost one pass
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ Row = npt.NDArray[np.int64]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _JITABLES: list[Callable[..., object]] = []
+_OTHERWISE: list[tuple[Callable[..., object], Callable[[Any], Callable[..., Any]]]] = []
 
 
 def jitable(function: _F) -> _F:
@@ -24,15 +25,28 @@ def jitable(function: _F) -> _F:
     return function
 
 
+def compiled_as(maker: Callable[[Any], Callable[..., Any]]) -> Callable[[_F], _F]:
+    """Mark a function that compiled code does otherwise, as what `maker` gives for the types."""
+
+    def mark(function: _F) -> _F:
+        _OTHERWISE.append((function, maker))
+        return function
+
+    return mark
+
+
 def register_jitables() -> None:
     """Tell Numba of all marked functions, before it compiles one that calls them.
 
     Numba takes long to import, and most runs find what it made in the cache.
     """
-    from numba.extending import register_jitable
+    from numba.extending import overload, register_jitable
 
     while _JITABLES:
         register_jitable(_JITABLES.pop())
+    while _OTHERWISE:
+        function, maker = _OTHERWISE.pop()
+        overload(function, strict=False)(maker)
 
 
 @jitable

@@ -25,9 +25,15 @@ where there is but one, NO_STEP where it differs."""
 
 ANY_STEP, NO_STEP = -1, -2
 
-PATTERNS_AT = RULE_WIDTH
+DOUBT = RULE_WIDTH
+PATTERNS_AT = DOUBT + 1
 ROW_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
-"""What follows a record in a row of compiled code."""
+"""What follows a record in a row of compiled code: how many new patterns have come since one that
+came again had to make room, and the patterns."""
+
+TRIALS = 16
+"""So many patterns are kept on trial, and then one in as many: keeping them costs time, and where
+lanes go anywhere none comes again."""
 
 _COSTS = len(FIELDS)
 
