@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.analysis.cfg import splits
-from warploom.analysis.program import Program
-from warploom.analysis.uses import member_mask, waits_before
+from warploom.analysis.program import Block, Program
+from warploom.analysis.uses import member_mask, waits_before, writes
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Instruction
+from warploom.ptx.ir import Instruction, Register
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,18 @@ class Partings:
         goes_back = any(to <= block.index for block in blocks for to in block.successors)
         awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
         return self.mixes or goes_back or awaits
+
+    @cached_property
+    def steady(self) -> frozenset[Register]:
+        """Registers that one instruction writes and that live over a barrier of the block."""
+        program = self.program
+        written = Counter(register for one in program.instructions for register in writes(one))
+        over = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
+        live = frozenset[Register]().union(*(program.live_in[b] for b in over if b < program.exit))
+        return frozenset(register for register in live if written[register] == 1)
+
+    def _waits_at_end(self, block: Block) -> bool:
+        return waits(self.program.instructions[block.stop - 1])
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
@@ -97,7 +110,7 @@ class Partings:
             return frozenset(block.index for block in blocks)
         places = {to for block in blocks for to in block.successors if to <= block.index}
         places |= self.joins | {block for waiting in self.others.values() for block in waiting}
-        places |= {b.successors[-1] for b in blocks if waits(made[b.stop - 1])}
+        places |= {b.successors[-1] for b in blocks if self._waits_at_end(b)}
         places |= {b.index for b in blocks if waits_before(made[b.start])}
         return frozenset(places - {self.program.exit})
 

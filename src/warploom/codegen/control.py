@@ -26,6 +26,7 @@ from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.nodes import NodeCode
 from warploom.codegen.relay import Relay
+from warploom.codegen.saved import Saved
 from warploom.ptx.ir import Register
 from warploom.rules.convergence import (
     ARRIVED,
@@ -63,6 +64,7 @@ class Control:
     def __init__(
         self,
         frame: Frame,
+        saved: Saved,
         asides: Mapping[int, int],
         *,
         independent: bool,
@@ -70,6 +72,7 @@ class Control:
         chooses: bool,
     ) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.saved = saved
         self.program, self.independent = frame.program, independent
         self.mixes, self.chooses = mixes, chooses
         count = len(self.program.blocks)
@@ -83,6 +86,8 @@ class Control:
         self.nodes = NodeCode(frame)
         self._partings = Partings(frame.program, independent, mixes, chooses)
         self.joins, self.suspends = self._partings.joins, self._partings.suspends
+        if self.suspends and frame.shapes:
+            saved.keep_steady(self._partings.steady)
         self.relay = Relay(frame, scheduled=self.suspends)
         self._arrivals = {index: self._append(f"arrive{index}") for index in sorted(self.joins)}
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
@@ -93,6 +98,7 @@ class Control:
         self.steps: dict[int, ir.Block] = {}
         """By instruction, where the divergent copy is stepped into in the middle of a block."""
         self._reshaped: dict[int, ir.Block] = {}
+        self._settlings: dict[int, ir.Block] = {}
 
     def _append(self, name: str) -> ir.Block:
         return self.frame.function.append_basic_block(name)
@@ -274,9 +280,21 @@ class Control:
             with self.b.goto_block(self._reshaped[index]):
                 holds = self.frame.gather(self._live(index))
                 self.b.store(self.b.not_(holds), self._stale)
-                copies = (self.blocks[copy, index] for copy in Copy)
-                self.b.cbranch(holds, *copies)
+                self.b.cbranch(holds, self._settled(index), self.blocks[Copy.DIVERGENT, index])
         return self._reshaped[index]
+
+    def _settled(self, index: int) -> ir.Block:
+        """Where all living lanes go on together at a block, and all registers have their shapes."""
+        if not self.frame.steady or index == self.program.exit:
+            return self._entrance(Copy.CONVERGENT, index)
+        if index not in self._settlings:
+            self._settlings[index] = self._append(f"settle{index}")
+            with self.b.goto_block(self._settlings[index]):
+                was, self.frame.convergent = self.frame.convergent, True
+                self.saved.settle(self._live(index))
+                self.frame.convergent = was
+                self.b.branch(self._entrance(Copy.CONVERGENT, index))
+        return self._settlings[index]
 
     def leave_lanes(self, copy: Copy, block: int, leaving: Value | None) -> None:
         """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones."""
@@ -333,7 +351,7 @@ class Control:
         b.cbranch(whole, everyone, self.blocks[Copy.DIVERGENT, index])
         b.position_at_end(everyone)
         stale = b.load(self._stale, typ=I1)
-        b.cbranch(stale, self._reshape(index), self.blocks[Copy.CONVERGENT, index])
+        b.cbranch(stale, self._reshape(index), self._settled(index))
 
     def _gather(self, point: int) -> Value:
         """Join the innermost node at its point: begin its other side if that waits, give way if
@@ -397,7 +415,7 @@ class Control:
         if whole:
             # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
-            frame.save_apart(self._live(index))
+            self.saved.save(self._live(index))
         elif frame.convergent:
             known = isinstance(index, int)
             frame.spread(self._live(index) if known else frame.shared_over_blocks)
@@ -412,7 +430,7 @@ class Control:
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
         following = self.program.blocks[block].successors[-1]
-        self.frame.save(self._live(following))
+        self.saved.save_together(self._live(following))
         self.resumes.append(block)
         if simple is not None:
             self.relay.wait(len(self.resumes), instruction, simple)
@@ -423,7 +441,7 @@ class Control:
         for (status, saved), block in self._leaving.items():
             self.b.position_at_end(block)
             if not saved:
-                self.frame.save(self.frame.shared_over_blocks)
+                self.saved.save(self.frame.shared_over_blocks)
             self.frame.set_state(RESUME, I64(FROM_TABLE))
             self.frame.leave(status)
 
@@ -435,8 +453,7 @@ class Control:
             ways[number] = self._append(f"resume{number}")
             self.b.position_at_end(ways[number])
             self.frame.convergent = True
-            self.frame.restore_head()
-            self.frame.take_up(self._live(following))
+            self.saved.take_up_together(self._live(following))
             self.frame.convergent = False
             self.b.store(I1(0), self._stale)
             self.b.branch(self._entrance(Copy.CONVERGENT, following))
@@ -448,7 +465,7 @@ class Control:
         b, frame = self.b, self.frame
         way = self._append("take.up")
         b.position_at_end(way)
-        frame.restore_head()
+        self.saved.restore_head()
         index = frame.get(frame.table(BLOCK))
         everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
         alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
@@ -458,7 +475,7 @@ class Control:
             b.position_at_end(block)
             b.store(I1(1), self._stale)
             if copy is Copy.DIVERGENT:
-                frame.take_up(frame.shared_over_blocks)
+                self.saved.take_up(frame.shared_over_blocks)
             targets = b.switch(index, self._entrance(copy, self.program.exit))
             for place in sorted(self._partings.resumable):
                 apart = copy is Copy.DIVERGENT
@@ -470,7 +487,7 @@ class Control:
         """Where all lanes are taken up at a block."""
         block = self._append(f"take.up.{place}")
         with self.b.goto_block(block):
-            self.frame.take_up(self._live(place))
+            self.saved.take_up(self._live(place))
             self.b.branch(self._reshape(place))
         return block
 

@@ -1,12 +1,12 @@
 """The frame of a warp's function: its registers, its mask, its way back to the environment.
 
 Every register is an alloca of 32 lanes that LLVM turns into vector registers. What a suspended warp
-must keep has a fixed place in its context, which `save` and `restore` know.
+must keep has a fixed place in its context (`codegen.saved`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 from llvmlite import ir
 
@@ -26,37 +26,14 @@ from warploom.codegen.lanes import (
     Value,
     storage_type,
     undefined,
-    vector,
     zero,
 )
 from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
-from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.ptx.ir import Register
-from warploom.rules.convergence import (
-    FREE,
-    LIVE,
-    NODE_WORDS,
-    NODES_AT,
-    NONE,
-    POINT,
-    TOP,
-    node_count,
-    table_words,
-)
-from warploom.rules.convergence import (
-    MASK as ACTIVE,
-)
-from warploom.rules.plan_words import (
-    ISSUED,
-    LOOKED,
-    STATE_WORDS,
-    TIMED,
-)
-
-TABLE_BYTES = 8 * table_words(LANES)
-"""A context begins with the warp's table; the registers that it keeps follow."""
+from warploom.rules.convergence import NODE_WORDS, NODES_AT, NONE, POINT, node_count
+from warploom.rules.plan_words import STATE_WORDS
 
 ALL_NODES = (1 << node_count(LANES)) - 1
 
@@ -89,12 +66,14 @@ class Frame:
         self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
         self._loaded: dict[Slot, Value] = {}
         self._pointers: dict[Slot, Value] = {}
-        self._offsets: dict[Register, int] = {}
-        self.context_bytes = TABLE_BYTES
-        self.registers: dict[Register, Value] = {}
         self.pieces = frame_pieces(program)
-        for register in (*program.registers, *self.pieces.values()):
-            self._add_register(register)
+        self.registers = {
+            register: self.variable(storage_type(register.type))
+            for register in (*program.registers, *self.pieces.values())
+        }
+        self.steady: Mapping[Register, int] = {}
+        """Registers that go into the context as soon as they are written (`codegen.saved`), and
+        where."""
         self._shaped = {
             register: self.variable(storage_type(register.type, shape.width))
             for register, shape in shapes.items()
@@ -109,13 +88,6 @@ class Frame:
         self.prologue.b.store(warp, self._warp)
         self.leaving = self.function.append_basic_block("leaving")
         self.ahead = 0  # instructions from the one being emitted to the end of its block
-
-    def _add_register(self, register: Register) -> None:
-        """Give a register its place in the function and in the context."""
-        self.registers[register] = self.variable(storage_type(register.type))
-        self._offsets[register] = self.context_bytes
-        bits = LANES * register.type.bits
-        self.context_bytes += (bits // 8 + 63) // 64 * 64
 
     def variable(self, type: ir.Type) -> Value:
         """A place for a value, zero at the entry; LLVM turns it into a register."""
@@ -211,6 +183,11 @@ class Frame:
 
     def store(self, register: Register, value: Value) -> None:
         """Write a register; one that has a shape in as many lanes as that, or fewer."""
+        self._put(register, value)
+        if self.convergent and register in self.steady:
+            self.keep(register, self.steady[register])
+
+    def _put(self, register: Register, value: Value) -> None:
         if self.has_shape(register):
             shape = self.shapes[register]
             whole = self.lanes.fan(value, shape.stride, shape.width)
@@ -299,61 +276,26 @@ class Frame:
         base = self.pointer(Slot.CONTEXTS_AT)
         return self.lanes.b.gep(base, [offset], source_etype=ir.IntType(8))
 
-    def save(self, live: Iterable[Register]) -> None:
-        """Put the registers and the head of the table into the context."""
-        self.save_head()
+    def keep(self, register: Register, offset: int) -> None:
+        """Put a register into the context, by its shape or lane by lane."""
         b = self.lanes.b
-        for register in self._kept(live):
-            width = self.shapes[register].width if self.has_shape(register) else LANES
-            value = self.load(register, width)
-            if register.type == PRED:
-                value = (
-                    b.zext(value, ir.VectorType(I8, 1)) if width == 1 else self.lanes.bits(value)
-                )
-            b.store(value, self.context(self._offsets[register]), align=64)
+        width = self.shapes[register].width if self.has_shape(register) else LANES
+        value = self.load(register, width)
+        if register.type == PRED:
+            value = b.zext(value, ir.VectorType(I8, 1)) if width == 1 else self.lanes.bits(value)
+        b.store(value, self.context(offset), align=alignment(offset))
 
-    def save_apart(self, live: Iterable[Register]) -> None:
-        """Put the registers lane by lane, whatever their shapes, and the head into the context."""
-        self.spread(live)
-        was, self.convergent = self.convergent, False
-        self.save(live)
-        self.convergent = was
-
-    def save_head(self) -> None:
-        """Put the head of the table into the context."""
-        b = self.lanes.b
-        words = {
-            ACTIVE: b.zext(self.lanes.bits(self.mask()), I64),
-            LIVE: b.zext(b.load(self.live, typ=I32), I64),
-            TOP: self.get(self.top),
-            FREE: self.get(self.free),
-        }
-        for word, value in words.items():
-            b.store(value, self.table(word))
-
-    def take_up(self, live: Iterable[Register]) -> None:
-        """The opposite of `save` for registers; the others hold nothing any more."""
-        b = self.lanes.b
-        self.clear(live)
-        for register in self._kept(live):
-            at = self.context(self._offsets[register])
-            width = self.shapes[register].width if self.has_shape(register) else LANES
-            if register.type != PRED:
-                value = b.load(at, typ=storage_type(register.type, width), align=64)
-            elif width == 1:
-                value = b.trunc(b.load(at, typ=ir.VectorType(I8, 1)), ir.VectorType(I1, 1))
-            else:
-                value = self.lanes.mask(b.load(at, typ=I32))
-            self.store(register, value)
-
-    def restore_head(self) -> None:
-        """The opposite of `save_head`; the table may name other lanes by now."""
-        b = self.lanes.b
-        mask = b.trunc(self.get(self.table(ACTIVE)), I32)
-        b.store(self.lanes.mask(mask), self.active)
-        b.store(b.trunc(self.get(self.table(LIVE)), I32), self.live)
-        b.store(self.get(self.table(FREE)), self.free)
-        self.set_top(self.get(self.table(TOP)))
+    def fetch(self, register: Register, offset: int) -> None:
+        """The opposite of `keep`."""
+        b, at, align = self.lanes.b, self.context(offset), alignment(offset)
+        width = self.shapes[register].width if self.has_shape(register) else LANES
+        if register.type != PRED:
+            value = b.load(at, typ=storage_type(register.type, width), align=align)
+        elif width == 1:
+            value = b.trunc(b.load(at, typ=ir.VectorType(I8, 1)), ir.VectorType(I1, 1))
+        else:
+            value = self.lanes.mask(b.load(at, typ=I32))
+        self._put(register, value)
 
     def level(self) -> Value:
         """How many calls deep the running lanes are (`analysis.calls`), where there are any."""
@@ -377,77 +319,12 @@ class Frame:
         b.store(node, self.top)
         b.store(point, self.point)
 
-    def _kept(self, live: Iterable[Register]) -> list[Register]:
-        return [*sorted(live, key=lambda r: r.name), *self.pieces.values()]
 
-    # ---- special registers ----------------------------------------------------------------------
-
-    def special(self, name: str, width: int = LANES) -> Value:
-        """The value of a special register, in 32 lanes or in those of its shape."""
-        known = SPECIAL_REGISTERS[name]
-        base, _, part = (known.same_as or name).partition(".")
-        if base == "%tid":
-            return self._thread_index("xyz".index(part), width)
-        if base == "%laneid":
-            step = LANES // width
-            return ir.Constant(ir.VectorType(I32, width), [I32(i * step) for i in range(width)])
-        if base.startswith("%lanemask_"):
-            masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
-            return ir.Constant(vector(I32), [I32(m) for m in masks])
-        return self.lanes.splat(self._shared_by_warp(name), width)
-
-    def _shared_by_warp(self, name: str) -> Value:
-        """The value of a special register on which all lanes agree."""
-        b, special = self.lanes.b, SPECIAL_REGISTERS[name]
-        type = ir.IntType(special.type.bits)
-        if special.fixed is not None:
-            return type(special.fixed)
-        if special.clock_bit is not None:
-            self.set_state(TIMED, I64(LOOKED))
-            return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
-        base, _, part = (special.same_as or name).partition(".")
-        if base in ("%ntid", "%ctaid", "%nctaid"):
-            return self.word(Slot[f"{base[1:]}_{part}".upper()])
-        if base == "%warpid":
-            return b.trunc(self.warp, I32)
-        if base == "%gridid":
-            return I64(0)
-        p = self.prologue.b
-        place = [I64(LAUNCH_WIDE.index(base))]
-        return p.load(p.gep(self.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
-
-    def _clock(self) -> Value:
-        """How many instructions the warp has issued before this one. The fuel counts those of this
-        turn, the whole block among them already."""
-        b = self.lanes.b
-        before = self.get(self.state(ISSUED))
-        used = b.sub(self.slot(Slot.FUEL), self.get(self.fuel))
-        return b.sub(b.add(before, used), I64(self.ahead))
-
-    def _thread_index(self, dimension: int, width: int) -> Value:
-        b = self.lanes.b
-        row = self.prologue.b.mul(self.slot(Slot.WARPS), I64(dimension))
-        index = b.mul(b.add(row, self.warp), I64(LANES))
-        at = b.gep(self.pointer(Slot.TIDS_AT), [index], source_etype=I32)
-        if width == LANES:
-            return b.load(at, typ=vector(I32), align=64)
-        found: Value = undefined(ir.VectorType(I32, width))
-        for lane in range(width):
-            place = self.lanes.slot(at, lane * (LANES // width), I32)
-            found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
-        return found
+def alignment(offset: int) -> int:
+    """How a place in a context is aligned: contexts begin at lines of 64 bytes."""
+    return min(64, offset & -offset)
 
 
 def _as(b: Value, number: Value, type: ir.IntType) -> Value:
     """A small i32 as another integer."""
     return b.zext(number, type) if type.width > 32 else b.trunc(number, type)
-
-
-LANE_MASKS: dict[str, Callable[[int], int]] = {
-    "eq": lambda i: 1 << i,
-    "lt": lambda i: (1 << i) - 1,
-    "le": lambda i: (2 << i) - 1,
-    "gt": lambda i: 0xFFFFFFFF & ~((2 << i) - 1),
-    "ge": lambda i: 0xFFFFFFFF & ~((1 << i) - 1),
-}
-"""`%lanemask_*` by lane (PTX ISA, "Special Registers")."""

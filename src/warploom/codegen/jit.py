@@ -116,7 +116,7 @@ def _compile(layout: CountLayout, options: _Options) -> bytes:
         text = str(module)
     with _LOCK:
         made = _object(text, is_long=is_long(program))
-    return _FACTS.pack(scheduled, warp.frame.context_bytes) + made
+    return _FACTS.pack(scheduled, warp.saved.context_bytes) + made
 
 
 def _object(text: str, *, is_long: bool) -> bytes:

@@ -21,6 +21,7 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.lower import Lowering
+from warploom.codegen.specials import Specials
 from warploom.core.types import B64, PRED, TYPES, U32, ScalarType, unsigned
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import argument, canonical
@@ -46,6 +47,7 @@ class Operands:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.lowerings = {width: Lowering(frame.lanes, width) for width in (1, 2, LANES)}
         self.lower = self.lowerings[LANES]
+        self.specials = Specials(frame)
 
     def read(
         self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
@@ -62,7 +64,7 @@ class Operands:
         if isinstance(operand, Register):
             return self._register(operand, type, blind, width)
         if isinstance(operand, Special):
-            value = self.frame.special(operand.name, width)
+            value = self.specials.read(operand.name, width)
             return self._fit(value, special_type(operand), type)
         if isinstance(operand, Symbol):
             return self._fit(self.address_of(operand, width), B64, type)

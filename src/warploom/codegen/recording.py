@@ -12,6 +12,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I64, Value, vector
+from warploom.codegen.saved import Saved
 from warploom.ptx.ir import Space
 
 OPS = ("load", "store", "atomic")
@@ -22,14 +23,15 @@ SPACES = (*GENERIC_SPACES, Space.CONST)
 class RecordingCode:
     """Emits the calls that record one warp."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, saved: Saved) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._saved = saved
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: Block) -> None:
         """The warp enters a basic block."""
         frame, layout = self.frame, self.frame.layout
-        frame.save_head()
+        self._saved.save_head()
         first = min(layout.branches.values(), default=0)
         warps = frame.slot(Slot.WARPS)
         warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)

@@ -33,6 +33,7 @@ from warploom.codegen.nans import is_copy
 from warploom.codegen.operands import WINDOWS, Operands
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
+from warploom.codegen.saved import Saved
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
@@ -75,9 +76,10 @@ class WarpFunction:
         plain = mixes or records or is_long(program)
         shapes: Shapes = {} if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
+        self.saved = Saved(self.frame)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.recording = RecordingCode(self.frame) if records else None
+        self.recording = RecordingCode(self.frame, self.saved) if records else None
         self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.copies = CopyCode(self.memory)
         self.services = ServiceCode(self.operands)
@@ -88,6 +90,7 @@ class WarpFunction:
         reading = Reading(program, formation, shapes)
         self.control = Control(
             self.frame,
+            self.saved,
             asides(program, reading) if shapes else {},
             independent=independent,
             mixes=mixes,

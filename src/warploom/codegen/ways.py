@@ -91,7 +91,7 @@ class WaysCode:
         goals = self._goals()
         b.store(b.zext(chosen, vector(I64)), goals, align=64)
         before = b.zext(lanes.bits(frame.mask()), I64)
-        frame.save_head()
+        self.control.saved.save_head()
         meet = frame.program.reconvergence[block.index]
         beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
         numbers = (count, beside, meet, index)
@@ -110,7 +110,7 @@ class WaysCode:
         b.branch(going)
         b.position_at_end(parted)
         self.control.spread_behind(block.index)
-        frame.restore_head()
+        self.control.saved.restore_head()
         frame.count(frame.layout.branches[index], I64(1))
         if self.control.mixes:
             self.control.give_way(Status.PARTED, found)

@@ -1,0 +1,124 @@
+"""What a warp keeps in its context while others run: its table, then its registers.
+
+A register has a place where it is kept lane by lane, and one where it is kept by its shape, for
+waits of all lanes together; those lie side by side. Steady registers, which one instruction writes,
+go to the latter as soon as they are written, so that waiting costs nothing for them: while all
+lanes are together, their places always hold what they are, and the head of the table says that no
+lanes have parted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from warploom.codegen.frame import ALL_NODES, Frame
+from warploom.codegen.lanes import I32, I64, LANES
+from warploom.ptx.ir import Register
+from warploom.rules.convergence import FREE, LIVE, NONE, TOP, table_words
+from warploom.rules.convergence import MASK as ACTIVE
+
+TABLE_BYTES = 8 * table_words(LANES)
+LINE = 64
+
+
+class Saved:
+    """Emits what puts the state of a warp into its context and takes it out again."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        live = sorted(frame.shared_over_blocks, key=lambda register: register.name)
+        held = [*live, *frame.pieces.values()]
+        shaped = [register for register in live if register in frame.shapes]
+        shaped.sort(key=self._size_by_shape, reverse=True)
+        apart = [LINE * -(-LANES * register.type.bits // 8 // LINE) for register in held]
+        starts = list(accumulate(apart, initial=TABLE_BYTES))
+        self._apart = dict(zip(held, starts, strict=False))
+        packed = list(accumulate(map(self._size_by_shape, shaped), initial=starts[-1]))
+        self._together = self._apart | dict(zip(shaped, packed, strict=False))
+        self.context_bytes = LINE * -(-packed[-1] // LINE)
+
+    def _size_by_shape(self, register: Register) -> int:
+        """Bytes in which a register is kept by its shape; a power of two."""
+        width = self.frame.shapes[register].width
+        return width * max(1, register.type.bits // 8)
+
+    def keep_steady(self, steady: Iterable[Register]) -> None:
+        """Put these into the context whenever they are written while all lanes are together."""
+        self.frame.steady = {register: self._together[register] for register in steady}
+
+    def settle(self, live: Iterable[Register]) -> None:
+        """All lanes are together again: what is steady goes to its places."""
+        steady = self.frame.steady
+        for register in sorted(steady.keys() & set(live), key=lambda r: r.name):
+            self.frame.keep(register, steady[register])
+        self.b.store(I64(NONE), self.frame.table(TOP))
+        self.b.store(I64(ALL_NODES), self.frame.table(FREE))
+
+    # ---- all lanes together ---------------------------------------------------------------------
+
+    def save_together(self, live: Iterable[Register]) -> None:
+        """Put what all lanes together will need into the context."""
+        if self.frame.steady:
+            self._save_lanes()
+        else:
+            self.save_head()
+        for register in self._kept(live):
+            if register not in self.frame.steady:
+                self.frame.keep(register, self._together[register])
+
+    def take_up_together(self, live: Iterable[Register]) -> None:
+        """The opposite of `save_together`."""
+        b, frame = self.b, self.frame
+        bits = b.trunc(frame.get(frame.table(LIVE)), I32)
+        b.store(bits, frame.live)
+        b.store(self.lanes.mask(bits), frame.active)
+        for place, value in ((frame.top, NONE), (frame.point, NONE), (frame.free, ALL_NODES)):
+            b.store(I64(value), place)
+        self._take_up(live, self._together)
+
+    # ---- lane by lane ---------------------------------------------------------------------------
+
+    def save(self, live: Iterable[Register]) -> None:
+        """Put the registers lane by lane, whatever their shapes, and the head of the table into the
+        context."""
+        frame = self.frame
+        if frame.convergent:
+            frame.spread(live)
+        was, frame.convergent = frame.convergent, False
+        self.save_head()
+        for register in self._kept(live):
+            frame.keep(register, self._apart[register])
+        frame.convergent = was
+
+    def save_head(self) -> None:
+        """Put the head of the table into the context."""
+        self._save_lanes()
+        self.b.store(self.frame.get(self.frame.top), self.frame.table(TOP))
+        self.b.store(self.frame.get(self.frame.free), self.frame.table(FREE))
+
+    def _save_lanes(self) -> None:
+        b, frame = self.b, self.frame
+        b.store(b.zext(self.lanes.bits(frame.mask()), I64), frame.table(ACTIVE))
+        b.store(b.zext(b.load(frame.live, typ=I32), I64), frame.table(LIVE))
+
+    def take_up(self, live: Iterable[Register]) -> None:
+        """The opposite of `save` for registers; the others hold nothing any more."""
+        self._take_up(live, self._apart)
+
+    def _take_up(self, live: Iterable[Register], places: dict[Register, int]) -> None:
+        self.frame.clear(live)
+        for register in self._kept(live):
+            self.frame.fetch(register, places[register])
+
+    def restore_head(self) -> None:
+        """The opposite of `save_head`; the table may name other lanes by now."""
+        b, frame = self.b, self.frame
+        mask = b.trunc(frame.get(frame.table(ACTIVE)), I32)
+        b.store(self.lanes.mask(mask), frame.active)
+        b.store(b.trunc(frame.get(frame.table(LIVE)), I32), frame.live)
+        b.store(frame.get(frame.table(FREE)), frame.free)
+        frame.set_top(frame.get(frame.table(TOP)))
+
+    def _kept(self, live: Iterable[Register]) -> list[Register]:
+        return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]

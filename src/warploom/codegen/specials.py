@@ -1,0 +1,85 @@
+"""The values of special registers (PTX ISA, "Special Registers")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warploom.codegen.environment import Slot
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I32, I64, LANES, Value, undefined, vector
+from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
+from warploom.rules.plan_words import ISSUED, LOOKED, TIMED
+
+
+class Specials:
+    """Reads special registers at the place where code goes now."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+
+    def read(self, name: str, width: int = LANES) -> Value:
+        """The value of a special register, in 32 lanes or in those of its shape."""
+        known = SPECIAL_REGISTERS[name]
+        base, _, part = (known.same_as or name).partition(".")
+        if base == "%tid":
+            return self._thread_index("xyz".index(part), width)
+        if base == "%laneid":
+            step = LANES // width
+            return ir.Constant(ir.VectorType(I32, width), [I32(i * step) for i in range(width)])
+        if base.startswith("%lanemask_"):
+            masks = [LANE_MASKS[base.removeprefix("%lanemask_")](i) for i in range(LANES)]
+            return ir.Constant(vector(I32), [I32(m) for m in masks])
+        return self.lanes.splat(self._shared_by_warp(name), width)
+
+    def _shared_by_warp(self, name: str) -> Value:
+        """The value of a special register on which all lanes agree."""
+        b, special = self.b, SPECIAL_REGISTERS[name]
+        type = ir.IntType(special.type.bits)
+        if special.fixed is not None:
+            return type(special.fixed)
+        if special.clock_bit is not None:
+            self.frame.set_state(TIMED, I64(LOOKED))
+            return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
+        base, _, part = (special.same_as or name).partition(".")
+        if base in ("%ntid", "%ctaid", "%nctaid"):
+            return self.frame.word(Slot[f"{base[1:]}_{part}".upper()])
+        if base == "%warpid":
+            return b.trunc(self.frame.warp, I32)
+        if base == "%gridid":
+            return I64(0)
+        p = self.frame.prologue.b
+        place = [I64(LAUNCH_WIDE.index(base))]
+        return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
+
+    def _clock(self) -> Value:
+        """How many instructions the warp has issued before this one. The fuel counts those of this
+        turn, the whole block among them already."""
+        b = self.b
+        before = self.frame.get(self.frame.state(ISSUED))
+        used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel))
+        return b.sub(b.add(before, used), I64(self.frame.ahead))
+
+    def _thread_index(self, dimension: int, width: int) -> Value:
+        b = self.b
+        row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
+        index = b.mul(b.add(row, self.frame.warp), I64(LANES))
+        at = b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)
+        if width == LANES:
+            return b.load(at, typ=vector(I32), align=64)
+        found: Value = undefined(ir.VectorType(I32, width))
+        for lane in range(width):
+            place = self.lanes.slot(at, lane * (LANES // width), I32)
+            found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
+        return found
+
+
+LANE_MASKS: dict[str, Callable[[int], int]] = {
+    "eq": lambda i: 1 << i,
+    "lt": lambda i: (1 << i) - 1,
+    "le": lambda i: (2 << i) - 1,
+    "gt": lambda i: 0xFFFFFFFF & ~((2 << i) - 1),
+    "ge": lambda i: 0xFFFFFFFF & ~((1 << i) - 1),
+}
+"""`%lanemask_*` by lane."""
