@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from warploom.analysis.program import Block
 from warploom.analysis.uses import sources, votes
-from warploom.codegen.control import Control, Copy
+from warploom.codegen.blocks import Copy
+from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
@@ -55,11 +56,11 @@ class BarrierCode:
         number, threads = self._operands(index, made, on)
         if "arrive" in made.operation.modifiers:
             self._store(number, threads)
-            self.control.give_way(Status.ARRIVED_ONLY, following)
+            self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
         else:
-            self.control.wait_together(block.index, index, _simple(made))
+            self.control.suspension.wait_together(block.index, index, _simple(made))
             self._leave(index, number, threads)
             frame.leave(Status.BARRIER)
 
@@ -97,10 +98,10 @@ class BarrierCode:
         if self.control.independent:
             self.frame.set_state(INSTRUCTION, I64(index))
             self._store(number, threads)
-            self.control.give_way(Status.SPLIT_BARRIER, block)
+            self.control.suspension.give_way(Status.SPLIT_BARRIER, block)
         else:
             self._leave(index, number, threads)
-            self.control.give_way(Status.BARRIER, block)
+            self.control.suspension.give_way(Status.BARRIER, block)
 
     def _leave(self, index: int, number: Value, threads: Value) -> None:
         """Say at which barrier the warp as a whole waits."""

@@ -265,6 +265,11 @@ class Frame:
             self.record(slot, value)
         self.leave(Status.FAULT)
 
+    def forget(self, gone: Value) -> None:
+        """These lanes, as bits, have exited."""
+        b = self.lanes.b
+        b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)
+
     # ---- suspension -----------------------------------------------------------------------------
 
     def context(self, offset: int) -> Value:

@@ -19,8 +19,9 @@ from warploom.analysis.services import service_of
 from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
 from warploom.analysis.uses import member_mask
 from warploom.codegen.barriers import BarrierCode
+from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
-from warploom.codegen.control import Control, Copy
+from warploom.codegen.control import Control
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.frame import ALL_NODES, Frame
@@ -107,12 +108,10 @@ class WarpFunction:
         for copy in Copy:
             for block in self.program.blocks:
                 self._block(copy, block)
-        for index in self.control.beside:
+        for index in self.control.blocks.beside:
             self._aside(self.program.blocks[index])
         self.frame.convergent = False
-        self.control.emit_arrivals()
-        resumes = self.control.emit_resumes() if self.suspends else {}
-        self.control.emit_leaving()
+        resumes = self.control.finish()
         self.control.relay.emit({END: self._begin(), **resumes})
         self._enter()
         self._leave()
@@ -136,14 +135,14 @@ class WarpFunction:
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
         frame.clear()
-        self.control.begin()
+        self.control.reshaping.set_stale(False)
         bits = self.members.existing()
         b.store(self.lanes.mask(bits), frame.active)
         b.store(bits, frame.live)
         b.store(I64(NONE), frame.top)
         b.store(I64(NONE), frame.point)
         b.store(I64(ALL_NODES), frame.free)
-        b.branch(self.control.blocks[Copy.CONVERGENT, 0])
+        b.branch(self.control.blocks.copies[Copy.CONVERGENT, 0])
         return begin
 
     def _leave(self) -> None:
@@ -154,11 +153,11 @@ class WarpFunction:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, copy: Copy, block: Block) -> None:
-        self.b.position_at_end(self.control.blocks[copy, block.index])
+        self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
         self.frame.convergent = copy is Copy.CONVERGENT
-        if not self.control.runs(copy, block.index):
+        if not self.control.blocks.runs(copy, block.index):
             self.b.unreachable()
             return
         self.members.check(block.start, self.program.instructions[block.start])
@@ -176,7 +175,7 @@ class WarpFunction:
 
     def _aside(self, block: Block) -> None:
         """A block that some lanes run under a mask; registers keep their shapes."""
-        self.b.position_at_end(self.control.beside[block.index])
+        self.b.position_at_end(self.control.blocks.beside[block.index])
         self._entries, self.memory.apart, self.frame.convergent = {}, True, True
         self._count_block(block)
         self.shaped_access.begin_masked()
@@ -216,7 +215,7 @@ class WarpFunction:
         with b.if_then(must, likely=False):
             b.store(members, frame.table(ARGUMENT))
             frame.set_state(INSTRUCTION, I64(block.start))
-            self.control.give_way(Status.SYNC_WAIT, block.index)
+            self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
 
     def _drift(self, block: Block) -> None:
         """Lanes that an instruction brought together may go their own ways again behind it."""
@@ -228,7 +227,7 @@ class WarpFunction:
         count = self.lanes.popcount(self.lanes.bits(frame.mask()))
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
-            self.control.give_way(Status.PARTED, block.successors[-1])
+            self.control.suspension.give_way(Status.PARTED, block.successors[-1])
 
     def _count_block(self, block: Block) -> None:
         frame = self.frame

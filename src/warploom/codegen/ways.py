@@ -10,7 +10,8 @@ from llvmlite import ir
 
 from warploom.analysis.cfg import ways
 from warploom.analysis.program import Block
-from warploom.codegen.control import Control, Copy
+from warploom.codegen.blocks import Copy
+from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
@@ -91,7 +92,7 @@ class WaysCode:
         goals = self._goals()
         b.store(b.zext(chosen, vector(I64)), goals, align=64)
         before = b.zext(lanes.bits(frame.mask()), I64)
-        self.control.saved.save_head()
+        self.control.suspension.saved.save_head()
         meet = frame.program.reconvergence[block.index]
         beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
         numbers = (count, beside, meet, index)
@@ -110,10 +111,10 @@ class WaysCode:
         b.branch(going)
         b.position_at_end(parted)
         self.control.spread_behind(block.index)
-        self.control.saved.restore_head()
+        self.control.suspension.saved.restore_head()
         frame.count(frame.layout.branches[index], I64(1))
         if self.control.mixes:
-            self.control.give_way(Status.PARTED, found)
+            self.control.suspension.give_way(Status.PARTED, found)
         else:
             self._switch(Copy.DIVERGENT, block, found, index)
 

@@ -1,0 +1,115 @@
+"""Where the divergent copy comes to a point at which lanes meet.
+
+When all living lanes have met, code returns to the convergent copy.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.analysis.partings import Partings
+from warploom.codegen.blocks import Blocks, Copy
+from warploom.codegen.environment import Status
+from warploom.codegen.lanes import I32, I64, Value
+from warploom.codegen.nodes import NodeCode
+from warploom.codegen.reshaping import Reshaping
+from warploom.codegen.suspension import Suspension
+from warploom.rules.convergence import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
+
+
+class Meetings:
+    """Emits what lanes do that come to a possible meeting point."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        nodes: NodeCode,
+        suspension: Suspension,
+        reshaping: Reshaping,
+        partings: Partings,
+    ) -> None:
+        self.blocks, self.nodes = blocks, nodes
+        self.suspension, self.reshaping = suspension, reshaping
+        self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
+        self._partings = partings
+
+    def emit(self) -> None:
+        """Emit the blocks in which the divergent copy reaches a possible meeting point."""
+        for index, block in self.blocks.arrivals.items():
+            self.b.position_at_end(block)
+            if index == self.blocks.program.exit:
+                self._arrive_at_exit()
+            else:
+                self._arrive(index, block)
+
+    def _arrive(self, index: int, arrival: ir.Block) -> None:
+        b, frame = self.b, self.frame
+        meets = self.blocks.append(f"meet{index}")
+        b.cbranch(self.nodes.gathers_at(index), meets, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(meets)
+        node = self._gather(index)
+        expected = frame.get(frame.node(node, EXPECTED))
+        b.store(self.lanes.mask(b.trunc(expected, I32)), frame.active)
+        self.nodes.count_meeting(node)
+        self.nodes.pop(node)
+        together = self.blocks.append(f"together{index}")
+        b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
+        b.position_at_end(together)
+        whole = b.icmp_unsigned("==", self.lanes.bits(frame.mask()), b.load(frame.live, typ=I32))
+        everyone = self.blocks.append(f"everyone{index}")
+        b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
+        b.position_at_end(everyone)
+        self.reshaping.meet(index)
+
+    def _gather(self, point: int) -> Value:
+        """Join the innermost node at its point: begin its other side if that waits, give way if
+        lanes are missing, else go on with the node, which is given."""
+        b, frame = self.b, self.frame
+        node = frame.get(frame.top)
+        arrived = self.nodes.add_lanes(frame.node(node, ARRIVED), self.lanes.bits(frame.mask()))
+        self._other_side(point, node)
+        if self._partings.suspends:
+            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.node(node, EXPECTED)))
+            with b.if_then(missing, likely=False):
+                self.suspension.give_way(Status.GATHERS, point)
+        return node
+
+    def _arrive_at_exit(self) -> None:
+        """The path's lanes are gone; go on with whoever waits. Only nodes that gather at the exit
+        can be left: a point that post-dominates a branch is passed before the exit."""
+        b, frame = self.b, self.frame
+        frame.forget(self.lanes.bits(frame.mask()))
+        inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
+        b.branch(inner)
+        b.position_at_end(inner)
+        b.cbranch(b.icmp_signed(">=", frame.get(frame.top), I64(0)), inside, outer)
+        b.position_at_end(inside)
+        node = self._gather(self.blocks.program.exit)
+        expected = b.trunc(frame.get(frame.node(node, EXPECTED)), I32)
+        b.store(self.lanes.mask(expected), frame.active)
+        self.nodes.pop(node)
+        b.branch(inner)
+        b.position_at_end(outer)
+        if self._partings.suspends:
+            left = b.icmp_unsigned("!=", b.load(frame.live, typ=I32), I32(0))
+            with b.if_then(left, likely=False):
+                self.suspension.give_way(Status.GATHERS, self.blocks.program.exit)
+        b.branch(self.blocks.ended)
+
+    def _other_side(self, point: int, node: Value) -> None:
+        """Switch to the lanes that wait in the node, if any do."""
+        b, frame, blocks = self.b, self.frame, self._partings.others[point]
+        if not blocks:
+            return
+        at = frame.node(node, OTHER_MASK)
+        waiting = b.trunc(frame.get(at), I32)
+        switch, done = self.blocks.append(f"switch{point}"), self.blocks.append(f"done{point}")
+        b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
+        b.position_at_end(switch)
+        b.store(self.lanes.mask(waiting), frame.active)
+        b.store(I64(0), at)
+        chosen = frame.get(frame.node(node, OTHER_BLOCK))
+        targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])
+        for block in blocks[1:]:
+            targets.add_case(I64(block), self.blocks.copies[Copy.DIVERGENT, block])
+        b.position_at_end(done)

@@ -1,0 +1,118 @@
+"""How a warp leaves before its end, and how it comes back.
+
+Where a warp cannot go on — its turn is used up, lanes wait for others that another split holds — it
+leaves with the reason; `rules.scheduling` then says which split it takes up next, and it comes back
+there.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.analysis.partings import Partings
+from warploom.codegen.blocks import Blocks, Copy
+from warploom.codegen.environment import Status
+from warploom.codegen.lanes import I64, Value
+from warploom.codegen.relay import Relay
+from warploom.codegen.reshaping import Reshaping
+from warploom.codegen.saved import Saved
+from warploom.rules.convergence import BLOCK, LIVE, MASK, TOP
+from warploom.rules.plan_words import FROM_TABLE, RESUME
+
+
+class Suspension:
+    """Emits the ways out of one warp function and back in."""
+
+    def __init__(
+        self, blocks: Blocks, saved: Saved, relay: Relay, reshaping: Reshaping, partings: Partings
+    ) -> None:
+        self.blocks, self.saved, self.relay, self.reshaping = blocks, saved, relay, reshaping
+        self.frame, self.b = blocks.frame, blocks.frame.lanes.b
+        self._partings = partings
+        self._leaving: dict[tuple[Status, bool], ir.Block] = {}
+        """Where a warp leaves, by the reason, and whether it has saved its registers."""
+        self._waits: list[int] = []
+        """The blocks at whose ends the warp as a whole waits, by the numbers of their sites."""
+
+    def give_way(self, status: Status, index: int | Value) -> None:
+        """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
+        b, frame = self.b, self.frame
+        whole = frame.convergent and status is not Status.PARTED and isinstance(index, int)
+        if whole:
+            # All lanes will go on there: nobody needs anything else.
+            assert isinstance(index, int)
+            self.saved.save(self.blocks.live(index))
+        elif frame.convergent:
+            known = isinstance(index, int)
+            frame.spread(self.blocks.live(index) if known else frame.shared_over_blocks)
+        if (status, whole) not in self._leaving:
+            name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
+            self._leaving[status, whole] = self.blocks.append(name)
+        b.store(I64(index) if isinstance(index, int) else index, frame.table(BLOCK))
+        b.branch(self._leaving[status, whole])
+
+    def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
+        """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
+        `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
+        on where the warp leaves."""
+        following = self.blocks.program.blocks[block].successors[-1]
+        self.saved.save_together(self.blocks.live(following))
+        self._waits.append(block)
+        if simple is not None:
+            self.relay.wait(len(self._waits), instruction, simple)
+        self.frame.set_state(RESUME, I64(len(self._waits)))
+
+    def emit_leaving(self) -> None:
+        """Emit the blocks through which a warp leaves: everything that it may need is saved."""
+        for (status, saved), block in self._leaving.items():
+            self.b.position_at_end(block)
+            if not saved:
+                self.saved.save(self.frame.shared_over_blocks)
+            self.frame.set_state(RESUME, I64(FROM_TABLE))
+            self.frame.leave(status)
+
+    def emit_resumes(self) -> dict[int, ir.Block]:
+        """The ways back in, by what the state's RESUME says."""
+        ways: dict[int, ir.Block] = {}
+        for number, block in enumerate(self._waits, 1):
+            following = self.blocks.program.blocks[block].successors[-1]
+            ways[number] = self.blocks.append(f"resume{number}")
+            self.b.position_at_end(ways[number])
+            self.frame.convergent = True
+            self.saved.take_up_together(self.blocks.live(following))
+            self.frame.convergent = False
+            self.reshaping.set_stale(False)
+            self.b.branch(self.blocks.entrance(Copy.CONVERGENT, following))
+        ways[FROM_TABLE] = self._from_table()
+        return ways
+
+    def _from_table(self) -> ir.Block:
+        """Take up the split that the table names, in the convergent copy if it is everyone."""
+        b, frame = self.b, self.frame
+        way = self.blocks.append("take.up")
+        b.position_at_end(way)
+        self.saved.restore_head()
+        index = frame.get(frame.table(BLOCK))
+        everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
+        alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
+        switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in Copy}
+        b.cbranch(b.and_(everyone, alone), *switches.values())
+        for copy, block in switches.items():
+            b.position_at_end(block)
+            self.reshaping.set_stale(True)
+            if copy is Copy.DIVERGENT:
+                self.saved.take_up(frame.shared_over_blocks)
+            targets = b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
+            for place in sorted(self._partings.resumable):
+                apart = copy is Copy.DIVERGENT
+                to = self.blocks.entrance(copy, place) if apart else self._taken_up(place)
+                targets.add_case(I64(place), to)
+        return way
+
+    def _taken_up(self, place: int) -> ir.Block:
+        """Where all lanes are taken up at a block."""
+        block = self.blocks.append(f"take.up.{place}")
+        with self.b.goto_block(block):
+            self.saved.take_up(self.blocks.live(place))
+            self.b.branch(self.reshaping.reshape(place))
+        return block
