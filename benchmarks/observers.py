@@ -19,7 +19,7 @@ from llvmlite import ir
 
 import warploom as wl
 from warploom.codegen import cache
-from warploom.codegen.access import _AccessBody  # pyright: ignore[reportPrivateUsage]
+from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I1
@@ -46,7 +46,7 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         return None
 
     with (
-        patch.object(_AccessBody, "_count", nothing),
+        patch.object(AccessCosts, "count", nothing),
         patch.object(CommonAccess, "count", nothing),
         patch.object(RowLoads, "count", nothing),
         patch.object(RowLoads, "note", nothing),

@@ -12,7 +12,8 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
-from warploom.codegen.access import STACK, AccessFunctions, Shape, count_change
+from warploom.codegen.access import STACK, Shape, count_change
+from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
 from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.environment import Slot, Status

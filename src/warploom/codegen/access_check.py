@@ -1,0 +1,62 @@
+"""Whether all lanes of an access may reach where they do."""
+
+from __future__ import annotations
+
+from warploom.codegen.access import Call
+from warploom.codegen.environment import Slot
+from warploom.codegen.helpers import call
+from warploom.codegen.lanes import I64, PTR, Value, splat_constant
+from warploom.ptx.ir import Space
+
+
+class AccessCheck:
+    """Emits the checks of one access."""
+
+    def __init__(self, access: Call) -> None:
+        self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
+
+    def fault(self, bits: Value) -> Value:
+        """The fault of an access, 0 for none; lanes are looked at one by one only where some lane
+        leaves what is known to be its own."""
+        b, access, size = self.b, self.access, I64(self.access.shape.size)
+        in_global = access.shape.space in (Space.GLOBAL, Space.CONST)
+        low = b.load(access.cache, typ=I64) if in_global else I64(0)
+        high = b.load(self.lanes.slot(access.cache, 1), typ=I64) if in_global else access.limit
+        room = b.sub(b.sub(high, low), size)
+        behind = b.sub(self.access.addresses, self.lanes.splat(low))
+        outside = b.icmp_unsigned(">", behind, self.lanes.splat(room))
+        crooked = b.and_(self.access.addresses, splat_constant(self.access.shape.size - 1, I64))
+        bad = b.or_(outside, b.icmp_unsigned("!=", crooked, splat_constant(0, I64)))
+        some = self.lanes.any(b.and_(bad, self.lanes.mask(self.access.bits)))
+        known = b.block
+        look, seen = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
+        b.cbranch(b.or_(some, b.icmp_signed("<", room, I64(0))), look, seen)
+        b.position_at_end(look)
+        fault = self._look(self.access.told(self.access.addresses), bits, in_global=in_global)
+        b.branch(seen)
+        b.position_at_end(seen)
+        result = b.phi(I64)
+        result.add_incoming(I64(0), known)
+        result.add_incoming(fault, look)
+        return result
+
+    def _look(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
+        """Check the lanes one by one."""
+        size = I64(self.access.shape.size)
+        if not in_global:
+            return call(
+                self.lanes,
+                "check_span",
+                scratch,
+                bits,
+                size,
+                self.access.limit,
+                self.access.environment,
+            )
+        write = I64(int(self.access.shape.op != "load"))
+        tables = [
+            self.b.inttoptr(self.access.slot(slot), PTR)
+            for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
+        ]
+        given = (scratch, bits, size, write, self.access.environment, *tables, self.access.cache)
+        return call(self.lanes, "check_global", *given)

@@ -1,0 +1,90 @@
+"""The functions of accesses that are not the common one, made once for each kind in a module.
+
+A function checks every lane, counts by the device's rules, and gathers or scatters.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.codegen.access import STACK, Call, Shape, count_change
+from warploom.codegen.access_check import AccessCheck
+from warploom.codegen.access_costs import AccessCosts
+from warploom.codegen.access_moves import AccessMoves
+from warploom.codegen.environment import Slot
+from warploom.codegen.helpers import call
+from warploom.codegen.lane_by_lane import LaneByLane
+from warploom.codegen.lanes import I32, I64, PTR, Value
+from warploom.core.types import U64
+from warploom.isa.ops.mbarrier import COMPLETE_TX
+from warploom.isa.spec import Operation
+from warploom.isa.terms import Term
+from warploom.ptx.ir import Space
+from warploom.rules.choice import AccessRules
+
+SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
+"""Modifiers of an atomic that do not change what it computes."""
+
+
+class AccessFunctions:
+    """The out-of-line functions of a module, made when they are first asked for."""
+
+    def __init__(self, module: ir.Module, rules: AccessRules, *, shuffles: bool) -> None:
+        self.module, self.rules, self.shuffles = module, rules, shuffles
+
+    def plain(self, shape: Shape) -> Value:
+        """The function for a load or a store."""
+        moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
+        return self._get(f"access.{shape.op}.{moved}", shape, None)
+
+    def atomic(self, shape: Shape, operation: Operation, count: int) -> Value:
+        """The function for an atomic with `count` operands: the data hold their elements, at most
+        two of them, then those of the old value."""
+        chosen = operation.modifiers.values.items()
+        text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
+        name = f"access.atomic.{text}x{shape.parts}.{count}.{shape.space.value}"
+        return self._get(name, shape, operation.combine(count))
+
+    def completion(self) -> Value:
+        """The function that tells an mbarrier of bytes which have come; counted as a store."""
+        shape = Shape("store", Space.SHARED, U64)
+        return self._get("access.complete_tx", shape, COMPLETE_TX)
+
+    def _get(self, name: str, shape: Shape, combine: Term | None) -> Value:
+        if name not in self.module.globals:
+            access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
+            _emit(access, combine)
+        return self.module.globals[name]
+
+
+def _emit(access: Call, combine: Term | None) -> None:
+    """The body of one access function."""
+    b, shape, moves = access.lanes.b, access.shape, AccessMoves(access)
+    with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
+        b.ret(I64(0))
+    wide = b.zext(access.bits, I64)
+    fault = AccessCheck(access).fault(wide)
+    with b.if_then(b.icmp_unsigned("!=", fault, I64(0))):
+        b.ret(fault)
+    offsets = moves.physical(access.addresses)
+    if shape.space is not Space.PARAM and shape.route != STACK:
+        costs = AccessCosts(access)
+        costs.count(wide, offsets)
+        costs.look_up(wide, offsets)
+    if combine is not None:
+        LaneByLane(access, moves, combine).emit(wide, offsets)
+    else:
+        chosen = access.shuffles and shape.space is not Space.LOCAL
+        if shape.op == "store" and chosen:
+            access.bits = b.trunc(_lasting(access, wide, offsets), I32)
+        moves.move()
+    if shape.op == "store":
+        count_change(access.lanes, access.environment, I64(1))
+    b.ret(I64(0))
+
+
+def _lasting(access: Call, bits: Value, offsets: Value) -> Value:
+    """The lanes whose stores last, of those that name one address, where a policy chooses;
+    else all store, and the highest lasts (`rules.writes.lasting`)."""
+    plan = access.lanes.b.inttoptr(access.slot(Slot.PLAN_AT), PTR)
+    return call(access.lanes, "lasting", access.told(offsets), bits, plan, access.slot(Slot.BLOCK))

@@ -1,0 +1,263 @@
+"""The instructions of a warp that compute, move, load, store or act as a warp: each gives values,
+which are written under the masks that it needs.
+
+Instructions that compute become the vector code of their terms; the rest is for the modules that
+know memory, lanes and moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from warploom.analysis.accesses import is_bulk_fill
+from warploom.analysis.completions import completion
+from warploom.analysis.services import service_of
+from warploom.analysis.shapes import Reading
+from warploom.codegen.barriers import BarrierCode
+from warploom.codegen.blocks import Copy
+from warploom.codegen.control import Control
+from warploom.codegen.copies import CopyCode
+from warploom.codegen.guards import Guards
+from warploom.codegen.lanes import LANES, Value
+from warploom.codegen.lower import ignores_nan_bits
+from warploom.codegen.matrix import MatrixCode
+from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.moves import MoveCode, Result
+from warploom.codegen.nans import is_copy
+from warploom.codegen.service import ServiceCode
+from warploom.codegen.shaped import ShapedCode
+from warploom.codegen.shaped_access import ShapedAccess
+from warploom.codegen.texture import TextureCode
+from warploom.codegen.warpwide import WarpwideCode
+from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
+from warploom.isa.effectless import is_effectless
+from warploom.isa.spec import Unit
+from warploom.isa.terms import Term
+from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
+
+
+class InstructionCode:
+    """Emits single instructions at the place where code goes now."""
+
+    def __init__(
+        self,
+        control: Control,
+        barriers: BarrierCode,
+        memory: MemoryCode,
+        guards: Guards,
+        reading: Reading,
+    ) -> None:
+        self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
+        self.frame, self.b = control.frame, control.b
+        self.operands = memory.operands
+        self.copies = CopyCode(memory)
+        self.services = ServiceCode(self.operands)
+        self.matrix = MatrixCode(memory)
+        self.texture = TextureCode(memory)
+        self.warpwide = WarpwideCode(self.operands)
+        self.moves = MoveCode(self.operands)
+        self.shaped = ShapedCode(self.operands, reading)
+        self.shaped_access = ShapedAccess(memory, reading)
+
+    def emit(
+        self, copy: Copy, index: int, made: Instruction, guard: Value | None, on: Value
+    ) -> None:
+        """An instruction that does not end a block; `on` are the lanes that execute it, by its
+        guard, if it has one."""
+        if _has_no_code(made) or self._stores(index, made, on):
+            return
+        if not self._by_shape(index, made, on):
+            write = _Writer(self, copy, guard)
+            for operand, value, type in self._results(index, made, on):
+                write(operand, value, type)
+            if made.operation.spec.unit is Unit.ATOMIC:
+                self._complete(index, made, on)
+
+    def _stores(self, index: int, made: Instruction, on: Value) -> bool:
+        """Emit a store or a copy; False where the instruction is none."""
+        name = made.operation.name
+        if name == "st":
+            store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
+            store(index, made, on)
+            self._complete(index, made, on)
+        elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
+            self.copies.copy(index, made, on)
+        else:
+            return False
+        return True
+
+    def _results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+        """What an instruction gives which destination; all is there before any is written."""
+        match made.operation.spec.unit:
+            case Unit.ATOMIC:
+                return self.memory.atomic(index, made, on)
+            case Unit.MATRIX:
+                return self.matrix.emit(index, made, on)
+            case Unit.TEXTURE:
+                return self.texture.emit(index, made, on)
+            case Unit.BARRIER:
+                return [(made.operands[0], *self.barriers.told(made))]
+            case _:
+                return self._named_results(index, made, on)
+
+    def _named_results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
+        """The same for instructions that go by their names."""
+        match made.operation.name:
+            case "ld" | "ldu":
+                return self._loaded(index, made, on)
+            case "call":
+                return [(target, v, U64) for target, v in self.services.call(index, made, on)]
+            case "shfl":
+                value, inside = self.warpwide.shuffle(made, on)
+                first, second = pair(made.operands[0])
+                shuffled = [(first, value, B32)]
+                return shuffled if second is None else [*shuffled, (second, inside, PRED)]
+            case "vote" | "match" | "redux" | "elect":
+                found = self.warpwide.grouped(made, on)
+                targets = spread(made.operands[:1])
+                return [(t, *given) for t, given in zip(targets, found, strict=False)]
+            case "activemask":
+                return [(made.operands[0], self.warpwide.active_lanes(on), B32)]
+            case "cvta":
+                type, value = self.moves.converted_address(made, LANES)
+                return [(made.operands[0], value, type)]
+            case "isspacep" if made.operation.spec.semantics is None:
+                return [self.moves.is_parameter(made)]
+            case "mov" if not is_copy(made):
+                return self.moves.moved(made)
+            case _:
+                return self._computed(made)
+
+    def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
+        type = made.operation.modifiers.scalar()
+        values = self.shaped_access.load(index, made, on)
+        if values is None:
+            values = self.memory.load(index, made, on)
+        return [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+
+    def _by_shape(self, index: int, made: Instruction, on: Value) -> bool:
+        """Emit an instruction whose results all have shapes; False where it is none."""
+        if self.shaped.results(made) is None:
+            return False
+        guard, name = self.guards.agreed(made), made.operation.name
+        found: list[Result] = []
+        if name in ("ld", "ldu"):
+            values = self.shaped_access.load_agreed(index, made, on)
+            type = made.operation.modifiers.scalar()
+            found = [(t, v, type) for t, v in zip(elements(made.operands[0]), values, strict=True)]
+        elif name == "cvta":
+            type, value = self.moves.converted_address(made, self.shaped.width(made))
+            found = [(made.operands[0], value, type)]
+        elif name == "mov" and not is_copy(made):
+            type = made.operation.modifiers.scalar()
+            if isinstance(made.operands[1], Symbol):
+                type = unsigned(type.bits)
+            value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
+            found = [(made.operands[0], value, type)]
+        else:
+            found = self._computed_by_shape(index, made)
+        for target, value, type in found:
+            self.shaped.write(target, value, type, guard)
+        return True
+
+    def _computed_by_shape(self, index: int, made: Instruction) -> list[Result]:
+        """What the terms of an instruction give; all are computed before the first is written."""
+        sources, types = self._sources(made)
+        found: list[Result] = []
+        for target, term, root, blind in self._roots(made):
+            given = [
+                partial(self.operands.read, source, type, blind=number in blind)
+                for number, (source, type) in enumerate(zip(sources, types, strict=False))
+                if type is not None
+            ]
+            value, wraps = self.shaped.compute(made, root, given)
+            if wraps is not None:
+                self.control.step_apart(index, wraps)
+            found.append((target, value, term.type))
+        return found
+
+    def _complete(self, index: int, made: Instruction, on: Value) -> None:
+        """Tell an mbarrier of the bytes of an access, where it names one."""
+        told = completion(made)
+        if told is not None:
+            self.memory.atomic(index, told, on)
+
+    def _computed(self, made: Instruction) -> list[Result]:
+        """What the terms of an instruction give."""
+        sources, types = self._sources(made)
+        results: list[Result] = []
+        for target, term, root, blind in self._roots(made):
+            values = [
+                self.operands.read(source, type, blind=number in blind)
+                for number, (source, type) in enumerate(zip(sources, types, strict=False))
+                if type is not None
+            ]
+            results.append((target, self.operands.lower(root, values), term.type))
+        return results
+
+    def _sources(
+        self, made: Instruction
+    ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
+        """The operands that an instruction reads, one by one, and as which types."""
+        first = len(made.operation.spec.destinations)
+        return tuple(spread(made.operands[first:])), made.operation.source_types
+
+    def _roots(self, made: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
+        """By target, its term, what is computed of it, and the sources whose NaNs cannot show."""
+        first = len(made.operation.spec.destinations)
+        terms = made.operation.terms_for(len(self._sources(made)[0]))
+        for target, term in zip(spread(made.operands[:first]), terms, strict=False):
+            root = self._root(target, term, made)
+            blind = ignores_nan_bits(term)
+            if root is not term or is_copy(made):
+                blind = blind | self._copied(target, made)
+            yield target, term, root, blind
+
+    def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
+        """The term without its last `canonical`, where the register may hold any NaN."""
+        if term.op == "canonical" and target in self.frame.open_nans:
+            return term.args[0]
+        return term
+
+    def _copied(self, target: Operand, made: Instruction) -> frozenset[int]:
+        """A move from one register that may hold any NaN to another keeps it as it is."""
+        copies = is_copy(made) and target in self.frame.open_nans
+        return frozenset({0}) if copies else frozenset()
+
+
+def _has_no_code(made: Instruction) -> bool:
+    """Whether an instruction does nothing where it stands."""
+    name = made.operation.name
+    inlined = name == "call" and service_of(made) is None
+    meets = name == "bar" and "warp" in made.operation.modifiers
+    return inlined or meets or is_effectless(made.operation)
+
+
+class _Writer:
+    """Writes results under the masks that one instruction needs.
+
+    In the convergent copy only the guard matters: lanes that are off have exited or never existed.
+    In the divergent copy lanes that are elsewhere must keep what they will read again; a register
+    that no block reads before writing it has nothing to keep.
+    """
+
+    def __init__(self, code: InstructionCode, copy: Copy, guard: Value | None) -> None:
+        self.code, self.copy, self.guard = code, copy, guard
+
+    def __call__(self, operand: Operand, value: Value, type: ScalarType) -> None:
+        self.code.operands.write(operand, value, type, self._mask(operand))
+
+    def _mask(self, operand: Operand) -> Value | None:
+        frame = self.code.frame
+        kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
+        if self.copy is Copy.CONVERGENT or not kept:
+            return self.guard
+        return frame.mask() if self.guard is None else self.code.b.and_(frame.mask(), self.guard)
+
+
+def pair(operand: Operand) -> tuple[Operand, Operand | None]:
+    """Both destinations of `d|p`, or one and None."""
+    if isinstance(operand, Pair):
+        return operand.first, operand.second
+    return operand, None

@@ -1,0 +1,53 @@
+"""Lanes that wait for those that an instruction's member mask names, and part again behind it."""
+
+from __future__ import annotations
+
+from warploom.analysis.program import Block
+from warploom.analysis.uses import member_mask
+from warploom.codegen.control import Control
+from warploom.codegen.environment import Slot, Status
+from warploom.codegen.lanes import I32, I64
+from warploom.codegen.operands import Operands
+from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, PASS
+from warploom.rules.plan_words import INSTRUCTION, POLICY
+
+
+class SyncCode:
+    """Emits what stands before and behind an instruction with a member mask."""
+
+    def __init__(self, control: Control, operands: Operands) -> None:
+        self.control, self.operands = control, operands
+        self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
+        self.program = control.program
+
+    def before(self, block: Block) -> None:
+        """Wait before an instruction for the lanes that its member mask names and that live. In the
+        convergent copy they are all here."""
+        made = self.program.instructions[block.start]
+        mask = member_mask(made)
+        if mask is None or made.guard is not None or not self.control.independent:
+            return
+        b, frame = self.b, self.frame
+        members = self.operands.uniform(mask, frame.mask())
+        live = b.zext(b.load(frame.live, typ=I32), I64)
+        here = b.zext(self.lanes.bits(frame.mask()), I64)
+        missing = b.and_(b.and_(members, live), b.not_(here))
+        waited = frame.get(frame.table(PASS))
+        b.store(I64(0), frame.table(PASS))
+        must = b.and_(b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", waited, I64(0)))
+        with b.if_then(must, likely=False):
+            b.store(members, frame.table(ARGUMENT))
+            frame.set_state(INSTRUCTION, I64(block.start))
+            self.control.suspension.give_way(Status.SYNC_WAIT, block.index)
+
+    def behind(self, block: Block) -> None:
+        """Lanes that an instruction brought together may go their own ways again behind it."""
+        if not self.control.mixes or member_mask(self.program.instructions[block.start]) is None:
+            return
+        b, frame = self.b, self.frame
+        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
+        adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
+        count = self.lanes.popcount(self.lanes.bits(frame.mask()))
+        several = b.icmp_unsigned(">", count, I64(1))
+        with b.if_then(b.and_(adversarial, several)):
+            self.control.suspension.give_way(Status.PARTED, block.successors[-1])
