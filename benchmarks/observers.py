@@ -2,8 +2,9 @@
 
     python benchmarks/observers.py
 
-Both versions of a kernel run in turn, and the quickest of several launches of each counts, for
-other work on the computer only ever adds time. Checks of addresses stay on in both.
+The eight workloads of peers.py. Both versions of a kernel run in turn, and the quickest of several
+launches of each counts, for other work on the computer only ever adds time. Checks of addresses
+stay on in both.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from llvmlite import ir
+from workloads import Workload, workloads
 
 import warploom as wl
 from warploom.codegen import cache
+from warploom.codegen.access import Shape
 from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1
+from warploom.codegen.lanes import I1, I64, LANES
+from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.row_loads import RowLoads
+from warploom.codegen.shaped_access import ShapedAccess
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 LAUNCHES = 9
 
 Launch = Callable[[], wl.Run]
@@ -45,12 +50,20 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
     def nothing(*_: object) -> None:
         return None
 
+    def inside(self: MaskedAccess, index: int, shape: Shape, first: Any, on: Any) -> Any:
+        """What of the look at a masked access is a check."""
+        b, common = self.b, self.memory.common
+        aligned = b.icmp_unsigned("==", b.and_(first, I64(shape.size - 1)), I64(0))
+        return b.and_(aligned, common.inside(index, shape.space, first, LANES * shape.size))
+
     with (
         patch.object(AccessCosts, "count", nothing),
         patch.object(CommonAccess, "count", nothing),
         patch.object(RowLoads, "count", nothing),
         patch.object(RowLoads, "note", nothing),
         patch.object(RowLoads, "is_known", lambda *_: ir.Constant(I1, 1)),
+        patch.object(ShapedAccess, "_count_kind", nothing),
+        patch.object(MaskedAccess, "_like_another", inside),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.
         patch.object(
@@ -84,65 +97,16 @@ def measure(name: str, make: Callable[[], Launch]) -> float:
     return plain / full
 
 
-def mandelbrot() -> Launch:
-    gpu, size = wl.Device("h100"), 1024
-    kernel = gpu.load(EXAMPLES / "mandelbrot.cu")["mandelbrot"]
-    steps = gpu.zeros((size, size), np.int32)
-    return lambda: kernel[(size // 32, size // 8), (32, 8)](steps, size, size, 256)
-
-
-def saxpy() -> Launch:
-    gpu, n = wl.Device("h100"), 1 << 22
-    kernel = gpu.load(EXAMPLES / "saxpy.cu")["saxpy"]
-    x, y = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n, np.float32)
-    return lambda: kernel[n // 256, 256](n, 2.0, x, y)
-
-
-def reduction() -> Launch:
-    gpu, n = wl.Device("h100"), 1 << 22
-    kernel = gpu.load(EXAMPLES / "reduction.cu")["reduce"]
-    x, sums = gpu.to_device(np.ones(n, np.float32)), gpu.zeros(n // 256, np.float32)
-    return lambda: kernel[n // 256, 256, None, 1024](x, sums, n)
-
-
-def matmul(name: str) -> Callable[[], Launch]:
-    def make() -> Launch:
-        gpu, order = wl.Device("h100"), 256
-        kernel = gpu.load(EXAMPLES / "matmul.cu")[name]
-        a, b, c = (gpu.to_device(np.ones((order, order), np.float32)) for _ in range(3))
-        tiles = (order // 16, order // 16)
-        return lambda: kernel[tiles, (16, 16)](a, b, c, order)
-
-    return make
-
-
-def histogram() -> Launch:
-    gpu, n = wl.Device("h100"), 1 << 20
-    kernel = gpu.load(EXAMPLES / "histogram.cu")["histogram"]
-    data = gpu.to_device(np.random.default_rng(0).integers(0, 256, n).astype(np.uint8))
-    bins = gpu.zeros(256, np.uint32)
-    return lambda: kernel[256, 256](data, bins, n)
-
-
-def transpose() -> Launch:
-    gpu, order = wl.Device("h100"), 1024
-    kernel = gpu.load(EXAMPLES / "transpose.cu")["transpose_naive"]
-    source, out = (gpu.zeros((order, order), np.float32) for _ in range(2))
-    tiles = (order // 32, order // 32)
-    return lambda: kernel[tiles, (32, 8)](source, out, order)
+def launch_of(work: Workload) -> Launch:
+    gpu = wl.Device("h100")
+    launcher = gpu.load(work.source)[work.kernel][work.grid, work.block, None, work.shared_bytes]
+    given = [gpu.to_device(a) if isinstance(a, np.ndarray) else a for a in work.arguments]
+    return lambda: launcher(*given)
 
 
 def main() -> None:
     print(f"{'kernel':26}{'bare, ms':>12}{'counted, ms':>12}{'cost':>12}")
-    left = [
-        measure("Mandelbrot 1024^2", mandelbrot),
-        measure("SAXPY 2^22", saxpy),
-        measure("block reduction 2^22", reduction),
-        measure("matmul_naive 256^3", matmul("matmul_naive")),
-        measure("matmul_tiled 256^3", matmul("matmul_tiled")),
-        measure("histogram 2^20", histogram),
-        measure("naive transpose 1024^2", transpose),
-    ]
+    left = [measure(work.name, partial(launch_of, work)) for work in workloads()]
     print(f"{'geometric mean':50}{100 * (1 - statistics.geometric_mean(left)):10.1f} %")
 
 
