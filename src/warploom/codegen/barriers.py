@@ -17,13 +17,13 @@ from warploom.codegen.operands import Operands
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction
-from warploom.rules.convergence import ARGUMENT, ARGUMENT_2, PASS, VOTE
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
     BARRIERS,
     INSTRUCTION,
 )
+from warploom.rules.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
 
 BAD_BARRIER = 7
 """What the record of a fault calls it (`machine.faults`)."""

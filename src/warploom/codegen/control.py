@@ -28,7 +28,7 @@ from warploom.codegen.reshaping import Reshaping
 from warploom.codegen.saved import Saved
 from warploom.codegen.suspension import Suspension
 from warploom.ptx.ir import Register
-from warploom.rules.convergence import ARRIVED, NONE
+from warploom.rules.warp_table import ARRIVED, NONE
 
 
 class Control:

@@ -26,7 +26,7 @@ class Slot(IntEnum):
     STOP: the host sets it to end the run. FUEL: warp instructions left in this turn; BUDGET: in the
     launch. PLAN_AT, SLOTS_AT: the schedule (`rules.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT,
     LOCAL_AT are those of the current block, the *_BASE ones of the first slot. A context, of
-    CONTEXT_BYTES, is a warp's table (`rules.convergence`), then the registers that it keeps while
+    CONTEXT_BYTES, is a warp's table (`rules.warp_table`), then the registers that it keeps while
     it waits. TIDS_AT: i32[3][warps * 32], the thread indices of a block. CACHE_AT: u64[rows][2],
     the bounds of the allocation that each access row reached last. FAULT_*: the record of a fault.
     SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for

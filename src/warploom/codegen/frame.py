@@ -32,8 +32,8 @@ from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
 from warploom.ptx.ir import Register
-from warploom.rules.convergence import NODE_WORDS, NODES_AT, NONE, POINT, node_count
 from warploom.rules.plan_words import STATE_WORDS
+from warploom.rules.warp_table import NODE_WORDS, NODES_AT, NONE, POINT, node_count
 
 ALL_NODES = (1 << node_count(LANES)) - 1
 
@@ -149,7 +149,7 @@ class Frame:
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
-        """The address of a word of this warp's table (`rules.convergence`)."""
+        """The address of a word of this warp's table (`rules.warp_table`)."""
         return self.context(8 * word)
 
     def get(self, place: Value) -> Value:

@@ -16,7 +16,7 @@ from warploom.codegen.helpers import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.codegen.places import local_stride
 from warploom.rules import plan_words
-from warploom.rules.convergence import NONE
+from warploom.rules.warp_table import NONE
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch

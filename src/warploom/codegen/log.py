@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.rules import convergence
+from warploom.rules import warp_table
 from warploom.rules.distinct import jitable
 
 (
@@ -78,19 +78,19 @@ def record_block(
     for branch in range(branches):
         partings += counts[first + 2 * branch]
         meetings += counts[first + 2 * branch + 1]
-    if log[CURRENT] != convergence.NONE:
+    if log[CURRENT] != warp_table.NONE:
         marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
         log[marks] |= int(partings > log[PARTINGS]) + 2 * int(meetings > log[MEETINGS])
-    log[PARTINGS], log[MEETINGS], log[CURRENT] = partings, meetings, convergence.NONE
+    log[PARTINGS], log[MEETINGS], log[CURRENT] = partings, meetings, warp_table.NONE
     number = log[NUMBERS_AT] + warp
     if log[number] == 0:
         chosen = log[WARPS] < log[WARP_ROOM]
         log[WARPS] += int(chosen)
         log[LEFT_WARPS] += int(not chosen)
-        log[number] = log[WARPS] if chosen else convergence.NONE
+        log[number] = log[WARPS] if chosen else warp_table.NONE
     steps = log[STEPS_AT] + warp
     full = log[ENTRIES] >= log[ENTRY_ROOM] or log[CONTROLS] + 1024 > log[CONTROL_ROOM]
-    if log[number] == convergence.NONE or log[steps] >= log[STEP_ROOM] or full:
+    if log[number] == warp_table.NONE or log[steps] >= log[STEP_ROOM] or full:
         log[steps] = LEFT_OUT
         log[LEFT_STEPS] += size
         return 0
@@ -98,11 +98,11 @@ def record_block(
     at = log[ENTRIES_AT] + log[ENTRIES] * ENTRY_WORDS
     log[at + E_WARP] = log[number] - 1
     log[at + E_BLOCK] = block
-    log[at + E_MASK] = table[convergence.MASK]
-    log[at + E_LIVE] = table[convergence.LIVE]
-    log[at + E_CONTROL] = convergence.NONE
+    log[at + E_MASK] = table[warp_table.MASK]
+    log[at + E_LIVE] = table[warp_table.LIVE]
+    log[at + E_CONTROL] = warp_table.NONE
     log[at + E_MARKS] = 0
-    if table[convergence.TOP] != convergence.NONE or table[convergence.PARKED] != 0:
+    if table[warp_table.TOP] != warp_table.NONE or table[warp_table.PARKED] != 0:
         log[at + E_CONTROL] = log[CONTROLS]
         write_control(log, table)
     log[CURRENT] = log[ENTRIES]
@@ -116,36 +116,36 @@ def write_control(log: Any, table: Any) -> None:
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0
-    for node in range(convergence.node_count(table[convergence.LANES])):
-        if (table[convergence.FREE] >> node) & 1 == 0:
-            row = convergence.node_at(node)
+    for node in range(warp_table.node_count(table[warp_table.LANES])):
+        if (table[warp_table.FREE] >> node) & 1 == 0:
+            row = warp_table.node_at(node)
             log[at] = node
-            log[at + 1] = table[row + convergence.POINT]
-            log[at + 2] = table[row + convergence.EXPECTED]
-            log[at + 3] = table[row + convergence.ARRIVED]
-            log[at + 4] = table[row + convergence.OTHER_BLOCK]
-            log[at + 5] = table[row + convergence.OTHER_MASK]
-            log[at + 6] = table[row + convergence.PARENT]
+            log[at + 1] = table[row + warp_table.POINT]
+            log[at + 2] = table[row + warp_table.EXPECTED]
+            log[at + 3] = table[row + warp_table.ARRIVED]
+            log[at + 4] = table[row + warp_table.OTHER_BLOCK]
+            log[at + 5] = table[row + warp_table.OTHER_MASK]
+            log[at + 6] = table[row + warp_table.PARENT]
             at += NODE_ROW
             nodes += 1
-    for split in range(table[convergence.LANES]):
-        if (table[convergence.PARKED] >> split) & 1 == 1:
-            row = convergence.split_at(table, split)
+    for split in range(table[warp_table.LANES]):
+        if (table[warp_table.PARKED] >> split) & 1 == 1:
+            row = warp_table.split_at(table, split)
             log[at] = split
-            log[at + 1] = table[row + convergence.S_MASK]
-            log[at + 2] = table[row + convergence.S_BLOCK]
-            log[at + 3] = table[row + convergence.S_STATUS]
+            log[at + 1] = table[row + warp_table.S_MASK]
+            log[at + 2] = table[row + warp_table.S_BLOCK]
+            log[at + 3] = table[row + warp_table.S_STATUS]
             at += SPLIT_ROW
             splits += 1
     log[start] = nodes
     log[start + 1] = splits
-    log[start + 2] = table[convergence.TOP]
+    log[start + 2] = table[warp_table.TOP]
     log[CONTROLS] += at - start
 
 
 def record_guard(log: Any, instruction: int, lanes: int) -> int:
     """The guard of an instruction holds in these lanes."""
-    if log[CURRENT] != convergence.NONE and log[GUARDS] < log[GUARD_ROOM]:
+    if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_ROOM]:
         at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
         log[at + G_ENTRY] = log[CURRENT]
         log[at + G_INSTRUCTION] = instruction
@@ -156,7 +156,7 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """These lanes reach into memory."""
-    if lanes == 0 or log[CURRENT] == convergence.NONE:
+    if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
     if log[ACCESSES] >= log[ACCESS_ROOM]:
@@ -174,10 +174,10 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
             elif addresses[lane] - addresses[last] != stride * (lane - last):
                 even = 0
             last = lane
-    scattered = convergence.NONE
+    scattered = warp_table.NONE
     if even == 0:
         scattered = scattered_row(log, addresses, lanes, addresses[leader])
-        if scattered == convergence.NONE:
+        if scattered == warp_table.NONE:
             log[marks] |= LOST
             return 0
     at = log[ACCESSES_AT] + log[ACCESSES] * ACCESS_WORDS
@@ -213,7 +213,7 @@ def scattered_row(log: Any, addresses: Any, lanes: int, first: int) -> int:
         if same:
             return int(log[known] - 1)
     if full:
-        return convergence.NONE
+        return warp_table.NONE
     log[SCATTERED] += 1
     log[known] = log[SCATTERED]
     return int(log[SCATTERED] - 1)

@@ -14,7 +14,7 @@ from warploom.codegen.lanes import I32, I64, Value
 from warploom.codegen.nodes import NodeCode
 from warploom.codegen.reshaping import Reshaping
 from warploom.codegen.suspension import Suspension
-from warploom.rules.convergence import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
+from warploom.rules.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
 
 
 class Meetings:

@@ -1,4 +1,4 @@
-"""The nodes of a warp's table (`rules.convergence`), as compiled code makes and leaves them: each
+"""The nodes of a warp's table (`rules.warp_table`), as compiled code makes and leaves them: each
 says where lanes that parted gather again. When that happens is for `codegen.control`.
 """
 
@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I1, I64, PTR, Value
-from warploom.rules.convergence import (
+from warploom.rules.warp_table import (
     ARRIVED,
     BRANCH,
     EXPECTED,

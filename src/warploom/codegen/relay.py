@@ -15,8 +15,8 @@ from llvmlite import ir
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I64, PTR, Value
-from warploom.rules.convergence import NONE
 from warploom.rules.plan_words import STATUS
+from warploom.rules.warp_table import NONE
 
 ROUNDS = 64
 """Barriers that a block may pass before the schedule looks whether others should go on."""

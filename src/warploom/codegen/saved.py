@@ -15,8 +15,8 @@ from itertools import accumulate
 from warploom.codegen.frame import ALL_NODES, Frame
 from warploom.codegen.lanes import I32, I64, LANES
 from warploom.ptx.ir import Register
-from warploom.rules.convergence import FREE, LIVE, NONE, TOP, table_words
-from warploom.rules.convergence import MASK as ACTIVE
+from warploom.rules.warp_table import FREE, LIVE, NONE, TOP, table_words
+from warploom.rules.warp_table import MASK as ACTIVE
 
 TABLE_BYTES = 8 * table_words(LANES)
 LINE = 64

@@ -16,8 +16,8 @@ from warploom.codegen.lanes import I64, Value
 from warploom.codegen.relay import Relay
 from warploom.codegen.reshaping import Reshaping
 from warploom.codegen.saved import Saved
-from warploom.rules.convergence import BLOCK, LIVE, MASK, TOP
 from warploom.rules.plan_words import FROM_TABLE, RESUME
+from warploom.rules.warp_table import BLOCK, LIVE, MASK, TOP
 
 
 class Suspension:

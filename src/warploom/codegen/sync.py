@@ -8,8 +8,9 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.lanes import I32, I64
 from warploom.codegen.operands import Operands
-from warploom.rules.convergence import ADVERSARIAL, ARGUMENT, PASS
+from warploom.rules.choosing import ADVERSARIAL
 from warploom.rules.plan_words import INSTRUCTION, POLICY
+from warploom.rules.warp_table import ARGUMENT, PASS
 
 
 class SyncCode:

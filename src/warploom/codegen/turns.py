@@ -9,7 +9,8 @@ from numba import carray
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import LANES
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import CONVERGE, NONE, begin, table_words
+from warploom.rules.choosing import CONVERGE
+from warploom.rules.convergence import begin
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
@@ -33,6 +34,7 @@ from warploom.rules.plan_words import (
     THREADS,
     WARPS,
 )
+from warploom.rules.warp_table import NONE, table_words
 
 _WARP, _SITE, _START, _OWN_SITE = (
     int(s) for s in (Slot.WARP, Slot.SITE, Slot.START, Slot.OWN_SITE)

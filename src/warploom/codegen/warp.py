@@ -28,8 +28,8 @@ from warploom.codegen.sizes import is_long
 from warploom.codegen.sync import SyncCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
-from warploom.rules.convergence import NONE
 from warploom.rules.plan_words import RESUME
+from warploom.rules.warp_table import NONE
 
 
 class WarpFunction:

@@ -18,7 +18,7 @@ from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
 from warploom.codegen.operands import Operands
 from warploom.core.types import U32
 from warploom.ptx.ir import Instruction
-from warploom.rules.convergence import ARGUMENT, MASK, NONE
+from warploom.rules.warp_table import ARGUMENT, MASK, NONE
 
 BAD_INDEX = 5
 """What the record of a fault calls it (`machine.faults`)."""

@@ -11,7 +11,18 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
-from warploom.rules.convergence import (
+from warploom.rules.plan_words import (
+    ARRIVALS,
+    BARRIER,
+    BARRIER_THREADS,
+    BARRIER_WAIT,
+    BARRIERS,
+    ENDED,
+    INSTRUCTION,
+    STATUS,
+)
+from warploom.rules.syncing import synced_lanes
+from warploom.rules.warp_table import (
     ARRIVED,
     AT_BARRIER,
     AT_SYNC,
@@ -31,17 +42,6 @@ from warploom.rules.convergence import (
     node_at,
     node_count,
     split_at,
-    synced_lanes,
-)
-from warploom.rules.plan_words import (
-    ARRIVALS,
-    BARRIER,
-    BARRIER_THREADS,
-    BARRIER_WAIT,
-    BARRIERS,
-    ENDED,
-    INSTRUCTION,
-    STATUS,
 )
 
 Words = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Why each lane of a warp is where it is: running, or off and for which reason.
 
 A lane that does not run has exited, is on another path, waits, or never existed (CUDA C++
-Programming Guide, "SIMT Architecture"). The warp's table (`rules.convergence`) tells which.
+Programming Guide, "SIMT Architecture"). The warp's table (`rules.warp_table`) tells which.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warploom.rules import convergence
-from warploom.rules.convergence import Table
+from warploom.rules import warp_table
+from warploom.rules.warp_table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +47,36 @@ class Meeting:
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
     """The reasons of a warp's lanes, of which `existing` have a thread."""
-    live = int(table[convergence.LIVE])
-    parked = {convergence.AT_SYNC: 0, convergence.AT_BARRIER: 0}
+    live = int(table[warp_table.LIVE])
+    parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for at in _parked(table):
-        if int(table[at + convergence.S_STATUS]) in parked:
-            parked[int(table[at + convergence.S_STATUS])] |= int(table[at + convergence.S_MASK])
+        if int(table[at + warp_table.S_STATUS]) in parked:
+            parked[int(table[at + warp_table.S_STATUS])] |= int(table[at + warp_table.S_MASK])
     gathering = live & _arrived(table)
-    waiting = gathering | parked[convergence.AT_SYNC] | parked[convergence.AT_BARRIER]
+    waiting = gathering | parked[warp_table.AT_SYNC] | parked[warp_table.AT_BARRIER]
     return LanesOff(
-        (1 << int(table[convergence.LANES])) - 1 & ~existing,
+        (1 << int(table[warp_table.LANES])) - 1 & ~existing,
         existing & ~live,
-        live & ~int(table[convergence.MASK]) & ~waiting,
+        live & ~int(table[warp_table.MASK]) & ~waiting,
         gathering,
-        parked[convergence.AT_SYNC],
-        parked[convergence.AT_BARRIER],
+        parked[warp_table.AT_SYNC],
+        parked[warp_table.AT_BARRIER],
     )
 
 
 def _arrived(table: Table) -> int:
     lanes = 0
-    for node in range(convergence.node_count(int(table[convergence.LANES]))):
-        if not int(table[convergence.FREE]) >> node & 1:
-            lanes |= int(table[convergence.node_at(node) + convergence.ARRIVED])
+    for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
+        if not int(table[warp_table.FREE]) >> node & 1:
+            lanes |= int(table[warp_table.node_at(node) + warp_table.ARRIVED])
     return lanes
 
 
 MEETING = (
-    convergence.POINT,
-    convergence.EXPECTED,
-    convergence.ARRIVED,
-    convergence.OTHER_MASK,
+    warp_table.POINT,
+    warp_table.EXPECTED,
+    warp_table.ARRIVED,
+    warp_table.OTHER_MASK,
 )
 """Where a node of the table says what a meeting is."""
 
@@ -84,26 +84,26 @@ MEETING = (
 def meetings(table: Table) -> tuple[Meeting, ...]:
     """Where the running lanes will meet others, the innermost place last."""
     found: list[Meeting] = []
-    node = int(table[convergence.TOP])
-    while node != convergence.NONE:
-        words = table[convergence.node_at(node) :]
+    node = int(table[warp_table.TOP])
+    while node != warp_table.NONE:
+        words = table[warp_table.node_at(node) :]
         point, expected, arrived, side = (int(words[place]) for place in MEETING)
-        start = int(words[convergence.OTHER_BLOCK]) if side else convergence.NONE
+        start = int(words[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
         found.append(Meeting(point, expected, arrived, start, side))
-        node = int(words[convergence.PARENT])
+        node = int(words[warp_table.PARENT])
     return tuple(reversed(found))
 
 
 def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
     """(mask, basic block) of each split that is put aside, whatever it waits for."""
     return tuple(
-        (int(table[at + convergence.S_MASK]), int(table[at + convergence.S_BLOCK]))
+        (int(table[at + warp_table.S_MASK]), int(table[at + warp_table.S_BLOCK]))
         for at in _parked(table)
     )
 
 
 def _parked(table: Table) -> Iterator[int]:
     """Where the splits that are put aside stand in the table."""
-    for split in range(int(table[convergence.LANES])):
-        if int(table[convergence.PARKED]) >> split & 1:
-            yield convergence.split_at(table, split)
+    for split in range(int(table[warp_table.LANES])):
+        if int(table[warp_table.PARKED]) >> split & 1:
+            yield warp_table.split_at(table, split)

@@ -20,7 +20,7 @@ INDEPENDENT_SINCE = (7, 0)
 Guide, "Independent Thread Scheduling")."""
 
 POLICIES = ("converge", "fair", "random", "adversarial")
-"""The names of the policies, in the order of their numbers in `rules.convergence`."""
+"""The names of the policies, in the order of their numbers in `rules.choosing`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from warploom.codegen import log as words
 from warploom.machine.launch import Launch
-from warploom.rules import convergence
+from warploom.rules import warp_table
 
 Words = npt.NDArray[np.int64]
 
@@ -50,12 +50,12 @@ class Log:
             data[room], data[place] = rows, at
             at += rows * width
         data[words.WARP_ROOM], data[words.STEP_ROOM] = warps, steps
-        data[words.CURRENT] = convergence.NONE
+        data[words.CURRENT] = warp_table.NONE
         made = cls(data)
         if blocks is not None:
             others = np.ones(launch.blocks, bool)
             others[[block for block in blocks if 0 <= block < launch.blocks]] = False
-            made.numbers(launch)[np.repeat(others, launch.warps_per_block)] = convergence.NONE
+            made.numbers(launch)[np.repeat(others, launch.warps_per_block)] = warp_table.NONE
             data[words.LEFT_WARPS] = int(others.sum()) * launch.warps_per_block
         return made
 

@@ -26,9 +26,9 @@ from warploom.observe import schema
 from warploom.observe.recorder import Recorded, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.ptx.ir import Space
-from warploom.rules import convergence
+from warploom.rules import warp_table
 from warploom.rules.choice import AccessRules
-from warploom.rules.convergence import Table
+from warploom.rules.warp_table import Table
 
 Words = npt.NDArray[np.int64]
 
@@ -100,7 +100,7 @@ class CompiledRecording:
         sizes = np.array([len(shown) for shown in self._shown], np.int64)
         found = sizes[self._entries[:, words.E_BLOCK]]
         current = int(self.log.data[words.CURRENT])
-        if self.ending.faulted is not None and current != convergence.NONE:
+        if self.ending.faulted is not None and current != warp_table.NONE:
             shown = self._shown[int(self._entries[current, words.E_BLOCK])]
             found[current] = int(np.searchsorted(shown, self.ending.faulted, "right"))
         return found
@@ -161,7 +161,7 @@ class CompiledRecording:
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
         rows[:, 0] = existing[rows[:, 0]] if len(existing) else 0
         found = np.zeros(len(rows), np.int64)
-        together = rows[:, 3] == convergence.NONE
+        together = rows[:, 3] == warp_table.NONE
         if together.any():
             kinds, which = np.unique(rows[together], axis=0, return_inverse=True)
             numbers = [self._states.number(_table(k[1], k[2], None), int(k[0])) for k in kinds]
@@ -228,7 +228,7 @@ class CompiledRecording:
         base = np.zeros(len(rows), np.int64)
         shape = np.zeros(len(rows), np.int64)
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
-        even = (rows[:, words.A_SCATTERED] == convergence.NONE) & ~local
+        even = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
         self._even(rows, site, base, shape, even)
         self._others(rows, site, base, shape, np.flatnonzero(~even))
         return accesses_of(step, site, shape, base)
@@ -282,7 +282,7 @@ class CompiledRecording:
         numbers = np.arange(WARP_SIZE)
         strides = rows[:, words.A_STRIDE, None]
         found = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
-        scattered = rows[:, words.A_SCATTERED] != convergence.NONE
+        scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
         apart = region[rows[scattered, words.A_SCATTERED]]
         found[scattered] = rows[scattered, words.A_FIRST, None] + apart
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
@@ -293,36 +293,36 @@ class CompiledRecording:
 
 def _table(mask: int, live: int, control: Words | None) -> Table:
     """A warp's table, from what the log says of it."""
-    table = np.zeros(convergence.table_words(WARP_SIZE), np.int64)
-    table[convergence.LANES] = WARP_SIZE
-    table[convergence.MASK], table[convergence.LIVE] = mask, live
-    table[convergence.TOP] = convergence.NONE
-    table[convergence.FREE] = (1 << convergence.node_count(WARP_SIZE)) - 1
+    table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
+    table[warp_table.LANES] = WARP_SIZE
+    table[warp_table.MASK], table[warp_table.LIVE] = mask, live
+    table[warp_table.TOP] = warp_table.NONE
+    table[warp_table.FREE] = (1 << warp_table.node_count(WARP_SIZE)) - 1
     if control is None:
         return table
-    nodes, splits, table[convergence.TOP] = control[:3].tolist()
+    nodes, splits, table[warp_table.TOP] = control[:3].tolist()
     at = 3
     for _ in range(nodes):
         node = int(control[at])
-        table[convergence.FREE] &= ~(1 << node)
+        table[warp_table.FREE] &= ~(1 << node)
         for word, value in zip(_NODE, control[at + 1 : at + words.NODE_ROW], strict=True):
-            table[convergence.node_at(node) + word] = value
+            table[warp_table.node_at(node) + word] = value
         at += words.NODE_ROW
     for _ in range(splits):
         split = int(control[at])
-        table[convergence.PARKED] |= 1 << split
+        table[warp_table.PARKED] |= 1 << split
         for word, value in zip(_SPLIT, control[at + 1 : at + words.SPLIT_ROW], strict=True):
-            table[convergence.split_at(table, split) + word] = value
+            table[warp_table.split_at(table, split) + word] = value
         at += words.SPLIT_ROW
     return table
 
 
 _NODE = (
-    convergence.POINT,
-    convergence.EXPECTED,
-    convergence.ARRIVED,
-    convergence.OTHER_BLOCK,
-    convergence.OTHER_MASK,
-    convergence.PARENT,
+    warp_table.POINT,
+    warp_table.EXPECTED,
+    warp_table.ARRIVED,
+    warp_table.OTHER_BLOCK,
+    warp_table.OTHER_MASK,
+    warp_table.PARENT,
 )
-_SPLIT = (convergence.S_MASK, convergence.S_BLOCK, convergence.S_STATUS)
+_SPLIT = (warp_table.S_MASK, warp_table.S_BLOCK, warp_table.S_STATUS)

@@ -21,7 +21,7 @@ from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_b
 from warploom.observe.trace import TraceLimits
 from warploom.ptx.ir import Register, Space
 from warploom.rules.choice import AccessRules
-from warploom.rules.convergence import LANES, NODES_AT, Table, table_words
+from warploom.rules.warp_table import LANES, NODES_AT, Table, table_words
 
 HEAD = 6
 """The words of a warp's table that say where its lanes are: up to the parked splits."""

@@ -14,10 +14,10 @@ from warploom.machine.lanes_off import lanes_off, meetings, parked_splits
 from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
-from warploom.rules.convergence import LIVE, MASK, Table
 from warploom.rules.distinct import Addresses, Row
 from warploom.rules.fields import RULE_WIDTH, TRANSACTIONS
 from warploom.rules.served import served
+from warploom.rules.warp_table import LIVE, MASK, Table
 
 COUNTED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST)
 """The spaces of which a trace keeps accesses."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
+from warploom.rules.choosing import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import MOST_LANES, PASSES
 from warploom.rules.marks import mark, take_marks

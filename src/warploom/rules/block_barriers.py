@@ -7,23 +7,8 @@ bar).
 
 from __future__ import annotations
 
-from warploom.rules.convergence import (
-    AT_BARRIER,
-    LIVE,
-    MASK,
-    NONE,
-    PARKED,
-    READY,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_MASK,
-    S_STATUS,
-    S_VOTE,
-    Table,
-    split_at,
-    waiting,
-)
 from warploom.rules.distinct import count_lanes, first_lane, jitable
+from warploom.rules.parking import waiting
 from warploom.rules.plan_words import (
     ARRIVALS,
     AWAITED,
@@ -41,6 +26,21 @@ from warploom.rules.plan_words import (
     WARP_SIZE,
     WARPS,
     Words,
+)
+from warploom.rules.warp_table import (
+    AT_BARRIER,
+    LIVE,
+    MASK,
+    NONE,
+    PARKED,
+    READY,
+    S_ARGUMENT,
+    S_ARGUMENT_2,
+    S_MASK,
+    S_STATUS,
+    S_VOTE,
+    Table,
+    split_at,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from warploom.rules.convergence import NONE
+from warploom.rules.warp_table import NONE
 
 Words = npt.NDArray[Any]
 

@@ -12,45 +12,10 @@ The plan is an array of 64-bit words; so is the state of every warp, and its tab
 from __future__ import annotations
 
 from warploom.rules.block_barriers import settle, settle_one, threads_of
-from warploom.rules.convergence import (
-    ADVERSARIAL,
-    ARGUMENT,
-    ARGUMENT_2,
-    ARRIVED,
-    AT_BARRIER,
-    AT_SYNC,
-    BLOCK,
-    CONVERGE,
-    FREE,
-    LANES,
-    LIVE,
-    MASK,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    PARTINGS,
-    PATIENCE,
-    POINT,
-    RANDOM,
-    READY,
-    TOP,
-    Table,
-    begin,
-    choose,
-    find_more,
-    has_ready,
-    is_stuck,
-    node_at,
-    node_count,
-    park,
-    park_apart,
-    park_at_turn_end,
-    pop,
-    scrambled,
-    start_other_sides,
-    table_words,
-)
+from warploom.rules.choosing import ADVERSARIAL, CONVERGE, RANDOM, choose, scrambled
+from warploom.rules.convergence import PATIENCE, begin, find_more, pop, start_other_sides
 from warploom.rules.distinct import jitable
+from warploom.rules.parking import has_ready, is_stuck, park, park_apart, park_at_turn_end
 from warploom.rules.plan_words import (
     ARRIVALS,
     ARRIVED_ONLY,
@@ -100,6 +65,29 @@ from warploom.rules.plan_words import (
     WARP_SIZE,
     WARPS,
     Words,
+)
+from warploom.rules.warp_table import (
+    ARGUMENT,
+    ARGUMENT_2,
+    ARRIVED,
+    AT_BARRIER,
+    AT_SYNC,
+    BLOCK,
+    FREE,
+    LANES,
+    LIVE,
+    MASK,
+    NONE,
+    OTHER_BLOCK,
+    OTHER_MASK,
+    PARTINGS,
+    POINT,
+    READY,
+    TOP,
+    Table,
+    node_at,
+    node_count,
+    table_words,
 )
 
 TURN = 1 << 12

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.rules.convergence import (
+from warploom.rules.convergence import push
+from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.warp_table import (
     ARGUMENT,
     ARRIVED,
     LEVEL,
@@ -20,9 +22,7 @@ from warploom.rules.convergence import (
     TOP,
     Table,
     node_at,
-    push,
 )
-from warploom.rules.distinct import first_lane, jitable
 
 Words = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.rules.convergence import ADVERSARIAL, RANDOM, scrambled
+from warploom.rules.choosing import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import (
     Addresses,
     Row,

@@ -16,9 +16,9 @@ from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.rules import caches
 from warploom.rules.choice import AccessRules
-from warploom.rules.convergence import NONE
 from warploom.rules.fields import PASSES, RULE_WIDTH, TRANSACTIONS, WAVEFRONTS
 from warploom.rules.served import served
+from warploom.rules.warp_table import NONE
 from warploom.timing import words as w
 from warploom.timing.distinct import unique_rows
 

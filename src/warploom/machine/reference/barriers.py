@@ -17,20 +17,10 @@ from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction
 from warploom.rules import plan_words
-from warploom.rules.convergence import (
-    ARGUMENT,
-    ARGUMENT_2,
-    BLOCK,
-    LIVE,
-    MASK,
-    NONE,
-    PASS,
-    TOP,
-    VOTE,
-)
 from warploom.rules.plan_words import (
     RUNNABLE,
 )
+from warploom.rules.warp_table import ARGUMENT, ARGUMENT_2, BLOCK, LIVE, MASK, NONE, PASS, TOP, VOTE
 
 WHOLE = 1
 """How a warp goes on whose lanes are all together."""

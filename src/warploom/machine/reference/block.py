@@ -13,8 +13,8 @@ from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.reference.state import Block, Run, Warp, new_block, new_warp
 from warploom.machine.reference.warp import run_turn
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import table_words
 from warploom.rules.plan_words import Words
+from warploom.rules.warp_table import table_words
 
 
 def run_blocks(run: Run) -> None:

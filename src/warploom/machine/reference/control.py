@@ -21,18 +21,11 @@ from warploom.machine.reference.splits import Side
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Symbol
 from warploom.rules import plan_words, scheduling
-from warploom.rules.convergence import (
-    ADVERSARIAL,
-    ARGUMENT,
-    BLOCK,
-    CONVERGE,
-    LIVE,
-    NONE,
-    PASS,
-)
+from warploom.rules.choosing import ADVERSARIAL, CONVERGE
 from warploom.rules.plan_words import (
     RUNNABLE,
 )
+from warploom.rules.warp_table import ARGUMENT, BLOCK, LIVE, NONE, PASS
 
 
 def enter(warp: Warp, block: int) -> int:

@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warploom.rules.convergence import (
+from warploom.rules.convergence import pop, push
+from warploom.rules.plan_words import (
+    ENDED,
+    GATHERS,
+    RUNNABLE,
+)
+from warploom.rules.warp_table import (
     ARRIVED,
     BLOCK,
     BRANCH,
@@ -25,13 +31,6 @@ from warploom.rules.convergence import (
     TOP,
     Table,
     node_at,
-    pop,
-    push,
-)
-from warploom.rules.plan_words import (
-    ENDED,
-    GATHERS,
-    RUNNABLE,
 )
 from warploom.rules.ways import Words, take_ways
 

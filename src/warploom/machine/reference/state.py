@@ -20,8 +20,8 @@ from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
-from warploom.rules.convergence import Table
 from warploom.rules.plan_words import ISSUED, Words
+from warploom.rules.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
 
