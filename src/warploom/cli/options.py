@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -78,6 +79,12 @@ Scheduler = Annotated[
     str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
 ]
 Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
+Processes = Annotated[
+    int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 
@@ -119,6 +126,19 @@ class RuleOptions:
     seed: Seed = 0
     l1: L1 = None
     bank_bytes: BankBytes = None
+
+
+@dataclass(frozen=True)
+class SpreadOptions:
+    """Who shares the work of many launches."""
+
+    workers: Processes = None
+    cluster: Cluster = None
+
+    @property
+    def processes(self) -> int:
+        """As many as are wished, else one a processor."""
+        return self.workers or os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

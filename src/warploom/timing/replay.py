@@ -59,7 +59,7 @@ class Replay:
                 pass
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         cycles = max(last, int(self.memory[w.LAST_ANSWER]))
-        self._call("finish_sms", 0, np.arange(len(self.sms)), cycles)
+        self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
@@ -77,11 +77,11 @@ class Replay:
         self.sms[busy, w.NOW] = self.now
         parts = np.array_split(busy, self._workers)
         others = [
-            pool.submit(self._call, "run_sms", worker, part, stop)
+            pool.submit(self._run, worker, part, stop)
             for worker, part in enumerate(parts[1:], 1)
             if len(part)
         ]
-        self._call("run_sms", 0, parts[0], stop)
+        self._run(0, parts[0], stop)
         for other in others:
             other.result()
         p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
@@ -90,11 +90,11 @@ class Replay:
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
 
-    def _call(self, name: str, worker: int, sms: Words, stop: int) -> None:
-        """Let a worker do this with some of the SMs."""
+    def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
+        """Let a worker run some of the SMs up to a cycle, or account for what was before it."""
         chosen = np.ascontiguousarray(sms)
         own = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
-        functions()[name](*self._fixed, *own, len(chosen), stop)
+        functions()["run_sms"](*self._fixed, *own, len(chosen), stop, ends)
 
 
 def _some(array: Words) -> Words:
