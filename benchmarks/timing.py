@@ -1,7 +1,7 @@
 """The timing engine: how fast it replays, what memory it takes, and how far it is from published
 figures.
 
-    python benchmarks/timing.py [speed | errors]
+    python benchmarks/timing.py [speed | errors | streams]
 
 Errors are against figures that others measured on the cards; docs/timing.md has their sources.
 """
@@ -32,10 +32,21 @@ extern "C" __global__ void sums(float *y, int m) {
     }
     y[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
 }
+extern "C" __global__ void init(double *a, const double *b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) a[i] = 0.5;
+}
+extern "C" __global__ void read(double *a, const double *b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && b[i] == 123.0) a[i] = 1.0;
+}
 extern "C" __global__ void scale(double *a, const double *b, int n) {
-    #pragma unroll 1
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
-        a[i] = b[i] * 1.2;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) a[i] = b[i] * 1.2;
+}
+extern "C" __global__ void triad(double *a, const double *b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) a[i] = b[i] * 1.2 + b[n + i];
 }
 extern "C" __global__ void chase(long long *x, int steps) {
     long long *p = x;
@@ -45,12 +56,37 @@ extern "C" __global__ void chase(long long *x, int steps) {
 }
 """
 
-SCALE = {
-    "v100": {32: 128, 128: 423, 256: 673, 512: 784, 1024: 802},
-    "a100": {32: 151, 128: 548, 256: 954, 512: 1338, 1024: 1381},
-    "h200": {32: 240, 128: 852, 256: 1395, 512: 2263, 1024: 3165},
+THREADS = (64, 128, 256, 512, 1024)
+STREAM = {
+    "v100": {
+        "init": (306, 595, 895, 895, 895),
+        "read": (139, 262, 490, 746, 866),
+        "scale": (244, 423, 673, 784, 802),
+        "triad": (323, 545, 765, 800, 814),
+    },
+    "a100": {
+        "init": (407, 788, 1473, 1503, 1503),
+        "read": (158, 304, 579, 1042, 1490),
+        "scale": (291, 548, 954, 1338, 1381),
+        "triad": (403, 743, 1231, 1359, 1360),
+    },
+    "h200": {
+        "init": (590, 1163, 2196, 3670, 3884),
+        "read": (244, 485, 935, 1707, 2756),
+        "scale": (463, 852, 1395, 2263, 3165),
+        "triad": (638, 1129, 1905, 2919, 3534),
+    },
+    "l40s": {
+        "init": (643, 845, 846, 846),
+        "read": (320, 615, 844, 844),
+        "scale": (549, 772, 792, 778),
+        "triad": (702, 769, 795, 798),
+    },
 }
-"""GB/s of gpu-benches' gpu-stream, "scale", by threads of the one block of each SM."""
+"""GB/s of gpu-benches' gpu-stream, by the threads of a block: two blocks are on an SM, and each
+thread has one element. The figures of the L40S are an L40's."""
+
+STREAM_BYTES = {"init": 8, "read": 8, "scale": 16, "triad": 24}
 
 CHASE = {
     "v100": {"L1": (16, 30.3), "L2": (2048, 214.4), "DRAM": (32768, 428.0)},
@@ -105,7 +141,7 @@ def errors() -> None:
     """Modelled against published, figure by figure."""
     print("| device | figure | published | modelled | error |")
     print("| --- | --- | --- | --- | --- |")
-    for rows in (chases, scales, copies):
+    for rows in (chases, copies):
         for device, figure, published, modelled in rows():
             error = 100 * (modelled / published - 1)
             print(f"| {device} | {figure} | {published:g} | {modelled:.1f} | {error:+.1f} % |")
@@ -130,26 +166,48 @@ def chases() -> Iterator[Figure]:
             yield device, f"chase of {kib:,} KiB ({level}), cycles", published, each
 
 
-def scales() -> Iterator[Figure]:
-    """A scaled copy by one block on each SM: Little's law, and then the roof."""
-    for device, blocks in SCALE.items():
-        gpu = wl.Device(device, record=True)
-        kernel = gpu.compile(KERNELS)["scale"]
-        for threads, published in blocks.items():
-            n = gpu.spec.sms * threads * max(16, 2048 // threads)
-            a, b = gpu.zeros(n, np.float64), gpu.zeros(n, np.float64)
-            timing = kernel[gpu.spec.sms, threads](a, b, n).time()
-            yield device, f"scale, {threads} threads an SM, GB/s", published, rate(timing, 16 * n)
-            a.free()
-            b.free()
+def streams() -> None:
+    """Modelled against published bandwidth, while more and more bytes are on their way."""
+    print(f"| device | kernel | {' | '.join(f'2 x {threads:,}' for threads in THREADS)} |")
+    print(f"| --- | --- |{' --- |' * len(THREADS)}")
+    for device, kernels in STREAM.items():
+        for name, published in kernels.items():
+            cells = [
+                f"{gb:,} {100 * (streamed(device, name, threads) / gb - 1):+.0f} %"
+                for threads, gb in zip(THREADS, published, strict=False)
+            ]
+            cells += [""] * (len(THREADS) - len(cells))
+            print(f"| {device} | {name} | {' | '.join(cells)} |")
+
+
+def streamed(device: str, name: str, threads: int) -> float:
+    """GB/s, of so many more blocks than of half as many: a launch begins and ends slowly."""
+    gpu = wl.Device(device, record=True)
+    kernel = gpu.compile(KERNELS)[name]
+    shared = gpu.spec.shared_bytes_per_sm * 3 // 8  # room for two blocks, not for three
+    times, rounds = list[float](), (8, 20) if threads < 1024 else (5, 11)
+    for count in rounds:
+        blocks = 2 * count * gpu.spec.sms
+        n = blocks * threads
+        a, b = gpu.zeros(n, np.float64), gpu.zeros(2 * n, np.float64)
+        run = kernel[blocks, threads, 0, shared](a, b, n)
+        assert run.occupancy.active_blocks == 2
+        times.append(run.time().seconds)
+        a.free()
+        b.free()
+    moved = STREAM_BYTES[name] * threads * 2 * gpu.spec.sms * (rounds[1] - rounds[0])
+    return moved / (times[1] - times[0]) / 1e9
 
 
 def copies() -> Iterator[Figure]:
-    """SAXPY against what a copy reaches."""
-    for device, published in (("v100", 802), ("a100", 1381)):
-        n = 1 << 22
+    """SAXPY against what a copy reaches: "scale" at full occupancy."""
+    for device, kernels in STREAM.items():
+        n = 1 << 24
         timing = saxpy(wl.Device(device, record=True), n).time()
-        yield device, "SAXPY of 2^22 against a copy, GB/s", published, rate(timing, 12 * n)
+        published = kernels["scale"][-1]
+        if device == "l40s":
+            published = 770  # with 768 threads a block
+        yield device, "SAXPY of 2^24 against a copy, GB/s", published, rate(timing, 12 * n)
 
 
 def rate(timing: Timing, moved: int) -> float:
@@ -158,6 +216,10 @@ def rate(timing: Timing, moved: int) -> float:
 
 
 if __name__ == "__main__":
-    chosen: dict[str, Callable[[], None]] = {"speed": speed, "errors": errors}
+    chosen: dict[str, Callable[[], None]] = {
+        "speed": speed,
+        "errors": errors,
+        "streams": streams,
+    }
     for name in sys.argv[1:] or chosen:
         chosen[name]()

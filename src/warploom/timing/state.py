@@ -130,8 +130,9 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
         w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
-        w.CHANNELS: slices,
-        w.CHANNEL_TICKS: round(TICKS * 32 * slices / timing.dram_bytes_per_cycle),
+        w.BANK_BITS: timing.dram_banks.bit_length() - 1,
+        w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
+        w.TURN_TICKS: TICKS * timing.dram_turn_cycles,
         w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
         # A request is made a cycle before the quantum at the earliest.
         w.QUANTUM: min(first_answer, timing.latency_atomic) - 2,
@@ -173,7 +174,7 @@ def _place_memory(p: Words) -> int:
     end = w.MEMORY_WORDS
     for place, words in (
         (w.AT_SLICES, p[w.SLICES]),
-        (w.AT_CHANNELS, p[w.CHANNELS]),
+        (w.AT_BANKS, 2 << p[w.BANK_BITS]),
         (w.AT_PORTS, p[w.SMS]),
         (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
         (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * (2 + w.LINE_WORDS)),
