@@ -41,6 +41,8 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
     full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] or m[w.FREE_COUNT] == 0
     if full and g.ops[row + w.OP_KIND] == w.MEMORY:
         m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
+        if unit == TEXTURE:
+            m[warp + w.V_TRY] = w.TEX_THROTTLE
         return w.NEVER
     return now
 

@@ -26,6 +26,9 @@ from warploom.timing.patterns import PatternTable
 
 Words = npt.NDArray[np.int64]
 
+_ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
+"""Spaces whose accesses are logged by the host's addresses."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -170,8 +173,8 @@ class Recorder:
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        shared = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.SHARED)
-        return np.where(local, LOCAL_BASE + own, np.where(shared, 0, -self.origin))
+        absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        return np.where(local, LOCAL_BASE + own, np.where(absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]

@@ -103,6 +103,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_DRAM: timing.latency_dram,
         w.LATENCY_ATOMIC: timing.latency_atomic,
         w.LATENCY_CONSTANT: timing.latency_constant,
+        w.LATENCY_TEXTURE: timing.latency_texture,
         w.LATENCY_BARRIER: timing.latency_barrier,
         w.LATENCY_BRANCH: timing.latency_branch,
         w.LATENCY_FETCH: timing.latency_fetch,
@@ -121,10 +122,12 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
+    # Without an L1, what texels go through has its place.
+    l1_bytes = shape.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
     return {
         w.L1_WAYS: L1_WAYS,
-        w.L1_SETS: shape.l1_bytes // (LINE_BYTES * L1_WAYS) if timing.latency_l1 else 0,
+        w.L1_SETS: l1_bytes // (LINE_BYTES * L1_WAYS),
         w.L2_WAYS: L2_WAYS,
         w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
         w.SLICES: slices,

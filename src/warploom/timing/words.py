@@ -96,9 +96,11 @@ each how many lines of 128 bytes behind the access's base, and which of its four
 wavefronts beyond those of an access of one word without conflicts."""
 
 SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS = range(5)
-"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps."""
+"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps, TEXELS for those that come
+through the texture unit."""
 THROUGH_L1 = 8
 DROPS_L1 = 16
+TEXELS = 32
 KIND = 7
 
 A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, ACCESS_WORDS = 0, 1, 2, 3, 4
@@ -121,8 +123,8 @@ FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
 AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
-TURN_TICKS = 69
-PARAMETER_COUNT = 70
+TURN_TICKS, LATENCY_TEXTURE = 69, 70
+PARAMETER_COUNT = 71
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them."""
 

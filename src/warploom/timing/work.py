@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.accesses import TEXELS
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
 from warploom.isa.spec import Unit
@@ -215,6 +216,8 @@ class _Builder:
             return words.AWAIT, 0, 0
         if operation.name == "cp" and "commit_group" in operation.modifiers:
             return words.COMMIT, 0, 0
+        if operation.name in TEXELS:
+            return words.MEMORY, 1, 0
         if name == "memory":
             late = _late_space(made)
             return words.MEMORY, int(late), int(operation.name == "cp")
