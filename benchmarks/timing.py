@@ -32,6 +32,10 @@ extern "C" __global__ void sums(float *y, int m) {
     }
     y[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
 }
+extern "C" __global__ void barriers(int n) {
+    #pragma unroll 64
+    for (int i = 0; i < n; i++) __syncthreads();
+}
 extern "C" __global__ void init(double *a, const double *b, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) a[i] = 0.5;
@@ -92,8 +96,18 @@ CHASE = {
     "v100": {"L1": (16, 30.3), "L2": (2048, 214.4), "DRAM": (32768, 428.0)},
     "a100": {"L1": (16, 36.1), "L2": (2048, 211.0), "DRAM": (131072, 567.0)},
     "h100": {"L1": (16, 34.1), "L2": (2048, 265.5), "DRAM": (131072, 648.0)},
+    "l40s": {"L1": (16, 36.1), "L2": (2048, 276.5), "DRAM": (131072, 631.0)},
+    "rtx-4090": {"L1": (16, 36.1), "L2": (2048, 284.8), "DRAM": (131072, 571.0)},
 }
-"""Cycles of gpu-benches' gpu-latency by KiB of the buffer."""
+"""Cycles of gpu-benches' gpu-latency by KiB of the buffer (the L40S's are an L40's, the RTX 4090's
+of HPMLL/NVIDIA-Hopper-Benchmark)."""
+
+TITAN_V = {"L1": (16, 33.7), "L2": (2048, 211.0), "DRAM": (32768, 313.0)}
+"""The same of a TITAN V, which is a V100 with another memory, by Accel-Sim's microbenchmarks."""
+
+BARRIERS = {128: 31.8, 256: 36.4, 512: 44.4, 1024: 61.5}
+"""Nanoseconds of __syncthreads() on an H200 by threads of the block (probes that others
+published)."""
 
 
 def saxpy(gpu: wl.Device, n: int) -> wl.Run:
@@ -141,7 +155,7 @@ def errors() -> None:
     """Modelled against published, figure by figure."""
     print("| device | figure | published | modelled | error |")
     print("| --- | --- | --- | --- | --- |")
-    for rows in (chases, copies):
+    for rows in (chases, barriers, copies):
         for device, figure, published, modelled in rows():
             error = 100 * (modelled / published - 1)
             print(f"| {device} | {figure} | {published:g} | {modelled:.1f} | {error:+.1f} % |")
@@ -152,7 +166,8 @@ Figure = tuple[str, str, float, float]
 
 def chases() -> Iterator[Figure]:
     """A pointer chase by one thread, in the order of the lines, behind a first round."""
-    for device, levels in CHASE.items():
+    for device, levels in (*CHASE.items(), ("v100", TITAN_V)):
+        of = " of a TITAN V" if levels is TITAN_V else ""
         for level, (kib, published) in levels.items():
             lines = min(kib * 8, 8192)
             gpu = wl.Device(device, record=True)
@@ -163,7 +178,16 @@ def chases() -> Iterator[Figure]:
             steps = (lines // 2, lines) if cold else (lines, 2 * lines)
             first, second = (kernel[1, 1](x, n).time().cycles for n in steps)
             each = (second - first) / (steps[1] - steps[0])
-            yield device, f"chase of {kib:,} KiB ({level}), cycles", published, each
+            yield device, f"chase of {kib:,} KiB ({level}){of}, cycles", published, each
+
+
+def barriers() -> Iterator[Figure]:
+    """Barriers, one after the other: those of twice as many less those of as many."""
+    gpu = wl.Device("h200", record=True)
+    kernel = gpu.compile(KERNELS)["barriers"]
+    for threads, published in BARRIERS.items():
+        few, many = (kernel[1, threads](n).time().seconds for n in (64, 128))
+        yield "h200", f"barrier of {threads:,} threads, ns", published, (many - few) / 64 * 1e9
 
 
 def streams() -> None:

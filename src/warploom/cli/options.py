@@ -151,8 +151,8 @@ class DeviceOptions:
     strict_target: StrictTarget = False
     caches: Caches = False
 
-    def make(self, name: str | None, rules: RuleOptions) -> Device:
-        """The device."""
+    def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
+        """The device; it records launches for `Run.time` where asked to."""
         return Device(
             name,
             engine=self.engine,
@@ -164,6 +164,7 @@ class DeviceOptions:
             schedule=rules.schedule,
             seed=rules.seed,
             workers=self.workers,
+            record=record,
         )
 
 

@@ -141,15 +141,22 @@ class Run:
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
-    def report(self, terms: str = "cuda") -> str:
-        """The report as text, in the terms of "cuda", "opencl" or "hip"."""
+    def report(self, terms: str = "cuda", timing: Timing | None = None) -> str:
+        """The report as text, in the terms of "cuda", "opencl" or "hip"; with the sections of a
+        modelled time of the launch (`run.time()`), where it is given."""
         from warploom.report.render import render_text
 
-        return render_text(self.summary, terms)
+        return render_text(self.summarised(timing), terms)
 
-    def to_json(self) -> str:
+    def to_json(self, timing: Timing | None = None) -> str:
         """The report as JSON, with all counters of the kernel and of each source line."""
-        return json.dumps(as_json(self.summary), indent=2, allow_nan=False)
+        return json.dumps(as_json(self.summarised(timing)), indent=2, allow_nan=False)
+
+    def summarised(self, timing: Timing | None = None) -> Report:
+        """The report as data, with the sections of a modelled time where one is given."""
+        from warploom.report.time import with_time
+
+        return self.summary if timing is None else with_time(self.summary, timing)
 
     @cached_property
     def summary(self) -> Report:
