@@ -21,6 +21,7 @@ from warploom.report.sections import Facts, Report, make_report
 if TYPE_CHECKING:
     from warploom.devices.timing import TimingSpec
     from warploom.timing.records import Record
+    from warploom.timing.replaying import Replaying
     from warploom.timing.result import Timing
 
 
@@ -127,9 +128,16 @@ class Run:
 
         Raises WarploomError where nothing was recorded, or for an option that makes no sense.
         """
-        from warploom.host.timing import replay
+        return self.replay(**options).time()
 
-        return replay(self.kernel, self.record, **options)
+    def replay(self, **options: Unpack[TimeOptions]) -> Replaying:
+        """The replay that `time` runs to its end, to be run in parts, saved and gone on with.
+
+        Raises what `time` does.
+        """
+        from warploom.host.timing import replaying
+
+        return replaying(self.kernel, self.record, **options)
 
     @property
     def record(self) -> Record | None:

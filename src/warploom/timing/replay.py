@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
+from warploom.core.errors import WarploomError
 from warploom.timing import words as w
 from warploom.timing.blocks import Dealer
 from warploom.timing.compiled import functions
 from warploom.timing.records import Record
+from warploom.timing.saved import State
 from warploom.timing.state import Setting, Words, empty_memory, empty_sms
 from warploom.timing.work import Work
 
@@ -31,8 +34,8 @@ class Outcome:
 
 
 class Replay:
-    """A replay on its way. Its state is in `sms`, `memory`, `totals` and `now`, plain data; the
-    same is left whatever the number of `workers`."""
+    """A replay on its way. Its state is plain data (`state`, `restore`); the same is left whatever
+    the number of `workers`."""
 
     def __init__(
         self, setting: Setting, work: Work, record: Record, blocks: int, workers: int = 1
@@ -51,12 +54,43 @@ class Replay:
         )
         self._kept = [np.ascontiguousarray(_some(array)) for array in fixed]
         self._fixed = [array.ctypes.data for array in self._kept]
+        self._of_what = np.array([blocks, *(crc32(array.data) for array in self._kept)], np.int64)
+
+    def advance(self, cycle: int | None = None) -> bool:
+        """Run it up to this cycle or, as quanta end, not much further; to its end where there is
+        none. Whether something is left to run."""
+        with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
+            while cycle is None or self.now < cycle:
+                if not self._quantum(pool):
+                    return False
+        return True
+
+    def state(self) -> State:
+        """All that it needs to go on, as it is now."""
+        totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
+        sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dealer.state()
+        parameters = self.setting.parameters
+        return State(self.now, parameters, self._of_what, sms, memory, totals, ends, dealt)
+
+    def restore(self, state: State) -> None:
+        """Go on from a state. Raises WarploomError where it is one of another replay."""
+        own = self.setting.parameters, self._of_what
+        theirs = state.parameters, state.of_what
+        if not all(np.array_equal(a, b) for a, b in zip(own, theirs, strict=True)):
+            raise WarploomError(
+                "this state is of another replay: the launch, the device and its figures, the"
+                " scheduler, sample and timeline have to be the same"
+            )
+        self.now = state.now
+        self.sms[:], self.memory[:] = state.sms, state.memory
+        self.totals[:] = 0
+        self.totals[0] = state.totals
+        self._ends = [(int(cycle), int(count)) for cycle, count in state.ends]
+        self._dealer.restore(state.dealt)
 
     def run(self) -> Outcome:
         """Run it to its end."""
-        with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
-            while self._quantum(pool):
-                pass
+        self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         cycles = max(last, int(self.memory[w.LAST_ANSWER]))
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
