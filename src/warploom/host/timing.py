@@ -33,6 +33,7 @@ from warploom.timing.replay import Outcome, Replay
 from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
 from warploom.timing.schedulers import POLICIES
+from warploom.timing.spins import meeting, polls_of
 from warploom.timing.state import Shape, setting_of
 from warploom.timing.work import Work, work_of
 
@@ -150,10 +151,14 @@ def replaying(
             f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"
             f" give them less to do"
         )
-    work = work_of(kernel.program, Costs(device, timing), record.order)
+    costs = Costs(device, timing)
+    work = work_of(kernel.program, costs, record.order)
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
-    shape = shape._replace(sms=min(device.sms, blocks))
+    met = meeting(record.asked, record.launch.warps_per_block)
+    if met and blocks == record.launch.blocks:
+        work = work_of(kernel.program, costs, record.order, polls_of(kernel.program).values())
+    shape = shape._replace(sms=min(device.sms, blocks), meeting=met)
     setting = setting_of(device, timing, shape, policy, timeline)
 
     def timed(outcome: Outcome) -> Timing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.flow import count_live, launch_reserved
+from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
 from warploom.timing.machine import Machine, Words, behind
@@ -49,6 +49,8 @@ def run_sm(g: Machine, m: Words, stop: int) -> None:
     """Run an SM up to the cycle `stop`."""
     now = m[w.NOW]
     take_answers(g, m, now)
+    if m[w.MET] != 0:
+        part(g, m, now)
     while now < stop:
         if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
             launch_reserved(g, m, now)

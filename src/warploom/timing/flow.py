@@ -124,6 +124,19 @@ def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
             release(g, m, block, number, now)
 
 
+@jitable
+def part(g: Machine, m: Words, now: int) -> None:
+    """All have come where warps of several SMs meet: those of this one go on, once they have been
+    told."""
+    m[w.MET] = 0
+    told = now + (g.p[w.LATENCY_L2] if g.p[w.L2_SETS] > 0 else g.p[w.LATENCY_DRAM])
+    for slot in range(g.p[w.SLOTS]):
+        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
+        if m[warp + w.V_STATE] == w.ASLEEP and m[warp + w.V_AWAITS] < 0:
+            m[warp + w.V_AWAITS] = 0
+            settle(g, m, warp, now, max(told, m[warp + w.V_EARLIEST]), w.LONG_SCOREBOARD)
+
+
 # ---- blocks -------------------------------------------------------------------------------------
 
 

@@ -103,6 +103,7 @@ class Replay:
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
         """Run one quantum; False where nothing is left to run."""
         self._dealer.deal()
+        self._part()
         state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
         busy = np.flatnonzero(state.any(axis=1))
         if not len(busy):
@@ -123,6 +124,22 @@ class Replay:
         self.now = stop
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
+
+    def _part(self) -> None:
+        """Let warps go on that have met in memory, once all have come; or where nothing else can go
+        on, for the functional run says that they did."""
+        come = self.sms[:, w.COME].sum()
+        if come and (come >= self.setting.parameters[w.MEETING] or self._stands_still()):
+            self.sms[:, w.MET] = 1
+            self.sms[:, w.COME] = 0
+
+    def _stands_still(self) -> bool:
+        """Whether no SM has anything to do at any time."""
+        p = self.setting.parameters
+        first = int(p[w.AT_SCHEDULERS])
+        nexts = self.sms[:, first + w.S_NEXT : first + p[w.SCHEDULERS] * w.S_WORDS : w.S_WORDS]
+        todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
+        return bool((nexts >= w.NEVER).all()) and not todo.any()
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
         """Let a worker run some of the SMs up to a cycle, or account for what was before it."""

@@ -31,7 +31,8 @@ INSTRUCTIONS_OF_A_LINE = 8
 class Shape(NamedTuple):
     """What the engine must know of a launch: registers and operations of its code, whether it
     copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared memory
-    leaves, words of a warp in the record, and how many SMs get blocks."""
+    leaves, words of a warp in the record, how many SMs get blocks, and how many warps meet where
+    they wait in memory for each other."""
 
     registers: int
     operations: int
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
     l1_bytes: int
     warp_words: int
     sms: int
+    meeting: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def setting_of(
         w.COPIES: shape.copies,
         w.WARP_WORDS: shape.warp_words,
         w.SMS: shape.sms,
+        w.MEETING: shape.meeting,
         w.SHARED_UNITS_MASK: _shared_units(Costs(device, timing)),
         w.RESERVED: 2 * shape.block_slots,
         w.EVENTS: events,

@@ -156,13 +156,15 @@ def recheck(g: Machine, m: Words, warp: int, now: int) -> None:
     """A memory instruction of a sleeping warp is over, or left the queue: can it go on, and when?
 
     V_AWAITS is 0, or for a fence 1 + twice its cycles, or for copies 2 + twice the groups that may
-    still be on their way.
+    still be on their way; less than 0 where the warp waits for all that meet.
     """
     if m[warp + w.V_STATE] != w.ASLEEP or m[warp + w.V_WAKE] != w.NEVER:
         return
     if m[warp + w.V_WHY] == w.BARRIER:
         return
     awaits = m[warp + w.V_AWAITS]
+    if awaits < 0:
+        return
     if awaits == 0:
         settle(g, m, warp, now, max(now, m[warp + w.V_EARLIEST]), w.WAIT)
     elif m[warp + w.V_FLIGHTS] == 0:

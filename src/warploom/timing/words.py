@@ -80,10 +80,11 @@ and the number of a flight where nobody knows yet. NEVER: a cycle that does not 
 its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
 WRITES: registers, from there in the array of registers; X, Y: what its kind needs."""
 
-ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT = range(10)
+ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
 arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
-groups of asynchronous copies may still be on their way."""
+groups of asynchronous copies may still be on their way. POLL: an access after which the warp waits
+until all that meet have come."""
 
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 """A basic block: its operations."""
@@ -123,8 +124,8 @@ FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
 AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
-TURN_TICKS, LATENCY_TEXTURE = 69, 70
-PARAMETER_COUNT = 71
+TURN_TICKS, LATENCY_TEXTURE, MEETING = 69, 70, 71
+PARAMETER_COUNT = 72
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them."""
 
@@ -137,10 +138,12 @@ PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT,
 LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DONE, LAST_DONE = (
     range(15, 22)
 )
-L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES, HEAD_WORDS = range(22, 27)
+L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(22, 26)
+COME, MET, HEAD_WORDS = range(26, 29)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
-sectors of L1; cycles of the load/store unit for L1 and for shared memory."""
+sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
+where all meet; MET: they may go on."""
 
 NOT_THERE, ASLEEP, READY = range(3)
 MOST_WARPS = 64
