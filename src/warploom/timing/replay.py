@@ -92,7 +92,8 @@ class Replay:
         """Run it to its end."""
         self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
-        cycles = max(last, int(self.memory[w.LAST_ANSWER]))
+        issued = int(self._of_schedulers(w.S_FROM).max(initial=0))  # the last issue is over
+        cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
@@ -135,11 +136,14 @@ class Replay:
 
     def _stands_still(self) -> bool:
         """Whether no SM has anything to do at any time."""
+        todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
+        return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
+
+    def _of_schedulers(self, word: int) -> Words:
+        """A word of every scheduler, shape (SMs, schedulers)."""
         p = self.setting.parameters
         first = int(p[w.AT_SCHEDULERS])
-        nexts = self.sms[:, first + w.S_NEXT : first + p[w.SCHEDULERS] * w.S_WORDS : w.S_WORDS]
-        todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
-        return bool((nexts >= w.NEVER).all()) and not todo.any()
+        return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
         """Let a worker run some of the SMs up to a cycle, or account for what was before it."""
