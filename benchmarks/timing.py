@@ -123,9 +123,9 @@ def sums(gpu: wl.Device) -> wl.Run:
 
 
 def speed() -> None:
-    """Warp instructions in a second of one core, and the memory of the process. The processor's
-    time counts, for other work on the computer adds to the clock's. Each case has a process of its
-    own."""
+    """Warp instructions in a second of one core, and the memory of a process that launches a kernel
+    and times it. The processor's time counts, for other work on the computer adds to the clock's.
+    Each case has a process of its own."""
     functions()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
@@ -138,13 +138,14 @@ def measured(device: str, name: str) -> str:
     """The speed of one case."""
     gpu = wl.Device(device, record=True)
     run = sums(gpu) if name == "sums" else saxpy(gpu, 1 << 24)
-    timing, both, taken = run.time(), run.time(workers=2), list[float]()
+    timing, taken = run.time(), list[float]()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    both = run.time(workers=2)
     for _ in range(3):
         began = time.process_time()
         run.time()
         taken.append(time.process_time() - began)
     rate = timing.instructions / min(taken) / 1e6
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return (
         f"{name} on {device}: {timing.cycles:,} cycles (two workers: {both.cycles:,}),"
         f" {timing.instructions:,} instructions, {rate:.2f} million a second; {most:.0f} MB"
