@@ -8,6 +8,7 @@ import pytest
 from test_accounts import balanced
 
 import warploom as wl
+from warploom.timing.spins import early_parts, last_turns, meeting
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -76,3 +77,38 @@ def test_a_loop_that_keeps_what_it_reads_is_all_of_its_turns() -> None:
     assert run.record is not None
     assert not run.record.asked.any()
     assert run.time().instructions > 100
+
+
+def test_turns_of_lanes_that_are_apart_are_told_from_one_another() -> None:
+    """Block 1 is the loop. Lanes 0 and 1 turn twice, then lane 1 alone, while lanes 2 and 3 go from
+    block 2 to 3; another warp turns once."""
+    asks = np.array([False, True, False, False])
+    rows = [(0, 1, 3), (0, 1, 3), (0, 2, 12), (0, 1, 2), (0, 3, 12), (0, 2, 3), (1, 1, 15)]
+    entries = np.array([row[:2] for row in rows])
+    kept = last_turns(entries, np.array([row[2] for row in rows]), asks)
+    assert kept.tolist() == [False, False, True, True, True, True, True]
+
+
+def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
+    """Block 1 ends with a barrier, of which lanes 2 and 3 come before lanes 0 and 1, then all come;
+    a warp that never parts, and one whose other lanes have ended, come at once."""
+    waits = np.array([False, True])
+    rows = [(0, 1, 12, 15), (0, 0, 3, 15), (0, 1, 3, 15), (0, 1, 15, 15), (1, 1, 15, 15),
+            (2, 1, 8, 8)]  # fmt: skip
+    columns = np.array(rows).T
+    found = early_parts(columns[:2].T, columns[2], columns[3], waits)
+    assert found.tolist() == [True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("asked", "come"),
+    [
+        ([2, 0, 2, 0], 2),  # a warp of each block, twice
+        ([1, 1, 1, 1], 4),
+        ([2, 0, 1, 0], 0),  # not as often
+        ([1, 0, 0, 0], 0),  # not every block
+        ([0, 0, 0, 0], 0),
+    ],
+)
+def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
+    assert meeting(np.array(asked), 2) == come

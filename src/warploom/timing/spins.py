@@ -78,8 +78,10 @@ def early_parts(
     warp has come when the last of them has. `live` are a warp's lanes that have not ended; `waits`
     says of each block whether it ends with a barrier."""
     found = np.zeros(len(entries), np.bool_)
+    waiting = waits[entries[:, 1]]
+    apart = np.unique(entries[waiting & (lanes != live), 0])
     come, of_warp = 0, -1
-    for place in np.flatnonzero(waits[entries[:, 1]] & (lanes != live)).tolist():
+    for place in np.flatnonzero(waiting & np.isin(entries[:, 0], apart)).tolist():
         if entries[place, 0] != of_warp:
             come, of_warp = 0, entries[place, 0]
         come |= int(lanes[place])
