@@ -124,7 +124,7 @@ def hold(g: Machine, m: Words, warp: int, until: int, why: int, now: int) -> Non
     """Hold a warp back until then, if it does not sleep longer anyway."""
     m[warp + w.V_EARLIEST] = max(m[warp + w.V_EARLIEST], until)
     awake = m[warp + w.V_STATE] == w.READY
-    if until > now and (awake or m[warp + w.V_WAKE] < until):
+    if until > now and (awake or m[m[warp + w.V_WAKE_AT]] < until):
         sleep(g, m, warp, until, why, now)
 
 

@@ -200,6 +200,7 @@ def empty_sms(setting: Setting) -> Words:
         row = int(p[w.AT_SCHEDULERS]) + number * w.S_WORDS
         sms[:, row + w.S_WAKE] = sms[:, row + w.S_NEXT] = w.NEVER
         sms[:, row + w.S_LAST] = -1
+        sms[:, row + w.S_WAKES : row + w.S_WORDS] = w.NEVER
     return sms
 
 

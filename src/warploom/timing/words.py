@@ -149,7 +149,9 @@ NOT_THERE, ASLEEP, READY = range(3)
 MOST_WARPS = 64
 """Warps of a scheduler at most."""
 
-V_STATE, V_WAKE, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(10)
+V_STATE, V_WAKE_AT, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(
+    10
+)
 V_ACCESS, V_LEFT, V_FIRST, V_AGE, V_BLOCK, V_QUEUED, V_FLIGHTS, V_ACK, V_EARLIEST, V_AWAITS = range(
     10, 20
 )
@@ -157,23 +159,26 @@ V_BARRIER, V_TRY, V_ACTIVE, V_GROUP, V_SCHEDULER, V_REGISTERS, V_UNITS = range(2
 V_COUNTED, V_EVENT, V_GROUPS = range(27, 30)
 GROUPS = 8
 V_WORDS = V_GROUPS + GROUPS
-"""A warp in its slot. WHY it is in its state SINCE then, and WHAT operation comes next; the first
-of the slots of an operation issued at FIRST, and so many are LEFT. QUEUED, FLIGHTS: its
-instructions in the queue of the load/store unit, and those of which nobody knows when they end.
-ACK: when the last that is known does. EARLIEST: before that it cannot issue. AWAITS: see
-`waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of asynchronous copies, the
-open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its scheduler, registers and units
-stand. COUNTED: as what its scheduler counts it. EVENT: one more than its last event."""
+"""A warp in its slot. WAKE_AT: where stands when it wakes. WHY it is in its state SINCE then, and
+WHAT operation comes next; the first of the slots of an operation issued at FIRST, and so many are
+LEFT. QUEUED, FLIGHTS: its instructions in the queue of the load/store unit, and those of which
+nobody knows when they end. ACK: when the last that is known does. EARLIEST: before that it cannot
+issue. AWAITS: see `waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of
+asynchronous copies, the open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its
+scheduler, registers and units stand. COUNTED: as what its scheduler counts it. EVENT: one more than
+its last event."""
 
 S_NEXT, S_FREE, S_WAKE, S_LAST, S_FROM, S_QUEUED, S_ACTIVE, S_ISSUED, S_READY = range(9)
 S_WARPS = S_READY + 1
 S_STALLS = S_WARPS + REASON_COUNT
 S_RING = S_STALLS + REASON_COUNT
-S_WORDS = S_RING + MOST_WARPS
+S_WAKES = S_RING + MOST_WARPS
+S_WORDS = S_WAKES + MOST_WARPS
 """A scheduler. NEXT: before that nothing can happen. FREE: it can issue. WAKE: the first of its
 sleepers wakes. FROM: its cycles are accounted for until there. READY: so many are ready, those of
 RING. WARPS: its warps by their state, the ready ones as NOT_SELECTED or, while none can issue, by
-what keeps them; STALLS: its cycles without an issue, by reason."""
+what keeps them; STALLS: its cycles without an issue, by reason; WAKES: when each of its warps
+wakes, NEVER for those that do not sleep."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)
