@@ -250,6 +250,22 @@ def test_profile_as_json_and_csv(ptx: Path, warploom) -> None:
     assert any(",Block Size,thread,64,launch,launch__block_size" in row for row in rows)
 
 
+def test_profile_models_the_time_too(ptx: Path, warploom) -> None:
+    """Its sections join the others, each number marked; schedulers' cycles are an issue or lost."""
+    told = json.loads(warploom("profile", str(ptx), *PROFILE, "--time", "--json").out)
+    sections = told["sections"]
+    for title in ("GPU Speed Of Light Throughput", "Scheduler Statistics", "Warp State Statistics"):
+        assert {metric["kind"] for metric in sections[title]} == {"modelled"}
+    shares = {m["name"]: m["value"] for m in sections["Scheduler Statistics"]}
+    lost = sum(value for name, value in shares.items() if name.startswith("No Issue"))
+    assert lost + shares["Cycles With An Issue"] == pytest.approx(100)
+    assert told["advice"][0]["rule"] == "Bottleneck (modelled)"
+    assert told["metrics"]["sm__warps_active.avg.pct_of_peak_sustained_active"] > 0
+    assert "modelled" in warploom("profile", str(ptx), *PROFILE, "--time").out
+    plain = json.loads(warploom("profile", str(ptx), *PROFILE, "--json").out)
+    assert "Scheduler Statistics" not in plain["sections"]
+
+
 def test_json_has_no_bare_nan(ptx: Path, warploom, tmp_path: Path) -> None:
     np.save(tmp_path / "nan.npy", np.array([np.nan, np.inf, 1.0], np.float32))
     ended = warploom(*("run", str(ptx), "--arg", "0", "--arg", str(tmp_path / "nan.npy"), "--json"))

@@ -47,10 +47,11 @@ def timed(body: str, cc: str, block: int = 32, **options: Unpack[TimeOptions]) -
 
 
 def each(line: str, cc: str, *, count: int = 16, block: int = 32) -> float:
-    """Cycles that one more of these lines takes, {i} in it a number from 0 to 7: those of twice
-    `count` less those of `count`, for a kernel takes time to begin and to end."""
+    """Cycles that one more of these lines takes, {i} in it a number from 0 to 7, {j} one from 10 to
+    63: those of twice `count` less those of `count`, for a kernel
+    takes time to begin and to end."""
     times = [
-        timed("\n".join(line.format(i=i % 8) for i in range(n)), cc, block).cycles
+        timed("\n".join(line.format(i=i % 8, j=10 + i % 54) for i in range(n)), cc, block).cycles
         for n in (count, 2 * count)
     ]
     return (times[1] - times[0]) / count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from random_programs import THREAD_BYTES, kernels
 
 import warploom as wl
 from warploom.core.errors import WarploomError
+from warploom.devices.timing import find_timing
 from warploom.timing.result import Timing
 from warploom.timing.schedulers import POLICIES
 
@@ -30,6 +32,26 @@ def balanced(time: Timing) -> None:
     assert sum(by_line) == sum(time.warp_states.values())
 
 
+FIGURES = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedulers": st.sampled_from((1, 2, 4)),
+        "issue_cycles": st.sampled_from((1, 2, 4)),
+        "dispatch_width": st.sampled_from((1, 2)),
+        "active_warps": st.integers(1, 8),
+        "lsu_queue": st.integers(1, 4),
+        "mshrs": st.integers(1, 40),
+        "latency_barrier": st.integers(1, 60),
+        "latency_branch": st.integers(1, 30),
+        "block_launch_cycles": st.integers(0, 400),
+        "fetch_instructions": st.sampled_from((8, 32, 768)),
+        "dram_banks": st.sampled_from((1, 16, 2048)),
+        "dram_turn_cycles": st.integers(0, 50),
+    },
+)
+"""Figures of devices that do not exist."""
+
+
 def test_accounts_balance_on_random_programs(random_examples: int) -> None:
     @settings(max_examples=random_examples, deadline=None, database=None,
               suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])  # fmt: skip
@@ -38,8 +60,11 @@ def test_accounts_balance_on_random_programs(random_examples: int) -> None:
         st.sampled_from(DEVICES),
         st.sampled_from(POLICIES),
         st.sampled_from([(1, 32), (3, 70), (40, 128)]),
+        FIGURES,
     )
-    def check(text: str, cc: str, policy: str, shape: tuple[int, int]) -> None:
+    def check(
+        text: str, cc: str, policy: str, shape: tuple[int, int], figures: dict[str, int]
+    ) -> None:
         gpu = wl.Device(cc=cc, record=True)
         blocks, threads = shape
         try:
@@ -48,7 +73,8 @@ def test_accounts_balance_on_random_programs(random_examples: int) -> None:
             run = kernel[blocks, threads](room, max_instructions=200_000)
         except WarploomError:
             return  # what a device has not, or a kernel does wrong, has no time
-        time = run.time(scheduler=policy)
+        spec = replace(find_timing(gpu.spec), **figures)
+        time = run.time(scheduler=policy, spec=spec)
         balanced(time)
         assert time.sampled_blocks == blocks
 

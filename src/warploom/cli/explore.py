@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from warploom.cli.options import File, LaunchOptions, WarpSize, grouped
+from warploom.cli.options import File, LaunchOptions, SpreadOptions, WarpSize, grouped
 from warploom.host.device import Device
 from warploom.host.explore import Exploration
 from warploom.host.explore import explore as explore_orders
@@ -24,15 +24,9 @@ DIFFERS = 1
 def explore(
     file: File,
     launched: LaunchOptions,
+    spread: SpreadOptions,
     warp_size: WarpSize = 32,
     runs: Annotated[int, typer.Option(min=1, help="How many legal orders to run.")] = 100,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the runs; one a processor.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the runs."),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Launch a kernel under many legal orders and say whether its results differ.
@@ -46,8 +40,8 @@ def explore(
         ready.launcher,
         *ready.values,
         runs=runs,
-        workers=workers,
-        cluster=cluster,
+        workers=spread.workers,
+        cluster=spread.cluster,
         max_instructions=launched.max_instructions,
         cooperative=launched.cooperative,
     )

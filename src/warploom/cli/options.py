@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
@@ -78,6 +79,12 @@ Scheduler = Annotated[
     str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
 ]
 Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
+Processes = Annotated[
+    int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 
@@ -122,6 +129,19 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
+class SpreadOptions:
+    """Who shares the work of many launches."""
+
+    workers: Processes = None
+    cluster: Cluster = None
+
+    @property
+    def processes(self) -> int:
+        """As many as are wished, else one a processor."""
+        return self.workers or os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
 class DeviceOptions:
     """How the device is made, beside its name and its rules."""
 
@@ -131,8 +151,8 @@ class DeviceOptions:
     strict_target: StrictTarget = False
     caches: Caches = False
 
-    def make(self, name: str | None, rules: RuleOptions) -> Device:
-        """The device."""
+    def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
+        """The device; it records launches for `Run.time` where asked to."""
         return Device(
             name,
             engine=self.engine,
@@ -144,6 +164,7 @@ class DeviceOptions:
             schedule=rules.schedule,
             seed=rules.seed,
             workers=self.workers,
+            record=record,
         )
 
 

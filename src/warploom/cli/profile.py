@@ -33,6 +33,12 @@ def profile(
     terms: Annotated[
         str, typer.Option(help=f"The words of the report: {', '.join(VOCABULARIES)}.")
     ] = "cuda",
+    time: Annotated[
+        bool,
+        typer.Option(
+            "--time", help="Model the launch's time, too: sections of schedulers, stalls."
+        ),
+    ] = False,
     as_json: Json = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the numbers as CSV.")] = False,
 ) -> None:
@@ -42,8 +48,9 @@ def profile(
     'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
     """
     translator(terms)  # a wrong word is refused before the work
-    gpu = device.make(launched.device, rules)
-    report = launch(gpu, launched.request(file)).run.summary
+    gpu = device.make(launched.device, rules, record=time)
+    run = launch(gpu, launched.request(file)).run
+    report = run.summarised(run.time() if time else None)
     if as_json:
         print(json.dumps(report_as_json(report), indent=2, allow_nan=False))
     elif as_csv:

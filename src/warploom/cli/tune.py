@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -12,13 +12,21 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from warploom.cli.options import File, Json, LaunchOptions, Sample, Scheduler, grouped
+from warploom.cli.options import (
+    File,
+    Json,
+    LaunchOptions,
+    Sample,
+    Scheduler,
+    SpreadOptions,
+    grouped,
+)
 from warploom.core.errors import WarploomError
 from warploom.host.requests import dims
 from warploom.host.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
-from warploom.tuning.result import OBJECTIVES
+from warploom.tuning.result import OBJECTIVES, Tuned
 from warploom.tuning.space import parse_space
 
 SPACE_HELP = (
@@ -28,11 +36,17 @@ SPACE_HELP = (
 )
 
 
-@grouped
-def tune(
-    file: File,
-    launched: LaunchOptions,
-    space: Annotated[str, typer.Option(metavar="NAME=VALUES,...", help=SPACE_HELP)],
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is tried, and what counts."""
+
+    restrict: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXPRESSION",
+            help="Try only what satisfies this, such as 'block_size_x * TILE <= 1024'.",
+        ),
+    ] = None
     problem_size: Annotated[
         str | None,
         typer.Option(
@@ -41,23 +55,25 @@ def tune(
             metavar="X[,Y[,Z]]",
             help="Threads in all: the grid is as many blocks as cover them.",
         ),
-    ] = None,
+    ] = None
     objective: Annotated[
         str, typer.Option(help=f"What to minimise, with commas: {', '.join(OBJECTIVES)}.")
-    ] = "seconds,dram_bytes",
+    ] = "seconds,dram_bytes"
     cache: Annotated[
         Path | None,
         typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
-    ] = None,
-    scheduler: Scheduler = None,
-    sample: Sample = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the work; one a processor.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do the work."),
-    ] = None,
+    ] = None
+    scheduler: Scheduler = None
+    sample: Sample = None
+
+
+@grouped
+def tune(
+    file: File,
+    launched: LaunchOptions,
+    space: Annotated[str, typer.Option(metavar="NAME=VALUES,...", help=SPACE_HELP)],
+    search: SearchOptions,
+    spread: SpreadOptions,
     top: Annotated[int, typer.Option(min=1, help="Show so many configurations.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -66,37 +82,50 @@ def tune(
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
     """
-    arguments = parse_arguments(launched.arg or ())
-    values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("configurations", total=None)
-        tuned = tune_kernel(
-            file,
-            launched.kernel,
-            _space(space),
-            *values,
-            problem_size=dims("--problem-size", problem_size) if problem_size else (),
-            grid=dims("--grid", launched.grid),
-            block=dims("--block", launched.block),
-            shared=launched.shared,
-            device=launched.device,
-            options=launched.option or (),
-            objectives=objective.split(","),
-            scheduler=scheduler,
-            sample=sample,
-            max_instructions=launched.max_instructions,
-            cooperative=launched.cooperative,
-            workers=workers or os.cpu_count() or 1,
-            cluster=cluster,
-            cache=cache,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    tuned = _tuned(file, launched, _space(space), search, spread)
     if as_json:
         print(tuned_as_json(tuned))
     elif sys.stdout.isatty():
         render_tuned(tuned, Console(), top)
     else:
         print(render_tuned_text(tuned, top), end="")
+
+
+def _tuned(
+    file: Path,
+    launched: LaunchOptions,
+    space: dict[str, list[Any]],
+    search: SearchOptions,
+    spread: SpreadOptions,
+) -> Tuned:
+    """Run all trials, with a bar that shows how many have ended."""
+    arguments = parse_arguments(launched.arg or ())
+    values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
+    size = search.problem_size
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("configurations", total=None)
+        return tune_kernel(
+            file,
+            launched.kernel,
+            space,
+            *values,
+            restrictions=search.restrict or (),
+            problem_size=dims("--problem-size", size) if size else (),
+            grid=dims("--grid", launched.grid),
+            block=dims("--block", launched.block),
+            shared=launched.shared,
+            device=launched.device,
+            options=launched.option or (),
+            objectives=search.objective.split(","),
+            scheduler=search.scheduler,
+            sample=search.sample,
+            max_instructions=launched.max_instructions,
+            cooperative=launched.cooperative,
+            workers=spread.processes,
+            cluster=spread.cluster,
+            cache=search.cache,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
 
 
 def _space(text: str) -> dict[str, list[Any]]:

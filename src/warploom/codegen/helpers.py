@@ -45,12 +45,13 @@ _CHECKS = {
     "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
     "record_guard": "int64(i64*, int64, int64)",
     "record_access": "int64(i64*, i64*, int64, int64, int64)",
+    "record_texels": "int64(i64*, i64*, int64, int64)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
 """The signature of every rule."""
 
-_RARE = ("serve_texels", "record_block", "record_guard", "record_access")
+_RARE = ("serve_texels", "record_block", "record_guard", "record_access", "record_texels")
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
 _COMMON = (*RULES, *(name for name in _CHECKS if name not in _RARE))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules import warp_table
+from warploom.rules.descriptors import TOUCHED
 from warploom.rules.distinct import jitable
 
 (
@@ -156,6 +157,26 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """These lanes reach into memory."""
+    return append_access(log, addresses, 0, lanes, instruction, kind)
+
+
+def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
+    """A request for texels touched sectors, which `rules.texels.touch` left: 32 of them are an
+    access, as if each were a lane's."""
+    touched = scratch[TOUCHED]
+    for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
+        scratch[index] <<= 5
+    for first in range(0, touched, 32):
+        lanes = (1 << min(32, touched - first)) - 1
+        append_access(log, scratch, TOUCHED + 1 + first, lanes, instruction, kind)
+    return 0
+
+
+@jitable
+def append_access(
+    log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
+) -> int:
+    """A row for an access; the address of lane 0 stands at `first`."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -168,15 +189,15 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
             if leader < 0:
                 leader = lane
             elif last == leader:
-                step = addresses[lane] - addresses[last]
+                step = addresses[first + lane] - addresses[first + last]
                 stride = step // (lane - last)
                 even = int(step == stride * (lane - last))
-            elif addresses[lane] - addresses[last] != stride * (lane - last):
+            elif addresses[first + lane] - addresses[first + last] != stride * (lane - last):
                 even = 0
             last = lane
     scattered = warp_table.NONE
     if even == 0:
-        scattered = scattered_row(log, addresses, lanes, addresses[leader])
+        scattered = scattered_row(log, addresses, first, lanes, leader)
         if scattered == warp_table.NONE:
             log[marks] |= LOST
             return 0
@@ -185,7 +206,7 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
     log[at + A_INSTRUCTION] = instruction
     log[at + A_KIND] = kind
     log[at + A_LANES] = lanes
-    log[at + A_FIRST] = addresses[leader]
+    log[at + A_FIRST] = addresses[first + leader]
     log[at + A_STRIDE] = stride
     log[at + A_SCATTERED] = scattered
     log[ACCESSES] += 1
@@ -193,14 +214,15 @@ def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: 
 
 
 @jitable
-def scattered_row(log: Any, addresses: Any, lanes: int, first: int) -> int:
-    """The row of how far lanes are from the first address, 0 for those that take no part; NONE
+def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
+    """The row of how far lanes are from the leader's address, 0 for those that take no part; NONE
     where there is no room for it."""
+    base = addresses[first + leader]
     row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
     full = log[SCATTERED] >= log[SCATTERED_ROOM]
     mixed = lanes
     for lane in range(32):
-        offset = (addresses[lane] - first) * ((lanes >> lane) & 1)
+        offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
         mixed = (mixed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
             log[row + lane] = offset
@@ -209,7 +231,8 @@ def scattered_row(log: Any, addresses: Any, lanes: int, first: int) -> int:
         other = log[SCATTERED_AT] + (log[known] - 1) * SCATTERED_WORDS
         same = 1
         for lane in range(32):
-            same &= int(log[other + lane] == (addresses[lane] - first) * ((lanes >> lane) & 1))
+            offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
+            same &= int(log[other + lane] == offset)
         if same:
             return int(log[known] - 1)
     if full:

@@ -5,7 +5,7 @@ Kernels that are not recorded have none of it.
 
 from __future__ import annotations
 
-from warploom.analysis.accesses import GENERIC_SPACES
+from warploom.analysis.accesses import GENERIC_SPACES, AccessRow
 from warploom.analysis.program import Block
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
@@ -15,9 +15,12 @@ from warploom.codegen.lanes import I64, Value, vector
 from warploom.codegen.saved import Saved
 from warploom.ptx.ir import Space
 
+SECTOR_BYTES = 32
 OPS = ("load", "store", "atomic")
-SPACES = (*GENERIC_SPACES, Space.CONST)
-"""The accesses that are recorded, by their numbers in an access's kind."""
+TEXEL_SPACES = (Space.TEXTURE, Space.SURFACE)
+SPACES = (*GENERIC_SPACES, Space.CONST, *TEXEL_SPACES)
+"""The accesses that are recorded, by their numbers in an access's kind. Of texels it is the sectors
+that a request touched, a lane for each (`codegen.log`)."""
 
 
 class RecordingCode:
@@ -54,6 +57,12 @@ class RecordingCode:
         bits = self.b.zext(lanes, I64)
         given = self._scratch, bits, I64(instruction), I64(kind)
         call(self.lanes, "record_access", self._log(), *given)
+
+    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
+        """A request touched the sectors that the rules left in `scratch`."""
+        kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
+        given = scratch, I64(instruction), I64(kind)
+        call(self.lanes, "record_texels", self._log(), *given)
 
     def _log(self) -> Value:
         return self.frame.pointer(Slot.LOG_AT)

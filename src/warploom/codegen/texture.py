@@ -131,6 +131,8 @@ class TextureCode:
             for slot, word in RECORD.items():
                 frame.record(slot, b.load(self._scratch(word), typ=I64))
             frame.leave(Status.FAULT)
+        if row and self.memory.recording:
+            self.memory.recording.texels(index, row, self._scratch(0))
 
     # ---- places ---------------------------------------------------------------------------------
 

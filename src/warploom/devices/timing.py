@@ -115,7 +115,11 @@ class TimingSpec:
     dram_gb_per_s: float
     """The peak, in 10^9 bytes a second."""
     dram_efficiency: float
-    """What a long copy reaches of the peak."""
+    """What a long stream of reads alone, or of writes, reaches of the peak."""
+    dram_banks: int
+    """Banks that share the bandwidth: a power of two."""
+    dram_turn_cycles: int
+    """A bank's cycles from reading to writing or back."""
 
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)
 

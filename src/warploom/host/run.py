@@ -21,6 +21,7 @@ from warploom.report.sections import Facts, Report, make_report
 if TYPE_CHECKING:
     from warploom.devices.timing import TimingSpec
     from warploom.timing.records import Record
+    from warploom.timing.replaying import Replaying
     from warploom.timing.result import Timing
 
 
@@ -127,9 +128,16 @@ class Run:
 
         Raises WarploomError where nothing was recorded, or for an option that makes no sense.
         """
-        from warploom.host.timing import replay
+        return self.replay(**options).time()
 
-        return replay(self.kernel, self.record, **options)
+    def replay(self, **options: Unpack[TimeOptions]) -> Replaying:
+        """The replay that `time` runs to its end, to be run in parts, saved and gone on with.
+
+        Raises what `time` does.
+        """
+        from warploom.host.timing import replaying
+
+        return replaying(self.kernel, self.record, **options)
 
     @property
     def record(self) -> Record | None:
@@ -141,15 +149,22 @@ class Run:
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
-    def report(self, terms: str = "cuda") -> str:
-        """The report as text, in the terms of "cuda", "opencl" or "hip"."""
+    def report(self, terms: str = "cuda", timing: Timing | None = None) -> str:
+        """The report as text, in the terms of "cuda", "opencl" or "hip"; with the sections of a
+        modelled time of the launch (`run.time()`), where it is given."""
         from warploom.report.render import render_text
 
-        return render_text(self.summary, terms)
+        return render_text(self.summarised(timing), terms)
 
-    def to_json(self) -> str:
+    def to_json(self, timing: Timing | None = None) -> str:
         """The report as JSON, with all counters of the kernel and of each source line."""
-        return json.dumps(as_json(self.summary), indent=2, allow_nan=False)
+        return json.dumps(as_json(self.summarised(timing)), indent=2, allow_nan=False)
+
+    def summarised(self, timing: Timing | None = None) -> Report:
+        """The report as data, with the sections of a modelled time where one is given."""
+        from warploom.report.time import with_time
+
+        return self.summary if timing is None else with_time(self.summary, timing)
 
     @cached_property
     def summary(self) -> Report:

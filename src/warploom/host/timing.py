@@ -29,9 +29,11 @@ from warploom.timing import words as w
 from warploom.timing.costs import Costs
 from warploom.timing.patterns import PatternTable
 from warploom.timing.records import Record, Recorder
-from warploom.timing.replay import Replay
+from warploom.timing.replay import Outcome, Replay
+from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
 from warploom.timing.schedulers import POLICIES
+from warploom.timing.spins import meeting, polls_of
 from warploom.timing.state import Shape, setting_of
 from warploom.timing.work import Work, work_of
 
@@ -125,7 +127,7 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
     return range(part.stop, min(blocks, part.stop + max(1, count)))
 
 
-def replay(
+def replaying(
     kernel: LoadedKernel,
     record: Record | None,
     *,
@@ -134,8 +136,8 @@ def replay(
     workers: int = 1,
     timeline: int = 0,
     spec: TimingSpec | None = None,
-) -> Timing:
-    """The modelled time of a recorded launch; see `Run.time`."""
+) -> Replaying:
+    """The replay of a recorded launch; see `Run.replay`."""
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
@@ -149,13 +151,20 @@ def replay(
             f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"
             f" give them less to do"
         )
-    work = work_of(kernel.program, Costs(device, timing), record.order)
+    costs = Costs(device, timing)
+    work = work_of(kernel.program, costs, record.order)
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
-    shape = shape._replace(sms=min(device.sms, blocks))
+    met = meeting(record.asked, record.launch.warps_per_block)
+    if met and blocks == record.launch.blocks:
+        work = work_of(kernel.program, costs, record.order, polls_of(kernel.program).values())
+    shape = shape._replace(sms=min(device.sms, blocks), meeting=met)
     setting = setting_of(device, timing, shape, policy, timeline)
-    outcome = Replay(setting, work, record, blocks, workers).run()
-    return Timing(kernel.program, device, timing, policy, record, work, outcome)
+
+    def timed(outcome: Outcome) -> Timing:
+        return Timing(kernel.program, device, timing, policy, record, work, outcome)
+
+    return Replaying(Replay(setting, work, record, blocks, workers), timed)
 
 
 def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:

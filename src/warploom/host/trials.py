@@ -24,7 +24,7 @@ from warploom.tuning.result import Trial
 from warploom.tuning.space import Configuration
 
 if TYPE_CHECKING:
-    from warploom.host.tune import TuneJob
+    from warploom.host.trying import TuneJob
 
 
 class Line(msgspec.Struct):

@@ -8,44 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import find_device
-from warploom.host.buffer import Array, Buffer
-from warploom.host.device import Device
-from warploom.host.requests import only_kernel
-from warploom.host.run import Run
+from warploom.host.buffer import Buffer
 from warploom.host.sources import source_of
 from warploom.host.spread import spread
 from warploom.host.trials import TrialFile
-from warploom.tuning.result import Costs, Trial, Tuned, check_objectives
-from warploom.tuning.space import Configuration, compiler_options, configurations, geometry, plain
+from warploom.host.trying import TuneJob, tried
+from warploom.tuning.restrictions import Restriction
+from warploom.tuning.result import Trial, Tuned, check_objectives
+from warploom.tuning.space import Configuration, configurations, plain
 
 Shape = int | str | Sequence[int]
-
-
-@dataclass(frozen=True)
-class TuneJob:
-    """All that a trial needs beside its configuration, in a form that can be sent to another
-    process. `fixed` has what the configuration leaves open of block, grid, shared and device."""
-
-    text: str
-    language: str
-    name: str
-    kernel: str | None
-    values: tuple[Any, ...]
-    fixed: Configuration
-    problem_size: tuple[int, ...]
-    options: tuple[str, ...]
-    scheduler: str | None
-    sample: int | None
-    max_instructions: int | None
-    cooperative: bool
 
 
 def tune(
@@ -53,6 +30,7 @@ def tune(
     kernel: str | None,
     space: Mapping[str, Sequence[Any]],
     *args: Any,
+    restrictions: Sequence[Restriction] = (),
     problem_size: int | Sequence[int] = (),
     grid: Shape = 1,
     block: Shape = 32,
@@ -79,6 +57,10 @@ def tune(
     `grid`, `block`, `shared` and `device` count where the space does not say; shapes are
     numbers, tuples or texts such as "16x8". `scheduler` and `sample` are those of `Run.time`.
 
+    A configuration counts where all `restrictions` hold: expressions of the parameters such as
+    "block_size_x * TILE <= 1024", or functions that are given it as a dictionary, as Kernel Tuner
+    has them.
+
     `objectives` are costs to be minimised (`warploom.tuning.result.OBJECTIVES`), the first of them
     ranks. `workers` processes share the trials (with more than one the main module must be one
     that can be imported), or the workers of the Dask scheduler at `cluster`. Trials that ran are
@@ -88,21 +70,16 @@ def tune(
     A configuration that does not compile, is refused, or goes wrong is a trial with its reason.
     Raises WarploomError for a space, an objective or a device that means nothing.
     """
-    wanted = configurations(space)
+    wanted = configurations(space, restrictions)
     ranks = check_objectives(objectives)
-    text, language, name = _source(source)
+    for one in {str(c["device"]) for c in wanted if "device" in c}:
+        find_device(one)
+    fixed = {"block": block, "grid": grid, "shared": shared, "device": find_device(device).name}
     job = TuneJob(
-        text,
-        language,
-        name,
+        *_source(source),
         kernel,
         tuple(_kept(value) for value in args),
-        {
-            "block": plain("block", block),
-            "grid": plain("grid", grid),
-            "shared": shared,
-            "device": find_device(device).name,
-        },
+        {name: plain(name, value) for name, value in fixed.items()},
         (problem_size,) if isinstance(problem_size, int) else tuple(problem_size),
         tuple(options),
         scheduler,
@@ -110,8 +87,19 @@ def tune(
         max_instructions,
         cooperative,
     )
-    for one in {str(c["device"]) for c in wanted if "device" in c}:
-        find_device(one)
+    return _tuned(job, wanted, ranks, cache, workers, cluster, progress)
+
+
+def _tuned(
+    job: TuneJob,
+    wanted: Sequence[Configuration],
+    ranks: tuple[str, ...],
+    cache: str | Path | None,
+    workers: int,
+    cluster: str | None,
+    progress: Callable[[int, int], object] | None,
+) -> Tuned:
+    """The trials of all configurations: those that the cache has, and those that are made now."""
     file = TrialFile(cache, job) if cache is not None else None
     known = {i: t for i, c in enumerate(wanted) if file and (t := file.find(c))}
     left = [i for i in range(len(wanted)) if i not in known]
@@ -162,56 +150,3 @@ def _trials(
         finally:  # whoever interrupts does not wait for all that is left
             for future in futures:
                 future.cancel()
-
-
-def tried(job: TuneJob, configuration: Configuration) -> Trial:
-    """One trial. Workers in other processes are given this to do."""
-    try:
-        return Trial(configuration, _costs(_launched(job, configuration), job))
-    except WarploomError as error:
-        return Trial(configuration, refused=str(error))
-
-
-def _launched(job: TuneJob, configuration: Configuration) -> Run:
-    chosen = job.fixed | configuration
-    size = () if "grid" in configuration else job.problem_size
-    grid, block = geometry(chosen, size)
-    # What the kernel prints is the same text over and over.
-    gpu = Device(str(chosen["device"]), record=True, output=lambda text: None)
-    options = (*job.options, *compiler_options(configuration))
-    module = gpu.compile(job.text, job.language, options, name=job.name)
-    values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]
-    launcher = module[job.kernel or only_kernel(module)][grid, block, 0, chosen["shared"]]
-    return launcher(*values, max_instructions=job.max_instructions, cooperative=job.cooperative)
-
-
-def _given(gpu: Device, position: int, value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return gpu.to_device(cast(Array, value), f"argument {position}")
-    return value
-
-
-def _costs(run: Run, job: TuneJob) -> Costs:
-    timing = run.time(scheduler=job.scheduler, sample=job.sample)
-    counters, held = run.counters, run.occupancy
-    replayed = timing.sampled_blocks / timing.blocks
-    states = timing.warp_states
-    whole = max(1, sum(states.values()))
-    return Costs(
-        cycles=timing.cycles,
-        cycles_error=timing.cycles_error,
-        seconds=timing.seconds,
-        replayed=replayed,
-        occupancy=held.fraction,
-        achieved_occupancy=timing.achieved_occupancy,
-        limiters=held.limiters,
-        registers=run.kernel.resources.registers,
-        registers_from=run.kernel.resources.source,
-        dram_bytes=round(timing.dram_bytes / replayed),
-        global_sectors=counters.global_load_sectors + counters.global_store_sectors,
-        shared_bank_conflicts=counters.shared_load_bank_conflicts
-        + counters.shared_store_bank_conflicts,
-        warp_instructions=counters.warp_instructions,
-        stalls={name: count / whole for name, count in states.items() if count},
-        bound=timing.bound,
-    )

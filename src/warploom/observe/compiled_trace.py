@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
-from warploom.codegen.recording import OPS, SPACES
+from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
 from warploom.core.errors import Allocation
 from warploom.machine.common import ALL_LANES
 from warploom.machine.launch import WARP_SIZE, Launch
@@ -216,6 +216,7 @@ class CompiledRecording:
 
     def _accesses(self) -> schema.Accesses:
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
+        rows = rows[(rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0])]
         step, there = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
         if self.ending.faulted is not None and len(self._of_step):
             # What a fault was found in has not happened.

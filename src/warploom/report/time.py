@@ -4,14 +4,16 @@ what bounds the kernel."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warploom.report.advice import Advice
 from warploom.report.render import WIDTH, section_table, styled_table
-from warploom.report.sections import Metric, Section
+from warploom.report.sections import Metric, Report, Section
 from warploom.report.source import source_line, split_line
 from warploom.timing.result import LineTime, Timing
 
@@ -30,6 +32,18 @@ def time_sections(timing: Timing) -> tuple[Section, ...]:
         warp_states(timing),
         memory(timing),
     )
+
+
+def with_time(report: Report, timing: Timing) -> Report:
+    """A launch's report with the sections of its modelled time, and what bounds it."""
+    bottleneck = Advice(
+        "Bottleneck (modelled)",
+        "",
+        timing.bound,
+        "`warploom time` says at which lines warps wait, and for what.",
+    )
+    sections = (*report.sections, *time_sections(timing))
+    return replace(report, sections=sections, advice=(bottleneck, *report.advice))
 
 
 def speed_of_light(timing: Timing) -> Section:
@@ -53,12 +67,27 @@ def scheduler_statistics(timing: Timing) -> Section:
     """What schedulers did in their cycles: an issue, or the reason why not."""
     cycles = max(1, timing.scheduler_cycles)
     metrics = [
-        _metric("Active Warps Per Scheduler", "warp", timing.active_warps / timing.spec.schedulers),
-        _metric("Eligible Warps Per Scheduler", "warp", timing.eligible_warps),
-        _metric("Issued Warp Per Scheduler", "", timing.issue_utilisation),
-        _metric("Executed Ipc Active", "inst/cycle", timing.ipc),
+        _metric(
+            *("Active Warps Per Scheduler", "warp", timing.active_warps / timing.spec.schedulers),
+            "smsp__warps_active.avg.per_cycle_active",
+        ),
+        _metric(
+            *("Eligible Warps Per Scheduler", "warp", timing.eligible_warps),
+            "smsp__warps_eligible.avg.per_cycle_active",
+        ),
+        _metric(
+            *("Issued Warp Per Scheduler", "", timing.issue_utilisation),
+            "smsp__issue_active.avg.per_cycle_active",
+        ),
+        _metric(
+            *("Executed Ipc Active", "inst/cycle", timing.ipc),
+            "sm__inst_executed.avg.per_cycle_active",
+        ),
         _metric("Machine Instructions", "inst", timing.instructions),
-        _metric("Achieved Occupancy", "%", 100 * timing.achieved_occupancy),
+        _metric(
+            *("Achieved Occupancy", "%", 100 * timing.achieved_occupancy),
+            "sm__warps_active.avg.pct_of_peak_sustained_active",
+        ),
         _metric("Scheduler Cycles", "cycle", timing.scheduler_cycles),
         _metric("Cycles With An Issue", "%", 100 * timing.issued / cycles),
     ]
@@ -74,9 +103,10 @@ def warp_states(timing: Timing) -> Section:
     """Cycles of a warp between two of its issues, by its state."""
     issues = max(1, timing.issued)
     whole = sum(timing.warp_states.values()) / issues
-    metrics = [_metric("Warp Cycles Per Issued Instruction", "cycle", whole)]
+    latency = "smsp__average_warp_latency_per_inst_issued.ratio"
+    metrics = [_metric("Warp Cycles Per Issued Instruction", "cycle", whole, latency)]
     metrics += [
-        _metric(f"{_title(name)}", "cycle/inst", count / issues)
+        _metric(_title(name), "cycle/inst", count / issues, _stall_metric(name))
         for name, count in sorted(timing.warp_states.items(), key=lambda item: -item[1])
         if count
     ]
@@ -85,13 +115,13 @@ def warp_states(timing: Timing) -> Section:
 
 def memory(timing: Timing) -> Section:
     """Bytes and hit rates of each level."""
-    found: list[tuple[str, str, int | float]] = [
-        ("L1 Bytes", "byte", timing.l1_bytes),
-        ("L1 Hit Rate", "%", 100 * timing.l1_hit_rate),
-        ("L2 Bytes", "byte", timing.l2_bytes),
-        ("L2 Hit Rate", "%", 100 * timing.l2_hit_rate),
-        ("DRAM Bytes Read", "byte", timing.dram_read_bytes),
-        ("DRAM Bytes Written", "byte", timing.dram_written_bytes),
+    found: list[tuple[str, str, int | float, str | None]] = [
+        ("L1 Bytes", "byte", timing.l1_bytes, None),
+        ("L1 Hit Rate", "%", 100 * timing.l1_hit_rate, "l1tex__t_sector_hit_rate.pct"),
+        ("L2 Bytes", "byte", timing.l2_bytes, None),
+        ("L2 Hit Rate", "%", 100 * timing.l2_hit_rate, "lts__t_sector_hit_rate.pct"),
+        ("DRAM Bytes Read", "byte", timing.dram_read_bytes, "dram__bytes_read.sum"),
+        ("DRAM Bytes Written", "byte", timing.dram_written_bytes, "dram__bytes_write.sum"),
     ]
     return Section("Memory Workload Analysis (modelled)", tuple(_metric(*one) for one in found))
 
@@ -182,6 +212,12 @@ def _title(name: str) -> str:
     return f"Stall {name.replace('_', ' ').title()}" if name not in _GOING else _GOING[name]
 
 
+def _stall_metric(name: str) -> str:
+    """Nsight Compute's name of a state of warps (Kernel Profiling Guide, "Metrics Reference")."""
+    return f"smsp__average_warps_issue_stalled_{_NSIGHT.get(name, name)}_per_issue_active.ratio"
+
+
+_NSIGHT = {"dispatch_stall": "dispatch"}
 _GOING = {"selected": "Selected", "not_selected": "Not Selected", "no_warp": "No Warp Resident"}
 
 

@@ -13,5 +13,8 @@ dram_written_bytes`; `unit_use lsu_use roofs bound`; `by_line()`; `timeline(sm)`
 `scheduler=`, `sample=` (waves of blocks), `workers=`, `timeline=` and `spec=` (a changed
 `TimingSpec`).
 
+`run.replay(...)`, with the same options, is a `timing.replaying.Replaying`: it can stop, be saved
+and go on (`advance(cycle) state restore(state) time()`).
+
 Everything here is modelled; nothing changes what a kernel computes. docs/timing.md has the model.
 """

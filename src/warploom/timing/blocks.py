@@ -19,6 +19,14 @@ class Dealer:
         self._next = 0
         self._done = np.zeros(len(sms), np.int64)
 
+    def state(self) -> Words:
+        """How far it is: the next block, and how many of each SM's had ended."""
+        return np.array([self._next, *self._done], np.int64)
+
+    def restore(self, state: Words) -> None:
+        """Go on from there."""
+        self._next, self._done = int(state[0]), state[1:].copy()
+
     def deal(self) -> None:
         """Before a quantum: reserve blocks for every SM."""
         sms = self._sms

@@ -18,6 +18,20 @@ def place_of(line: int, places: int) -> int:
 
 
 @jitable
+def bank_of(line: int, bits: int) -> int:
+    """Which of 2 ** `bits` banks of DRAM holds a line: any, so that at a moment some have more to
+    do than others, but of each group of 16 lines a bank every bank has as many (an estimate)."""
+    some = bits + 4
+    mask = (1 << some) - 1
+    group = line >> some
+    mixed = (line ^ group * 0x9E3779B1 ^ group >> 7) & mask
+    for _ in range(2):
+        mixed = mixed * 0x2C1B3C6D & mask
+        mixed ^= mixed >> (some >> 1)
+    return int(mixed >> 4)
+
+
+@jitable
 def set_of(cache: int, sets: int, ways: int, line: int) -> int:
     """Where the set of a line begins: the tags of its ways, when each was used, then the lines."""
     return int(cache + place_of(line, sets) * ways * (2 + w.LINE_WORDS))

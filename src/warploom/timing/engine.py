@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.flow import count_live, launch_reserved
+from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
 from warploom.timing.machine import Machine, Words, behind
@@ -28,14 +28,19 @@ def run_sms(
     chosen: Words,
     count: int,
     stop: int,
+    ends: int,
 ) -> int:
-    """Run the first `count` of the chosen SMs up to the cycle `stop`; `sms` are the states of
-    all."""
+    """Run the first `count` of the chosen SMs up to the cycle `stop`, `sms` the states of all; or,
+    where the launch is over or looked at then (`ends`), account for everything before it."""
     g = Machine(
         p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
     for index in range(count):
-        run_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
+        m = behind(sms, chosen[index] * p[w.SM_WORDS])
+        if ends:
+            finish_sm(g, m, stop)
+        else:
+            run_sm(g, m, stop)
     return 0
 
 
@@ -44,6 +49,8 @@ def run_sm(g: Machine, m: Words, stop: int) -> None:
     """Run an SM up to the cycle `stop`."""
     now = m[w.NOW]
     take_answers(g, m, now)
+    if m[w.MET] != 0:
+        part(g, m, now)
     while now < stop:
         if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
             launch_reserved(g, m, now)
@@ -72,35 +79,9 @@ def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
     return int(max(now + 1, later))
 
 
-def finish_sms(
-    p: Words,
-    ops: Words,
-    registers: Words,
-    blocks: Words,
-    streams: Words,
-    entries: Words,
-    accesses: Words,
-    patterns: Words,
-    lines: Words,
-    warps: Words,
-    totals: Words,
-    sms: Words,
-    chosen: Words,
-    count: int,
-    stop: int,
-) -> int:
-    """Account for everything before the cycle `stop`, at which the launch is over or looked at."""
-    g = Machine(
-        p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
-    )
-    for index in range(count):
-        finish_sm(g, behind(sms, chosen[index] * p[w.SM_WORDS]), stop)
-    return 0
-
-
 @jitable
 def finish_sm(g: Machine, m: Words, stop: int) -> None:
-    """The same of one SM."""
+    """Account for everything in an SM before the cycle `stop`."""
     for number in range(g.p[w.SCHEDULERS]):
         close_gap(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
     for slot in range(g.p[w.SLOTS]):

@@ -111,7 +111,7 @@ def release(g: Machine, m: Words, block: int, number: int, now: int) -> None:
     for index in range(g.p[w.WARPS_PER_BLOCK]):
         warp = first + index * w.V_WORDS
         waits = m[warp + w.V_STATE] == w.ASLEEP and m[warp + w.V_WHY] == w.BARRIER
-        if waits and m[warp + w.V_BARRIER] == number and m[warp + w.V_WAKE] == w.NEVER:
+        if waits and m[warp + w.V_BARRIER] == number and m[m[warp + w.V_WAKE_AT]] == w.NEVER:
             m[block + w.B_WAITING] -= 1
             sleep(g, m, warp, now + g.p[w.LATENCY_BARRIER], w.BARRIER, now)
 
@@ -122,6 +122,19 @@ def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
     if m[block + w.B_WAITING] > 0 and m[block + w.B_WAITING] >= m[block + w.B_WARPS]:
         for number in range(w.BARRIERS):
             release(g, m, block, number, now)
+
+
+@jitable
+def part(g: Machine, m: Words, now: int) -> None:
+    """All have come where warps of several SMs meet: those of this one go on, once they have been
+    told."""
+    m[w.MET] = 0
+    told = now + (g.p[w.LATENCY_L2] if g.p[w.L2_SETS] > 0 else g.p[w.LATENCY_DRAM])
+    for slot in range(g.p[w.SLOTS]):
+        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
+        if m[warp + w.V_STATE] == w.ASLEEP and m[warp + w.V_AWAITS] < 0:
+            m[warp + w.V_AWAITS] = 0
+            settle(g, m, warp, now, max(told, m[warp + w.V_EARLIEST]), w.LONG_SCOREBOARD)
 
 
 # ---- blocks -------------------------------------------------------------------------------------
@@ -138,6 +151,7 @@ def leave(g: Machine, m: Words, warp: int, now: int) -> None:
     if m[warp + w.V_ACTIVE]:
         m[s + w.S_ACTIVE] -= 1
     m[warp + w.V_STATE] = w.NOT_THERE
+    m[m[warp + w.V_WAKE_AT]] = w.NEVER
     m[w.LIVE_WARPS] -= 1
     m[block + w.B_WARPS] -= 1
     if m[block + w.B_WARPS] == 0:
@@ -189,6 +203,8 @@ def begin(g: Machine, m: Words, warp: int, number: int, block: int, now: int) ->
     s = g.p[w.AT_SCHEDULERS] + own * w.S_WORDS
     base = g.p[w.AT_READY] + slot * g.p[w.REGISTERS]
     m[warp + w.V_SCHEDULER], m[warp + w.V_REGISTERS] = s, base
+    m[warp + w.V_WAKE_AT] = s + w.S_WAKES + slot // g.p[w.SCHEDULERS]
+    m[m[warp + w.V_WAKE_AT]] = w.NEVER
     m[warp + w.V_UNITS] = g.p[w.AT_UNITS] + own * g.p[w.UNIT_COUNT]
     for register in range(g.p[w.REGISTERS]):
         m[base + register] = 0

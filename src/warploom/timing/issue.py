@@ -39,10 +39,18 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
                 m[warp + w.V_TRY] = w.LG_THROTTLE
         return int(free // TICKS)
     full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] or m[w.FREE_COUNT] == 0
-    if full and g.ops[row + w.OP_KIND] == w.MEMORY:
+    if full and is_access(g.ops[row + w.OP_KIND]):
         m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
+        if unit == TEXTURE:
+            m[warp + w.V_TRY] = w.TEX_THROTTLE
         return w.NEVER
     return now
+
+
+@jitable
+def is_access(kind: int) -> bool:
+    """Whether an operation of this kind goes to the load/store unit."""
+    return kind == w.MEMORY or kind == w.POLL
 
 
 @jitable
@@ -66,7 +74,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
     # A late slot delays the result as much.
     late = now - m[warp + w.V_FIRST] - (slots - 1) * g.ops[row + w.OP_GAP]
     done = m[warp + w.V_FIRST] + g.ops[row + w.OP_LATENCY] + max(late, 0)
-    if kind == w.MEMORY and access_count(g, m, warp, row) > 0:
+    if is_access(kind) and access_count(g, m, warp, row) > 0:
         done = start_flight(g, m, s, warp, op)
     else:
         done = max(done, now + 1) << w.REASON_BITS | g.ops[row + w.OP_WAIT]
@@ -86,6 +94,9 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
     elif kind == w.COMMIT:
         m[warp + w.V_GROUP] += 1
         m[warp + w.V_GROUPS + m[warp + w.V_GROUP] % w.GROUPS] = 0
+    elif kind == w.POLL:
+        m[w.COME] += 1
+        m[warp + w.V_AWAITS] = -1
     advance(g, m, warp, now + 1)
     if m[warp + w.V_STATE] == w.NOT_THERE:
         return
@@ -93,6 +104,8 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
         sleep(g, m, warp, w.NEVER, w.BARRIER, now + 1)
     elif kind == w.BLOCK_BARRIER and g.ops[row + w.OP_Y] >= 0:
         hold(g, m, warp, now + g.p[w.LATENCY_BARRIER], w.BARRIER, now + 1)
+    elif kind == w.POLL:
+        sleep(g, m, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
         hold(g, m, warp, now + g.ops[row + w.OP_X], w.SLEEPING, now + 1)
     elif kind == w.FENCE or kind == w.AWAIT:
@@ -111,7 +124,7 @@ def hold(g: Machine, m: Words, warp: int, until: int, why: int, now: int) -> Non
     """Hold a warp back until then, if it does not sleep longer anyway."""
     m[warp + w.V_EARLIEST] = max(m[warp + w.V_EARLIEST], until)
     awake = m[warp + w.V_STATE] == w.READY
-    if until > now and (awake or m[warp + w.V_WAKE] < until):
+    if until > now and (awake or m[m[warp + w.V_WAKE_AT]] < until):
         sleep(g, m, warp, until, why, now)
 
 

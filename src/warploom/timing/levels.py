@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.caches import place_of, use_line
+from warploom.timing.caches import bank_of, place_of, use_line
 from warploom.timing.costs import TICKS
 from warploom.timing.machine import Words
 
@@ -63,8 +63,7 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     port = p[w.AT_PORTS] + sm
     m[port] = max(m[port], begins) + count * p[w.PORT_TICKS]
     passes = max(begins, m[port] - count * p[w.PORT_TICKS])
-    channel = p[w.AT_CHANNELS] + place * p[w.CHANNELS] // p[w.SLICES]
-    there = look_up(p, m, line, sectors, kind, channel, begins)
+    there = look_up(p, m, line, sectors, kind, begins)
     latency = p[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(p)
     sms[at + w.R_FILL] = (max(there, passes) + rounds) // TICKS + latency
     m[w.LAST_ANSWER] = max(m[w.LAST_ANSWER], sms[at + w.R_FILL])
@@ -77,7 +76,7 @@ def base_latency(p: Words) -> int:
 
 
 @jitable
-def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, channel: int, now: int) -> int:
+def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, now: int) -> int:
     """When the sectors of a line are there, in ticks, less the latency of L2. What is written has
     to go to DRAM at some time, and is charged when it is first written."""
     count = 0
@@ -88,7 +87,7 @@ def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, channel: int
             m[w.DRAM_WRITTEN] += 32 * count
         else:
             m[w.DRAM_READ] += 32 * count
-        return move(p, m, channel, count, now)
+        return move(p, m, line, count, kind == w.STORE, now)
     m[w.L2_CLOCK] += 1
     entry = use_line(m, p[w.AT_L2], p[w.L2_SETS], p[w.L2_WAYS], line, m[w.L2_CLOCK])
     there, missing, written = now, 0, 0
@@ -103,10 +102,11 @@ def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, channel: int
             written += int(kind != w.LOAD) & ~(m[entry + w.LINE_DIRTY] >> sector) & 1
     if missing > 0:
         extra = (p[w.LATENCY_DRAM] - p[w.LATENCY_L2]) * TICKS
-        there = max(there, move(p, m, channel, missing, now) + extra)
+        there = max(there, move(p, m, line, missing, False, now) + extra)
         m[w.DRAM_READ] += 32 * missing
     if written > 0:
-        there = max(there, move(p, m, channel, written, now)) if kind == w.STORE else there
+        begins = move(p, m, line, written, True, now)
+        there = max(there, begins) if kind == w.STORE else there
         m[w.DRAM_WRITTEN] += 32 * written
     for sector in range(4):
         if (sectors & ~m[entry + w.LINE_VALID]) >> sector & 1:
@@ -118,8 +118,13 @@ def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, channel: int
 
 
 @jitable
-def move(p: Words, m: Words, channel: int, sectors: int, now: int) -> int:
-    """Move sectors over a channel of DRAM when it is their turn; gives when that begins."""
-    begins = max(m[channel], now)
-    m[channel] = begins + sectors * p[w.CHANNEL_TICKS]
+def move(p: Words, m: Words, line: int, sectors: int, writes: bool, now: int) -> int:
+    """Move sectors of a line to or from its bank of DRAM when it is their turn; gives when that
+    begins. A bank that was read last takes a while before it is written, and the other way."""
+    bank = p[w.AT_BANKS] + 2 * bank_of(line, p[w.BANK_BITS])
+    begins = max(m[bank], now)
+    if m[bank + 1] != int(writes):
+        m[bank + 1] = int(writes)
+        begins += p[w.TURN_TICKS]
+    m[bank] = begins + sectors * p[w.BANK_TICKS]
     return int(begins)

@@ -86,6 +86,8 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
     kind = g.patterns[pattern + w.P_KIND]
     first = g.patterns[pattern + w.P_LINES_AT]
     through = kind & w.THROUGH_L1 and g.p[w.L1_SETS] > 0
+    if kind & w.TEXELS:
+        land_at(m, flight, start + g.p[w.LATENCY_TEXTURE])
     for place in range(first, first + g.patterns[pattern + w.P_LINES]):
         number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
         entry = -1
@@ -98,7 +100,8 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
             entry = use_line(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], number, m[w.CLOCK])
             missing = sectors & ~m[entry + w.LINE_VALID]
             count_sectors(m, sectors, missing)
-            await_line(g, m, flight, entry, sectors & ~missing, start)
+            latency = g.p[w.LATENCY_TEXTURE if kind & w.TEXELS else w.LATENCY_L1]
+            await_line(g, m, flight, entry, sectors & ~missing, start + latency)
             sectors = missing
             m[entry + w.LINE_VALID] |= missing
         if sectors:
@@ -117,7 +120,7 @@ def count_sectors(m: Words, sectors: int, missing: int) -> None:
 
 
 @jitable
-def await_line(g: Machine, m: Words, flight: int, entry: int, sectors: int, start: int) -> None:
+def await_line(g: Machine, m: Words, flight: int, entry: int, sectors: int, soonest: int) -> None:
     """A flight needs sectors that L1 has, or that are on their way to it."""
     for sector in range(4):
         if (sectors >> sector) & 1:
@@ -125,7 +128,7 @@ def await_line(g: Machine, m: Words, flight: int, entry: int, sectors: int, star
             if fill < 0:
                 pair(g, m, flight, -1 - fill)
             else:
-                land_at(m, flight, max(start + g.p[w.LATENCY_L1], fill))
+                land_at(m, flight, max(soonest, fill))
 
 
 @jitable

@@ -111,6 +111,8 @@ def _move_of(made: Instruction) -> _Move:
     if operation.spec.unit in PURE:
         return _Move(_Kind.ORDERED if reads_clock([made]) else _Kind.PURE)
     spaces = frozenset(space for space, _ in accesses(made))
+    if operation.name in ("tex", "tld4"):
+        return _Move(_Kind.LOAD, spaces, constant=True)
     if operation.name not in ("ld", "ldu", "st") or not _PLAIN.isdisjoint(
         operation.text.split(".")
     ):
@@ -138,7 +140,7 @@ def _may_swap(first: _Move, second: _Move) -> bool:
 
 
 def _wait(made: Instruction) -> int:
-    if made.operation.name not in ("ld", "ldu"):
+    if made.operation.name not in ("ld", "ldu", "tex", "tld4"):
         return SHORT
     spaces = {space for space, _ in accesses(made)}
     return NEAR if spaces <= {Space.SHARED, Space.CONST, Space.PARAM} else FAR

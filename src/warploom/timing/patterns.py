@@ -10,7 +10,7 @@ from warploom.analysis.accesses import route_of
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
-from warploom.codegen.recording import OPS, SPACES
+from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
@@ -105,6 +105,8 @@ class PatternTable:
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
         space, op, size = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF], kind >> 16
+        if space in TEXEL_SPACES:
+            return self._texels(space, op, lanes, offsets)
         if space is Space.LOCAL:
             offsets = [
                 (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
@@ -139,6 +141,19 @@ class PatternTable:
         row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
         self._lines += lines
+        return row
+
+    def _texels(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
+        """The row of the sectors that a request for texels touches, each in a lane's place."""
+        masks: dict[int, int] = {}
+        for lane in range(bin(lanes).count("1")):
+            line, sector = divmod(offsets[lane] >> 5, 4)
+            masks[line] = masks.get(line, 0) | 1 << sector
+        row = [0] * w.P_WORDS
+        row[w.P_KIND] = self._kind(space, op, "") | w.TEXELS
+        row[w.P_PASSES], row[w.P_WAVEFRONTS] = 1, len(masks)
+        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(masks)
+        self._lines += sorted(masks.items())
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.recording import SPACES
+from warploom.isa.spec import Unit
 from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
@@ -23,8 +24,12 @@ from warploom.ptx.ir import Space
 from warploom.timing.distinct import mixed_rows, unique_rows
 from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
+from warploom.timing.spins import early_parts, last_turns, polls_of
 
 Words = npt.NDArray[np.int64]
+
+_ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
+"""Spaces whose accesses are logged by the host's addresses."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,8 @@ class Record:
     """The warps of the first `blocks` blocks of a launch, in order, and their streams.
 
     `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
-    2), a basic block and where its accesses begin; `accesses`, shape (accesses, 4), pattern,
+    2), a basic block (or, behind all of them, one that a part of a warp comes to, `timing.spins`)
+    and where its accesses begin; `accesses`, shape (accesses, 4), pattern,
     instruction, site and distance; `warps`, shape (warps, 1 + sites), the stream and the places.
     """
 
@@ -45,6 +51,8 @@ class Record:
     patterns: PatternTable
     order: list[list[int]]
     """By basic block, its instructions in the order of issue."""
+    asked: Words
+    """By warp, how often it waited in memory for others (`timing.spins`)."""
 
     @property
     def sampled(self) -> bool:
@@ -72,6 +80,7 @@ class Recorder:
     _entries: list[Words] = field(default_factory=list[Words])
     _accesses: list[Words] = field(default_factory=list[Words])
     _warps: list[Words] = field(default_factory=list[Words])
+    _asked: list[Words] = field(default_factory=list[Words])
     _sites: dict[int, int] = field(default_factory=dict[int, int])
     _entry_count: int = 0
     _access_count: int = 0
@@ -119,11 +128,24 @@ class Recorder:
             np.concatenate([*warps, empty]),
             self.patterns,
             self._order,
+            np.concatenate([*self._asked, np.zeros(0, np.int64)]),
         )
 
     @cached_property
     def _order(self) -> list[list[int]]:
         return issue_order(self.program)
+
+    @cached_property
+    def _asks(self) -> npt.NDArray[np.bool_]:
+        """By basic block, whether it is a loop that only asks memory."""
+        polls = polls_of(self.program)
+        return np.array([block.index in polls for block in self.program.blocks])
+
+    @cached_property
+    def _waits(self) -> npt.NDArray[np.bool_]:
+        """By basic block, whether it ends with a barrier."""
+        last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
+        return np.array([made.operation.spec.unit is Unit.BARRIER for made in last])
 
     @cached_property
     def _issued(self) -> Words:
@@ -137,7 +159,8 @@ class Recorder:
 
     def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """The entries by warp, shape (entries, 2): the warp among these blocks', and its basic
-        block; and for each row of the log its place there, -1 where it is of a block beyond."""
+        block; and for each row of the log its place there, -1 where it is of a block beyond or a
+        turn that does not count."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
@@ -146,9 +169,18 @@ class Recorder:
         warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
         inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
         order = inside[np.argsort(warp[inside], kind="stable")]
+        found = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
+        if self._asks.any():
+            kept = last_turns(found, rows[order, words.E_MASK], self._asks)
+            order, found = order[kept], found[kept]
+        lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
+        early = early_parts(found, lanes, live, self._waits)
+        count = len(blocks) * self.launch.warps_per_block
+        self._asked.append(np.bincount(found[self._asks[found[:, 1]], 0], minlength=count))
+        found[early, 1] += len(self.program.blocks)
         place = np.full(len(rows), -1, np.int64)
         place[order] = np.arange(len(order))
-        return np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1), place
+        return found, place
 
     def _sorted_accesses(self, log: Log, entries: Words, place: Words) -> tuple[Words, Words]:
         """The accesses by warp, shape (accesses, 5): their entry, pattern, instruction, site and
@@ -170,8 +202,8 @@ class Recorder:
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        shared = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.SHARED)
-        return np.where(local, LOCAL_BASE + own, np.where(shared, 0, -self.origin))
+        absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        return np.where(local, LOCAL_BASE + own, np.where(absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
+from warploom.core.errors import WarploomError
 from warploom.timing import words as w
 from warploom.timing.blocks import Dealer
 from warploom.timing.compiled import functions
 from warploom.timing.records import Record
+from warploom.timing.saved import State
 from warploom.timing.state import Setting, Words, empty_memory, empty_sms
 from warploom.timing.work import Work
 
@@ -31,8 +34,8 @@ class Outcome:
 
 
 class Replay:
-    """A replay on its way. Its state is in `sms`, `memory`, `totals` and `now`, plain data; the
-    same is left whatever the number of `workers`."""
+    """A replay on its way. Its state is plain data (`state`, `restore`); the same is left whatever
+    the number of `workers`."""
 
     def __init__(
         self, setting: Setting, work: Work, record: Record, blocks: int, workers: int = 1
@@ -51,15 +54,47 @@ class Replay:
         )
         self._kept = [np.ascontiguousarray(_some(array)) for array in fixed]
         self._fixed = [array.ctypes.data for array in self._kept]
+        self._of_what = np.array([blocks, *(crc32(array.data) for array in self._kept)], np.int64)
+
+    def advance(self, cycle: int | None = None) -> bool:
+        """Run it up to this cycle or, as quanta end, not much further; to its end where there is
+        none. Whether something is left to run."""
+        with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
+            while cycle is None or self.now < cycle:
+                if not self._quantum(pool):
+                    return False
+        return True
+
+    def state(self) -> State:
+        """All that it needs to go on, as it is now."""
+        totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
+        sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dealer.state()
+        parameters = self.setting.parameters
+        return State(self.now, parameters, self._of_what, sms, memory, totals, ends, dealt)
+
+    def restore(self, state: State) -> None:
+        """Go on from a state. Raises WarploomError where it is one of another replay."""
+        own = self.setting.parameters, self._of_what
+        theirs = state.parameters, state.of_what
+        if not all(np.array_equal(a, b) for a, b in zip(own, theirs, strict=True)):
+            raise WarploomError(
+                "this state is of another replay: the launch, the device and its figures, the"
+                " scheduler, sample and timeline have to be the same"
+            )
+        self.now = state.now
+        self.sms[:], self.memory[:] = state.sms, state.memory
+        self.totals[:] = 0
+        self.totals[0] = state.totals
+        self._ends = [(int(cycle), int(count)) for cycle, count in state.ends]
+        self._dealer.restore(state.dealt)
 
     def run(self) -> Outcome:
         """Run it to its end."""
-        with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
-            while self._quantum(pool):
-                pass
+        self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
-        cycles = max(last, int(self.memory[w.LAST_ANSWER]))
-        self._call("finish_sms", 0, np.arange(len(self.sms)), cycles)
+        issued = int(self._of_schedulers(w.S_FROM).max(initial=0))  # the last issue is over
+        cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
+        self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
@@ -69,6 +104,7 @@ class Replay:
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
         """Run one quantum; False where nothing is left to run."""
         self._dealer.deal()
+        self._part()
         state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
         busy = np.flatnonzero(state.any(axis=1))
         if not len(busy):
@@ -77,11 +113,11 @@ class Replay:
         self.sms[busy, w.NOW] = self.now
         parts = np.array_split(busy, self._workers)
         others = [
-            pool.submit(self._call, "run_sms", worker, part, stop)
+            pool.submit(self._run, worker, part, stop)
             for worker, part in enumerate(parts[1:], 1)
             if len(part)
         ]
-        self._call("run_sms", 0, parts[0], stop)
+        self._run(0, parts[0], stop)
         for other in others:
             other.result()
         p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
@@ -90,11 +126,30 @@ class Replay:
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
 
-    def _call(self, name: str, worker: int, sms: Words, stop: int) -> None:
-        """Let a worker do this with some of the SMs."""
+    def _part(self) -> None:
+        """Let warps go on that have met in memory, once all have come; or where nothing else can go
+        on, for the functional run says that they did."""
+        come = self.sms[:, w.COME].sum()
+        if come and (come >= self.setting.parameters[w.MEETING] or self._stands_still()):
+            self.sms[:, w.MET] = 1
+            self.sms[:, w.COME] = 0
+
+    def _stands_still(self) -> bool:
+        """Whether no SM has anything to do at any time."""
+        todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
+        return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
+
+    def _of_schedulers(self, word: int) -> Words:
+        """A word of every scheduler, shape (SMs, schedulers)."""
+        p = self.setting.parameters
+        first = int(p[w.AT_SCHEDULERS])
+        return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
+
+    def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
+        """Let a worker run some of the SMs up to a cycle, or account for what was before it."""
         chosen = np.ascontiguousarray(sms)
         own = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
-        functions()[name](*self._fixed, *own, len(chosen), stop)
+        functions()["run_sms"](*self._fixed, *own, len(chosen), stop, ends)
 
 
 def _some(array: Words) -> Words:

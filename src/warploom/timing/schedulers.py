@@ -56,14 +56,13 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
 @jitable
 def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
     """The warps whose time has come are ready."""
-    first = w.NEVER
-    for slot in range(number, g.p[w.SLOTS], g.p[w.SCHEDULERS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        if m[warp + w.V_STATE] == w.ASLEEP:
-            if m[warp + w.V_WAKE] <= now:
-                get_ready(m, warp)
-            else:
-                first = min(first, m[warp + w.V_WAKE])
+    first, each = w.NEVER, g.p[w.SCHEDULERS]
+    for place in range((g.p[w.SLOTS] - number + each - 1) // each):
+        time = m[s + w.S_WAKES + place]
+        if time <= now:
+            get_ready(m, g.p[w.AT_WARPS] + (place * each + number) * w.V_WORDS)
+        else:
+            first = min(first, time)
     m[s + w.S_WAKE] = first
 
 

@@ -31,7 +31,8 @@ INSTRUCTIONS_OF_A_LINE = 8
 class Shape(NamedTuple):
     """What the engine must know of a launch: registers and operations of its code, whether it
     copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared memory
-    leaves, words of a warp in the record, and how many SMs get blocks."""
+    leaves, words of a warp in the record, how many SMs get blocks, and how many warps meet where
+    they wait in memory for each other."""
 
     registers: int
     operations: int
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
     l1_bytes: int
     warp_words: int
     sms: int
+    meeting: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def setting_of(
         w.COPIES: shape.copies,
         w.WARP_WORDS: shape.warp_words,
         w.SMS: shape.sms,
+        w.MEETING: shape.meeting,
         w.SHARED_UNITS_MASK: _shared_units(Costs(device, timing)),
         w.RESERVED: 2 * shape.block_slots,
         w.EVENTS: events,
@@ -103,6 +106,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_DRAM: timing.latency_dram,
         w.LATENCY_ATOMIC: timing.latency_atomic,
         w.LATENCY_CONSTANT: timing.latency_constant,
+        w.LATENCY_TEXTURE: timing.latency_texture,
         w.LATENCY_BARRIER: timing.latency_barrier,
         w.LATENCY_BRANCH: timing.latency_branch,
         w.LATENCY_FETCH: timing.latency_fetch,
@@ -121,17 +125,20 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
+    # Without an L1, what texels go through has its place.
+    l1_bytes = shape.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
     return {
         w.L1_WAYS: L1_WAYS,
-        w.L1_SETS: shape.l1_bytes // (LINE_BYTES * L1_WAYS) if timing.latency_l1 else 0,
+        w.L1_SETS: l1_bytes // (LINE_BYTES * L1_WAYS),
         w.L2_WAYS: L2_WAYS,
         w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
         w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
-        w.CHANNELS: slices,
-        w.CHANNEL_TICKS: round(TICKS * 32 * slices / timing.dram_bytes_per_cycle),
+        w.BANK_BITS: timing.dram_banks.bit_length() - 1,
+        w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
+        w.TURN_TICKS: TICKS * timing.dram_turn_cycles,
         w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
         # A request is made a cycle before the quantum at the earliest.
         w.QUANTUM: min(first_answer, timing.latency_atomic) - 2,
@@ -173,7 +180,7 @@ def _place_memory(p: Words) -> int:
     end = w.MEMORY_WORDS
     for place, words in (
         (w.AT_SLICES, p[w.SLICES]),
-        (w.AT_CHANNELS, p[w.CHANNELS]),
+        (w.AT_BANKS, 2 << p[w.BANK_BITS]),
         (w.AT_PORTS, p[w.SMS]),
         (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
         (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * (2 + w.LINE_WORDS)),
@@ -193,6 +200,7 @@ def empty_sms(setting: Setting) -> Words:
         row = int(p[w.AT_SCHEDULERS]) + number * w.S_WORDS
         sms[:, row + w.S_WAKE] = sms[:, row + w.S_NEXT] = w.NEVER
         sms[:, row + w.S_LAST] = -1
+        sms[:, row + w.S_WAKES : row + w.S_WORDS] = w.NEVER
     return sms
 
 

@@ -84,6 +84,7 @@ def get_ready(m: Words, warp: int) -> None:
     """A warp is one of the ready ones of its scheduler."""
     s = m[warp + w.V_SCHEDULER]
     m[warp + w.V_STATE] = w.READY
+    m[m[warp + w.V_WAKE_AT]] = w.NEVER
     m[s + w.S_RING + m[s + w.S_READY]] = warp
     m[s + w.S_READY] += 1
 
@@ -142,7 +143,7 @@ def sleep(g: Machine, m: Words, warp: int, wake: int, why: int, now: int) -> Non
     s = m[warp + w.V_SCHEDULER]
     stop_ready(m, warp)
     m[warp + w.V_STATE] = w.ASLEEP
-    m[warp + w.V_WAKE] = wake
+    m[m[warp + w.V_WAKE_AT]] = wake
     set_state(g, m, warp, why, now)
     m[s + w.S_WAKE] = min(m[s + w.S_WAKE], wake)
     m[s + w.S_NEXT] = min(m[s + w.S_NEXT], wake)
@@ -156,13 +157,15 @@ def recheck(g: Machine, m: Words, warp: int, now: int) -> None:
     """A memory instruction of a sleeping warp is over, or left the queue: can it go on, and when?
 
     V_AWAITS is 0, or for a fence 1 + twice its cycles, or for copies 2 + twice the groups that may
-    still be on their way.
+    still be on their way; less than 0 where the warp waits for all that meet.
     """
-    if m[warp + w.V_STATE] != w.ASLEEP or m[warp + w.V_WAKE] != w.NEVER:
+    if m[warp + w.V_STATE] != w.ASLEEP or m[m[warp + w.V_WAKE_AT]] != w.NEVER:
         return
     if m[warp + w.V_WHY] == w.BARRIER:
         return
     awaits = m[warp + w.V_AWAITS]
+    if awaits < 0:
+        return
     if awaits == 0:
         settle(g, m, warp, now, max(now, m[warp + w.V_EARLIEST]), w.WAIT)
     elif m[warp + w.V_FLIGHTS] == 0:

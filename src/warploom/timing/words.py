@@ -80,10 +80,11 @@ and the number of a flight where nobody knows yet. NEVER: a cycle that does not 
 its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
 WRITES: registers, from there in the array of registers; X, Y: what its kind needs."""
 
-ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT = range(10)
+ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
 arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
-groups of asynchronous copies may still be on their way."""
+groups of asynchronous copies may still be on their way. POLL: an access after which the warp waits
+until all that meet have come."""
 
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 """A basic block: its operations."""
@@ -96,9 +97,11 @@ each how many lines of 128 bytes behind the access's base, and which of its four
 wavefronts beyond those of an access of one word without conflicts."""
 
 SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS = range(5)
-"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps."""
+"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps, TEXELS for those that come
+through the texture unit."""
 THROUGH_L1 = 8
 DROPS_L1 = 16
+TEXELS = 32
 KIND = 7
 
 A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, ACCESS_WORDS = 0, 1, 2, 3, 4
@@ -116,12 +119,13 @@ LATENCY_CONSTANT, LATENCY_BARRIER, LATENCY_BRANCH, LATENCY_FETCH = range(17, 21)
 SHARED_WAVEFRONT_CYCLES, L1_REQUEST_CYCLES, L1_WAVEFRONT_CYCLES, LSU_QUEUE = range(21, 25)
 MSHRS, BLOCK_LAUNCH_CYCLES, FETCH_LINES, FETCH_LINE, SHARED_UNITS_MASK = range(25, 30)
 L1_SETS, L1_WAYS, L2_SETS, L2_WAYS, SLICES, SECTOR_TICKS, PORT_TICKS = range(30, 37)
-CHANNELS, CHANNEL_TICKS, ATOMIC_TICKS, QUANTUM, WARP_WORDS, SM_WORDS, SMS = range(37, 44)
+BANK_BITS, BANK_TICKS, ATOMIC_TICKS, QUANTUM, WARP_WORDS, SM_WORDS, SMS = range(37, 44)
 FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
 AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
-AT_EVENTS, AT_SLICES, AT_CHANNELS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
-PARAMETER_COUNT = 69
+AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
+TURN_TICKS, LATENCY_TEXTURE, MEETING = 69, 70, 71
+PARAMETER_COUNT = 72
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them."""
 
@@ -134,16 +138,20 @@ PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT,
 LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DONE, LAST_DONE = (
     range(15, 22)
 )
-L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES, HEAD_WORDS = range(22, 27)
+L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(22, 26)
+COME, MET, HEAD_WORDS = range(26, 29)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
-sectors of L1; cycles of the load/store unit for L1 and for shared memory."""
+sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
+where all meet; MET: they may go on."""
 
 NOT_THERE, ASLEEP, READY = range(3)
 MOST_WARPS = 64
 """Warps of a scheduler at most."""
 
-V_STATE, V_WAKE, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(10)
+V_STATE, V_WAKE_AT, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(
+    10
+)
 V_ACCESS, V_LEFT, V_FIRST, V_AGE, V_BLOCK, V_QUEUED, V_FLIGHTS, V_ACK, V_EARLIEST, V_AWAITS = range(
     10, 20
 )
@@ -151,23 +159,26 @@ V_BARRIER, V_TRY, V_ACTIVE, V_GROUP, V_SCHEDULER, V_REGISTERS, V_UNITS = range(2
 V_COUNTED, V_EVENT, V_GROUPS = range(27, 30)
 GROUPS = 8
 V_WORDS = V_GROUPS + GROUPS
-"""A warp in its slot. WHY it is in its state SINCE then, and WHAT operation comes next; the first
-of the slots of an operation issued at FIRST, and so many are LEFT. QUEUED, FLIGHTS: its
-instructions in the queue of the load/store unit, and those of which nobody knows when they end.
-ACK: when the last that is known does. EARLIEST: before that it cannot issue. AWAITS: see
-`waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of asynchronous copies, the
-open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its scheduler, registers and units
-stand. COUNTED: as what its scheduler counts it. EVENT: one more than its last event."""
+"""A warp in its slot. WAKE_AT: where stands when it wakes. WHY it is in its state SINCE then, and
+WHAT operation comes next; the first of the slots of an operation issued at FIRST, and so many are
+LEFT. QUEUED, FLIGHTS: its instructions in the queue of the load/store unit, and those of which
+nobody knows when they end. ACK: when the last that is known does. EARLIEST: before that it cannot
+issue. AWAITS: see `waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of
+asynchronous copies, the open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its
+scheduler, registers and units stand. COUNTED: as what its scheduler counts it. EVENT: one more than
+its last event."""
 
 S_NEXT, S_FREE, S_WAKE, S_LAST, S_FROM, S_QUEUED, S_ACTIVE, S_ISSUED, S_READY = range(9)
 S_WARPS = S_READY + 1
 S_STALLS = S_WARPS + REASON_COUNT
 S_RING = S_STALLS + REASON_COUNT
-S_WORDS = S_RING + MOST_WARPS
+S_WAKES = S_RING + MOST_WARPS
+S_WORDS = S_WAKES + MOST_WARPS
 """A scheduler. NEXT: before that nothing can happen. FREE: it can issue. WAKE: the first of its
 sleepers wakes. FROM: its cycles are accounted for until there. READY: so many are ready, those of
 RING. WARPS: its warps by their state, the ready ones as NOT_SELECTED or, while none can issue, by
-what keeps them; STALLS: its cycles without an issue, by reason."""
+what keeps them; STALLS: its cycles without an issue, by reason; WAKES: when each of its warps
+wakes, NEVER for those that do not sleep."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)

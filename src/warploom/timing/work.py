@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.accesses import TEXELS
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
 from warploom.isa.spec import Unit
@@ -36,8 +37,9 @@ _SUMS = ("mul", "shl")
 @dataclass(frozen=True)
 class Work:
     """The code that the engine runs: `operations`, shape (operations, OP_WORDS), with the registers
-    that they need and write; `blocks`, shape (basic blocks, BLOCK_WORDS); by PTX instruction its
-    operation, or -1 where it is no work."""
+    that they need and write; `blocks`, shape (twice the basic blocks, BLOCK_WORDS), at first as
+    they are, then without a barrier at their end; by PTX instruction its operation, or -1 where it
+    is no work."""
 
     operations: Words
     registers: Words
@@ -46,15 +48,17 @@ class Work:
     register_count: int
 
 
-def work_of(program: Program, costs: Costs, order: list[list[int]]) -> Work:
-    """The machine work of a kernel on a device, each basic block in this order
-    (`timing.order`)."""
-    return _Builder(program, costs).build(order)
+def work_of(
+    program: Program, costs: Costs, order: list[list[int]], meets: Iterable[int] = ()
+) -> Work:
+    """The machine work of a kernel on a device, each basic block in this order (`timing.order`).
+    At the loads `meets`, warps wait for each other."""
+    return _Builder(program, costs, frozenset(meets)).build(order)
 
 
 class _Builder:
-    def __init__(self, program: Program, costs: Costs) -> None:
-        self.program, self.costs = program, costs
+    def __init__(self, program: Program, costs: Costs, meets: frozenset[int]) -> None:
+        self.program, self.costs, self._meets = program, costs, meets
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
         self._registers: list[int] = []
@@ -75,6 +79,7 @@ class _Builder:
                     of_instruction[index] = len(rows)
                     rows.append(row)
             blocks.append([start, len(rows)])
+        blocks += [[start, stop - _ends_waiting(rows[start:stop])] for start, stop in blocks]
         return Work(
             np.array(rows, np.int64).reshape(-1, words.OP_WORDS),
             np.array(self._registers, np.int64),
@@ -170,6 +175,8 @@ class _Builder:
             row[words.OP_KIND] = words.COPY
         else:
             self._fill(row, name, made)
+        if index in self._meets:
+            row[words.OP_KIND] = words.POLL
         self._place(row, words.OP_NEEDS_AT, [*sources, *(() if name == FREE else targets)])
         self._place(row, words.OP_WRITES_AT, targets)
         return row
@@ -215,6 +222,8 @@ class _Builder:
             return words.AWAIT, 0, 0
         if operation.name == "cp" and "commit_group" in operation.modifiers:
             return words.COMMIT, 0, 0
+        if operation.name in TEXELS:
+            return words.MEMORY, 1, 0
         if name == "memory":
             late = _late_space(made)
             return words.MEMORY, int(late), int(operation.name == "cp")
@@ -239,6 +248,11 @@ class _Builder:
         given = list(dict.fromkeys(registers))
         row[at], row[at + 1] = len(self._registers), len(given)
         self._registers += given
+
+
+def _ends_waiting(rows: list[list[int]]) -> int:
+    """How many barriers end a block: one or none."""
+    return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
 
 
 def _late_space(made: Instruction) -> bool:

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, cast
 
 from warploom.core.errors import Dim3, WarploomError
+from warploom.tuning.restrictions import Restriction, conditions
 
 Value = int | float | str
 Configuration = dict[str, Value]
@@ -65,9 +66,11 @@ def _value(text: str) -> Value:
     return text
 
 
-def configurations(space: Mapping[str, Sequence[Any]]) -> list[Configuration]:
-    """All combinations of the values, the first parameter changing slowest. Raises WarploomError
-    for a space that means nothing."""
+def configurations(
+    space: Mapping[str, Sequence[Any]], restrictions: Iterable[Restriction] = ()
+) -> list[Configuration]:
+    """All combinations of the values for which the restrictions hold, the first parameter changing
+    slowest. Raises WarploomError for a space that means nothing, or has none of them."""
     for name, values in space.items():
         if not _NAME.fullmatch(name):
             raise WarploomError(f"the parameter {name!r} is no name that a macro can have")
@@ -76,7 +79,12 @@ def configurations(space: Mapping[str, Sequence[Any]]) -> list[Configuration]:
     if "block" in space and any(axis in space for axis in AXES):
         raise WarploomError("the space has both block and block_size_x, _y or _z; keep one of them")
     named = [[plain(name, value) for value in values] for name, values in space.items()]
-    return [dict(zip(space, chosen, strict=True)) for chosen in product(*named)]
+    every = [dict(zip(space, chosen, strict=True)) for chosen in product(*named)]
+    holding = conditions(restrictions, space)
+    found = [one for one in every if all(holds(dict(one)) for holds in holding)]
+    if not found:
+        raise WarploomError(f"none of {len(every)} configurations satisfies all restrictions")
+    return found
 
 
 def plain(name: str, value: Any) -> Value:

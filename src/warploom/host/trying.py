@@ -1,0 +1,88 @@
+"""One trial of a tuning: a launch in one configuration, counted and timed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Array
+from warploom.host.device import Device
+from warploom.host.requests import only_kernel
+from warploom.host.run import Run
+from warploom.tuning.result import Costs, Trial
+from warploom.tuning.space import Configuration, compiler_options, geometry
+
+
+@dataclass(frozen=True)
+class TuneJob:
+    """All that a trial needs beside its configuration, in a form that can be sent to another
+    process. `fixed` has what the configuration leaves open of block, grid, shared and device."""
+
+    text: str
+    language: str
+    name: str
+    kernel: str | None
+    values: tuple[Any, ...]
+    fixed: Configuration
+    problem_size: tuple[int, ...]
+    options: tuple[str, ...]
+    scheduler: str | None
+    sample: int | None
+    max_instructions: int | None
+    cooperative: bool
+
+
+def tried(job: TuneJob, configuration: Configuration) -> Trial:
+    """One trial. Workers in other processes are given this to do."""
+    try:
+        return Trial(configuration, _costs(_launched(job, configuration), job))
+    except WarploomError as error:
+        return Trial(configuration, refused=str(error))
+
+
+def _launched(job: TuneJob, configuration: Configuration) -> Run:
+    chosen = job.fixed | configuration
+    size = () if "grid" in configuration else job.problem_size
+    grid, block = geometry(chosen, size)
+    # What the kernel prints is the same text over and over.
+    gpu = Device(str(chosen["device"]), record=True, output=lambda text: None)
+    options = (*job.options, *compiler_options(configuration))
+    module = gpu.compile(job.text, job.language, options, name=job.name)
+    values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]
+    launcher = module[job.kernel or only_kernel(module)][grid, block, 0, chosen["shared"]]
+    return launcher(*values, max_instructions=job.max_instructions, cooperative=job.cooperative)
+
+
+def _given(gpu: Device, position: int, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return gpu.to_device(cast(Array, value), f"argument {position}")
+    return value
+
+
+def _costs(run: Run, job: TuneJob) -> Costs:
+    timing = run.time(scheduler=job.scheduler, sample=job.sample)
+    counters, held = run.counters, run.occupancy
+    replayed = timing.sampled_blocks / timing.blocks
+    states = timing.warp_states
+    whole = max(1, sum(states.values()))
+    return Costs(
+        cycles=timing.cycles,
+        cycles_error=timing.cycles_error,
+        seconds=timing.seconds,
+        replayed=replayed,
+        occupancy=held.fraction,
+        achieved_occupancy=timing.achieved_occupancy,
+        limiters=held.limiters,
+        registers=run.kernel.resources.registers,
+        registers_from=run.kernel.resources.source,
+        dram_bytes=round(timing.dram_bytes / replayed),
+        global_sectors=counters.global_load_sectors + counters.global_store_sectors,
+        shared_bank_conflicts=counters.shared_load_bank_conflicts
+        + counters.shared_store_bank_conflicts,
+        warp_instructions=counters.warp_instructions,
+        stalls={name: count / whole for name, count in states.items() if count},
+        bound=timing.bound,
+    )

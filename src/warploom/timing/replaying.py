@@ -1,0 +1,53 @@
+"""A replay that its user runs: it can stop, be looked at, saved, and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from warploom.timing.replay import Outcome, Replay
+from warploom.timing.result import Timing
+from warploom.timing.saved import State
+
+
+class Replaying:
+    """A launch's replay on its way.
+
+    replaying = run.replay(scheduler="gto")
+    replaying.advance(100_000)           # cycles
+    replaying.state.save("half.npz")
+    ...
+    again = run.replay(scheduler="gto")  # in another process, of the same launch
+    again.restore(State.load("half.npz"))
+    again.time()                         # what the first would have come to
+    """
+
+    def __init__(self, replay: Replay, timed: Callable[[Outcome], Timing]) -> None:
+        self._replay, self._timed = replay, timed
+
+    @property
+    def now(self) -> int:
+        """The cycle that comes next."""
+        return self._replay.now
+
+    def advance(self, cycle: int) -> bool:
+        """Run up to this cycle, or to the end of a stretch in which SMs cannot learn of each other;
+        whether something is left to run."""
+        return self._replay.advance(cycle)
+
+    @property
+    def state(self) -> State:
+        """All that is needed to go on from here; plain arrays."""
+        return self._replay.state()
+
+    def restore(self, state: State) -> None:
+        """Go on from a state. Raises WarploomError where it is one of another replay."""
+        self._replay.restore(state)
+
+    def time(self) -> Timing:
+        """Run it to its end, for what it tells."""
+        return self._time
+
+    @cached_property
+    def _time(self) -> Timing:
+        return self._timed(self._replay.run())

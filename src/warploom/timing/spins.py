@@ -1,0 +1,99 @@
+"""Loops that do nothing but ask memory until somebody else has written there, and warps of which
+only a part waits so.
+
+How often they turn in the functional run says nothing about time: its order of warps is its own.
+So a record keeps only the last turn, that which found what the loop waits for. Where all blocks
+meet in such a loop, as in a grid's `sync()`, a replay lets none go on before all have come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.accesses import accesses
+from warploom.analysis.program import Block, Program
+from warploom.analysis.uses import writes
+from warploom.isa.spec import Unit
+from warploom.timing.order import PURE
+
+Words = npt.NDArray[np.int64]
+
+ASKS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
+"""Modifiers of loads that see what others write (PTX ISA, "Memory Consistency Model")."""
+WAITS = ("membar", "fence", "nanosleep")
+_PLAIN = (*PURE, Unit.MEMORY, Unit.CONTROL)
+
+
+def polls_of(program: Program) -> dict[int, int]:
+    """By basic block that is such a loop, the load with which it asks last."""
+    found = ((block.index, _poll(program, block)) for block in program.blocks)
+    return {index: poll for index, poll in found if poll >= 0}
+
+
+def _poll(program: Program, block: Block) -> int:
+    """The last load of a loop of one block that only asks; -1 where it is none. No register may
+    come back changed: then the next turn does not do the same again."""
+    code = program.instructions[block.start : block.stop]
+    written = {register for made in code for register in writes(made)}
+    if block.index not in block.successors or written & set(program.live_in[block.index]):
+        return -1
+    poll = -1
+    for index, made in enumerate(code, block.start):
+        operation = made.operation
+        if operation.name == "ld" and not ASKS.isdisjoint(operation.text.split(".")):
+            poll = index
+        elif (accesses(made) and operation.name != "ld") or (
+            operation.spec.unit not in _PLAIN and operation.name not in WAITS
+        ):
+            return -1
+    return poll
+
+
+def last_turns(entries: Words, lanes: Words, asks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Of a log's entries, shape (entries, 2), warp and basic block, sorted by warp: those to keep.
+    `lanes` are those of each entry, as bits; `asks` says of each block whether it only asks.
+
+    A turn is not the last where the next entry that any of its lanes has is another one.
+    """
+    kept = np.ones(len(entries), np.bool_)
+    if len(entries):
+        kept[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~asks[entries[:-1, 1]]
+    left = np.flatnonzero(kept)
+    rows, masks = entries[left], lanes[left].tolist()
+    for place in np.flatnonzero(asks[rows[:, 1]]).tolist():
+        warp, block = rows[place].tolist()
+        later = place + 1
+        while later < len(rows) and rows[later, 0] == warp and not masks[place] & masks[later]:
+            later += 1
+        if later < len(rows) and rows[later].tolist() == [warp, block]:
+            kept[left[place]] = False
+    return kept
+
+
+def early_parts(
+    entries: Words, lanes: Words, live: Words, waits: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Of the same entries, those that come to a barrier before other lanes of their warp do: the
+    warp has come when the last of them has. `live` are a warp's lanes that have not ended; `waits`
+    says of each block whether it ends with a barrier."""
+    found = np.zeros(len(entries), np.bool_)
+    waiting = waits[entries[:, 1]]
+    apart = np.unique(entries[waiting & (lanes != live), 0])
+    come, of_warp = 0, -1
+    for place in np.flatnonzero(waiting & np.isin(entries[:, 0], apart)).tolist():
+        if entries[place, 0] != of_warp:
+            come, of_warp = 0, entries[place, 0]
+        come |= int(lanes[place])
+        found[place] = int(live[place]) & ~come != 0
+        come *= int(found[place])
+    return found
+
+
+def meeting(asked: Words, warps_per_block: int) -> int:
+    """How many warps meet wherever one asks, given how often each does; 0 where they do not: some
+    ask more often than others, or a block does not ask."""
+    by_block = (asked.reshape(-1, warps_per_block) > 0).sum(axis=1)
+    counts = np.unique(asked[asked > 0])
+    all_meet = len(by_block) > 1 and len(counts) == 1 and len(np.unique(by_block)) == 1
+    return int(by_block.sum()) if all_meet and by_block[0] else 0

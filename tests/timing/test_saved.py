@@ -1,0 +1,75 @@
+"""A replay that was stopped, saved and gone on with ends as one that was not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_accounts import TWO, balanced
+
+import warploom as wl
+from warploom.core.errors import WarploomError
+from warploom.timing.result import Timing
+from warploom.timing.saved import State
+
+N = 1 << 16
+
+
+def launched(device: str = "v100") -> wl.Run:
+    gpu = wl.Device(device, record=True)
+    x, y = gpu.zeros(N, np.float32), gpu.zeros(1, np.float32)
+    return gpu.compile(TWO)["k"][N // 256, 256](x, y, N)
+
+
+def same(one: Timing, other: Timing) -> None:
+    assert one.cycles == other.cycles
+    assert one.stalls == other.stalls
+    assert one.by_line() == other.by_line()
+    assert one.dram_bytes == other.dram_bytes
+    for sm in range(one.sms):
+        assert one.timeline(sm) == other.timeline(sm)
+
+
+@pytest.mark.parametrize("device", ["gtx-480", "v100"])
+def test_what_goes_on_from_a_file_ends_as_if_it_had_not_stopped(
+    device: str, tmp_path: Path
+) -> None:
+    """Every few hundred cycles it is saved, and another replay with other workers goes on."""
+    run = launched(device)
+    whole, stops = run.time(timeline=4000), 0
+    replaying = run.replay(timeline=4000)
+    while replaying.advance(replaying.now + 300):
+        replaying.state.save(tmp_path / "state.npz")
+        replaying = launched(device).replay(timeline=4000, workers=1 + stops % 2)
+        replaying.restore(State.load(tmp_path / "state.npz"))
+        stops += 1
+    assert stops > 3
+    same(replaying.time(), whole)
+    balanced(replaying.time())
+
+
+def test_a_state_is_a_copy() -> None:
+    """What runs on does not change it."""
+    run = launched()
+    replaying = run.replay()
+    replaying.advance(1500)
+    state = replaying.state
+    at, first = replaying.now, replaying.time()
+    assert (state.now, state.now < first.cycles) == (at, True)
+    again = run.replay()
+    again.restore(state)
+    same(again.time(), first)
+
+
+def test_a_state_of_another_replay_is_refused(tmp_path: Path) -> None:
+    replaying = launched().replay()
+    replaying.advance(1000)
+    state = replaying.state
+    with pytest.raises(WarploomError, match="another replay"):
+        launched().replay(scheduler="gto").restore(state)
+    with pytest.raises(WarploomError, match="another replay"):
+        launched("a100").replay().restore(state)
+    (tmp_path / "none.npz").write_bytes(b"nothing")
+    with pytest.raises(WarploomError, match="no state of a replay"):
+        State.load(tmp_path / "none.npz")

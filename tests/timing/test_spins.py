@@ -1,0 +1,114 @@
+"""Loops that wait in memory for other blocks take as long as these do, not as many turns as the
+functional run made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_accounts import balanced
+
+import warploom as wl
+from warploom.timing.spins import early_parts, last_turns, meeting
+
+SOURCE = """
+#include <cooperative_groups.h>
+extern "C" __global__ void turns(float *y, int turns, int m) {
+    float a = threadIdx.x;
+    for (int t = 0; t < turns; t++) {
+        if (blockIdx.x == t && threadIdx.x >= 32) for (int i = 0; i < m; i++) a = a * 1.5f + .5f;
+        cooperative_groups::this_grid().sync();
+    }
+    y[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
+extern "C" __global__ void flag(volatile int *ready, int *y) {
+    if (blockIdx.x == gridDim.x - 1) *ready = 1;
+    while (*ready == 0) ;
+    y[blockIdx.x] = 1;
+}
+extern "C" __global__ void sum(volatile int *x, int *y, int n) {
+    int s = 0;
+    for (int i = 0; i < n; i++) s += *x;
+    y[threadIdx.x] = s;
+}
+"""
+BLOCKS, CHAIN = 16, 4096
+
+
+def turns(count: int, chain: int = CHAIN, schedule: str = "converge") -> int:
+    gpu = wl.Device("v100", record=True, schedule=schedule)
+    y = gpu.zeros(BLOCKS * 64, np.float32)
+    run = gpu.compile(SOURCE)["turns"][BLOCKS, 64](y, count, chain, cooperative=True)
+    time = run.time()
+    balanced(time)
+    assert run.time(workers=2).cycles == time.cycles
+    return time.cycles
+
+
+def test_blocks_that_take_turns_take_the_sum_of_their_times() -> None:
+    """In each phase another block makes a chain of 4,096 sums of 4 cycles, and the grid waits. The
+    first warps of blocks are not in it: they do what waiting takes."""
+    one, eight = turns(1), turns(8)
+    assert eight - one >= 7 * 4 * CHAIN
+    assert eight == pytest.approx(8 * one, rel=0.1)
+
+
+def test_the_order_of_the_functional_run_changes_nothing() -> None:
+    """How often loops turned there depends on its schedule."""
+    first = turns(4, 64)
+    for schedule in ("fair", "random"):
+        assert turns(4, 64, schedule=schedule) == pytest.approx(first, rel=0.02)
+
+
+def test_a_loop_that_waits_for_a_flag_is_one_question() -> None:
+    gpu = wl.Device("v100", record=True)
+    ready, y = gpu.zeros(1, np.int32), gpu.zeros(BLOCKS, np.int32)
+    run = gpu.compile(SOURCE)["flag"][BLOCKS, 32](ready, y)
+    record, time = run.record, run.time()
+    assert record is not None
+    assert record.asked.tolist() == [1] * BLOCKS
+    balanced(time)
+    assert time.instructions < 40 * BLOCKS
+
+
+def test_a_loop_that_keeps_what_it_reads_is_all_of_its_turns() -> None:
+    gpu = wl.Device("v100", record=True)
+    x, y = gpu.zeros(1, np.int32), gpu.zeros(32, np.int32)
+    run = gpu.compile(SOURCE)["sum"][1, 32](x, y, 100)
+    assert run.record is not None
+    assert not run.record.asked.any()
+    assert run.time().instructions > 100
+
+
+def test_turns_of_lanes_that_are_apart_are_told_from_one_another() -> None:
+    """Block 1 is the loop. Lanes 0 and 1 turn twice, then lane 1 alone, while lanes 2 and 3 go from
+    block 2 to 3; another warp turns once."""
+    asks = np.array([False, True, False, False])
+    rows = [(0, 1, 3), (0, 1, 3), (0, 2, 12), (0, 1, 2), (0, 3, 12), (0, 2, 3), (1, 1, 15)]
+    entries = np.array([row[:2] for row in rows])
+    kept = last_turns(entries, np.array([row[2] for row in rows]), asks)
+    assert kept.tolist() == [False, False, True, True, True, True, True]
+
+
+def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
+    """Block 1 ends with a barrier, of which lanes 2 and 3 come before lanes 0 and 1, then all come;
+    a warp that never parts, and one whose other lanes have ended, come at once."""
+    waits = np.array([False, True])
+    rows = [(0, 1, 12, 15), (0, 0, 3, 15), (0, 1, 3, 15), (0, 1, 15, 15), (1, 1, 15, 15),
+            (2, 1, 8, 8)]  # fmt: skip
+    columns = np.array(rows).T
+    found = early_parts(columns[:2].T, columns[2], columns[3], waits)
+    assert found.tolist() == [True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("asked", "come"),
+    [
+        ([2, 0, 2, 0], 2),  # a warp of each block, twice
+        ([1, 1, 1, 1], 4),
+        ([2, 0, 1, 0], 0),  # not as often
+        ([1, 0, 0, 0], 0),  # not every block
+        ([0, 0, 0, 0], 0),
+    ],
+)
+def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
+    assert meeting(np.array(asked), 2) == come
