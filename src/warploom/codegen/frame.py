@@ -31,6 +31,7 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.nans import open_nan_registers
 from warploom.codegen.pieces import frame_pieces
+from warploom.codegen.sizes import is_long
 from warploom.core.types import PRED
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.ptx.ir import Register
@@ -87,6 +88,7 @@ class Frame:
         self.lanes = Lanes(module, ir.IRBuilder())
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
+        self._is_long = is_long(program)
         self._loaded: dict[Slot, Value] = {}
         self._pointers: dict[Slot, Value] = {}
         self._offsets: dict[Register, int] = {}
@@ -332,9 +334,11 @@ class Frame:
             b.store(value, self.table(word))
 
     def take_up(self, live: Iterable[Register]) -> None:
-        """The opposite of `save` for registers; the others hold nothing any more."""
+        """The opposite of `save` for registers; the others hold nothing any more. The optimiser is
+        told so by zeros, which in a kernel that it never sees were most of the code."""
         b = self.lanes.b
-        self.clear(live)
+        if not self._is_long:
+            self.clear(live)
         for register in self._kept(live):
             at = self.context(self._offsets[register])
             width = self.shapes[register].width if self.has_shape(register) else LANES
