@@ -39,7 +39,6 @@ BEYOND = {
     r"test_ipc": "memory between processes",
     r"test_multigpu|test_p2p|select_device.*peer": "a second GPU",
     r"test_profiler": "the profiler",
-    r"graph_builder": "CUDA graphs: stream capture is not there",
 }
 """What is not asked for: tests whose names fit, and what they need."""
 
