@@ -35,6 +35,9 @@ DEVICE = "a100"
 SECONDS = 1200
 """What a module may take."""
 
+MORE_SECONDS = {"cudapy.test_ufuncs": 4 * 3600}
+"""What those may take that compile hundreds of large kernels."""
+
 BEYOND = {
     r"test_ipc": "memory between processes",
     r"test_multigpu|test_p2p|select_device.*peer": "a second GPU",
@@ -71,6 +74,7 @@ Outcomes = dict[str, dict[str, str]]
 
 def run(target: str, engine: str) -> Outcomes:
     """Run a module, or one test of it."""
+    seconds = MORE_SECONDS.get(target, SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         environment = environment_for(Settings(DEVICE, engine))
@@ -87,12 +91,12 @@ def run(target: str, engine: str) -> Outcomes:
                 cwd=folder,
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=seconds,
                 check=False,
             )
             told = f"the process ended with code {ended.returncode}"
         except subprocess.TimeoutExpired:
-            told = f"it took more than {SECONDS} s"
+            told = f"it took more than {seconds} s"
         if not report.exists():
             return {"(module)": {"outcome": "failed", "message": told}}
         return dict(_outcomes(Xml.parse(report)))

@@ -89,6 +89,24 @@ def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
     assert outcome.stdout.split() == printed.split()
 
 
+def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
+    """4x4 texels have three levels, here of ones, twos and threes, seen at 0, 0.5, ... 2.5; bytes
+    are read as shares of 255. Source: CUDA C++ Programming Guide, "Texture and Surface Memory"."""
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc")
+    outcome = run_program([str(build_program(PROGRAMS / "textures.cu"))])
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert outcome.stdout.splitlines() == [
+        "array 0 1 2 3 4 5 6 7",
+        "surface 2 3 12 13",
+        "linear 1 0.2",
+        "levels 1",  # cudaErrorInvalidValue
+        "mipmaps 1 1.5 2 2 2 2",
+        "mipmaps 1 1.5 2 2.5 3 3",
+        "box 0 1 2 3 4 5 6 7",
+    ]
+
+
 def test_what_stands_in_the_way_of_a_binary_is_told(tmp_path: Path) -> None:
     """Two stretches of a file tell: the section of GPU code, and the runtime that it is linked to;
     a fat binary's PTX entry has kind 1, machine code 2."""

@@ -89,9 +89,9 @@ def between_contexts(target: int, into: int, source: int, out_of: int, size: int
 
 def _in_array(handle: int, offset: int, size: int) -> int:
     made = state.handles.get(handle, CudaArray)
-    if offset + size > made.buffer.nbytes:
+    if offset + size > made.nbytes:
         raise DriverError(Result.INVALID_VALUE)
-    return made.buffer.address + offset
+    return made.address + offset
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyHtoAAsync_v2")
@@ -161,7 +161,7 @@ class _End:
 def _box(end: _End, width: int, height: int, depth: int) -> _Box:
     if end.kind == ARRAY:
         made = state.handles.get(end.array, CudaArray)
-        start, row, rows = made.buffer.address, made.row_bytes, made.rows
+        start, row, rows = made.address, made.row_bytes, made.rows
         if end.x + width > row or end.y + height > rows or end.z + depth > made.slices:
             raise DriverError(Result.INVALID_VALUE)
         offset = (end.z * rows + end.y) * row + end.x

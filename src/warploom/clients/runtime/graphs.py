@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import partial
 
@@ -12,12 +13,14 @@ from warploom.clients.driver import (
     graph_structure,
     user_objects,
 )
-from warploom.clients.driver.graph_tasks import FIRST_KERNEL_NODE, copied
+from warploom.clients.driver.graph_tasks import FIRST_KERNEL_NODE, copied, copy_task
 from warploom.clients.driver.graphs import Kind, Task, node_at
 from warploom.clients.driver.launches import kernel_task_at
 from warploom.clients.driver.structures import KernelNode
+from warploom.clients.runtime.arrays import driver_copy
 from warploom.clients.runtime.memory import copy
 from warploom.clients.runtime.registration import function_of
+from warploom.clients.runtime.structures import BoxCopy
 from warploom.clients.runtime.table import entry
 
 SAME: dict[str, Callable[..., int | None]] = {
@@ -104,3 +107,9 @@ def add_copy(
 ) -> None:
     task = Task(Kind.MEMCPY, partial(copy, target, source, size, kind))
     graph_nodes.add_task(node, graph, dependencies, count, task)
+
+
+@entry("cudaGraphAddMemcpyNode")
+def add_box_copy(node: int, graph: int, dependencies: int, count: int, parameters: int) -> None:
+    made = driver_copy(copied(BoxCopy, parameters))
+    graph_nodes.add_task(node, graph, dependencies, count, copy_task(ctypes.addressof(made)))

@@ -14,7 +14,7 @@ from warploom.clients.driver.words import put, unsigned
 from warploom.clients.runtime.registration import symbol_of
 from warploom.clients.runtime.table import entry
 
-HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS = range(5)
+HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS = KINDS = range(5)
 
 
 SAME: dict[str, Callable[..., int | None]] = {
