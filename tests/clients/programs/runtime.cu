@@ -1,15 +1,7 @@
 // What the CUDA samples use most, through the runtime: checks itself, prints what it found.
-#include <cstdio>
 #include <cstdlib>
 
-#define MUST(call)                                                                  \
-    do {                                                                            \
-        cudaError_t error = (call);                                                 \
-        if (error != cudaSuccess) {                                                 \
-            printf("%s: %s\n", #call, cudaGetErrorString(error));                   \
-            return 1;                                                               \
-        }                                                                           \
-    } while (0)
+#include "must.h"
 
 __constant__ int factors[2];
 __device__ int total;

@@ -1,14 +1,6 @@
 // Arrays, mipmaps, textures and surfaces through the runtime: prints what kernels saw.
-#include <cstdio>
 
-#define MUST(call)                                                                  \
-    do {                                                                            \
-        cudaError_t error = (call);                                                 \
-        if (error != cudaSuccess) {                                                 \
-            printf("%s: %s\n", #call, cudaGetErrorString(error));                   \
-            return 1;                                                               \
-        }                                                                           \
-    } while (0)
+#include "must.h"
 
 __global__ void look(cudaTextureObject_t t, float *out)
 {
