@@ -24,6 +24,8 @@ CASES = {
     ],
     "memory": ["2 1 2", "False True", "True 100", "1000 0"],
     "streams": ["1 2 True"],
+    "graph_memory": ["4 10 2 1 11", "9 9 9 9", "9 9 9 9", "True"],  # CUgraphNodeType
+    "kept": ["0 gone"],
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import struct
 import sys
 
@@ -141,6 +142,45 @@ def streams() -> None:
     must(driver.cuEventRecord(events[1], stream))
     must(driver.cuStreamSynchronize(stream))
     print(*seen, must(driver.cuEventElapsedTime(*events)) > 0)
+
+
+def graph_memory() -> None:
+    """What a graph allocates is at one address, and goes with what can launch it."""
+    stream, seen = must(driver.cuStreamCreate(0)), np.zeros(4, np.uint32)
+    free, _ = must(driver.cuMemGetInfo())
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    must(driver.cuStreamBeginCapture(stream, mode))
+    taken = must(driver.cuMemAllocAsync(16, stream))
+    must(driver.cuMemsetD32Async(taken, 9, 4, stream))
+    must(driver.cuMemcpyDtoHAsync(seen, taken, 16, stream))
+    must(driver.cuMemFreeAsync(taken, stream))
+    graph = must(driver.cuStreamEndCapture(stream))
+    nodes, count = must(driver.cuGraphGetNodes(graph, 4))
+    print(count, *(int(must(driver.cuGraphNodeGetType(node))) for node in nodes))
+    runs = must(driver.cuGraphInstantiate(graph, 0))
+    must(driver.cuGraphDestroy(graph))
+    for _ in range(2):
+        seen[:] = 0
+        must(driver.cuGraphLaunch(runs, stream))
+        print(*seen)
+    must(driver.cuGraphExecDestroy(runs))
+    gc.collect()
+    print(int(must(driver.cuMemGetInfo())[0]) == int(free))
+
+
+def kept() -> None:
+    """A user object lives as long as the last of the graphs that keep it."""
+    seen: list[str] = []
+    told = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: seen.append("gone"))
+    end = ctypes.cast(told, ctypes.c_void_p).value
+    made = must(driver.cuUserObjectCreate(0, end, 1, 1))
+    graph = must(driver.cuGraphCreate(0))
+    must(driver.cuGraphRetainUserObject(graph, made, 1, 1))
+    runs = must(driver.cuGraphInstantiate(graph, 0))
+    must(driver.cuGraphDestroy(graph))
+    print(len(seen), end=" ")
+    must(driver.cuGraphExecDestroy(runs))
+    print(*seen)
 
 
 globals()[sys.argv[1]]()
