@@ -24,6 +24,7 @@ CLIENTS = {
     "cuda_core_graphs.py": ("cuda.core", "captured 22 22 22 22 forked 205 205 205 205"
         " nodes 4 2 2 1 0 3"  # a fill, a copy, a kernel, a function of the host; two wait for none
         " built 300 301 302 303 307 307 307 307 407 407 407 407"
+        " defined 8 7 5 7 10 7"
         " ILLEGAL_STATE STREAM_CAPTURE_UNSUPPORTED ILLEGAL_STATE STREAM_CAPTURE_UNSUPPORTED"
         " STREAM_CAPTURE_INVALIDATED STREAM_CAPTURE_UNJOINED STREAM_CAPTURE_IMPLICIT"
         " STREAM_CAPTURE_INVALIDATED INVALID_VALUE GRAPH_EXEC_UPDATE_FAILURE INVALID_VALUE"),

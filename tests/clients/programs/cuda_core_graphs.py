@@ -14,6 +14,7 @@ from cuda.core import (
     ProgramOptions,
     launch,
 )
+from cuda.core.graph import GraphBuilder, GraphDefinition
 
 CODE = """
 extern "C" __global__ void add(int *x, int n) { x[threadIdx.x] += n; }
@@ -67,9 +68,7 @@ def forked() -> None:
     left, right = builder.split(2)
     launch(left, config, add, at[1], np.int32(1))
     launch(right, config, add, at[2], np.int32(5))
-    builder = (
-        left.join(left, right) if hasattr(left, "join") and False else type(left).join(left, right)
-    )
+    builder = GraphBuilder.join(left, right)
     launch(builder, config, join, *at)
     graph = builder.end_building().complete()
     graph.launch(stream)
@@ -120,6 +119,27 @@ def built() -> None:
     print("built", *(one for run in seen for one in run))
 
 
+def defined() -> None:
+    """cuda.core's own way to build a graph: memory of the graph's, a child, a callback, a join."""
+    clear()
+    seen: list[list[int]] = []
+    child = GraphDefinition()
+    child.launch(config, add, at[0], np.int32(2)).launch(config, add, at[0], np.int32(3))
+    graph = GraphDefinition()
+    taken = graph.allocate(16)
+    filled = taken.memset(taken.dptr, np.uint32(6), 4).memcpy(at[1], taken.dptr, 16)
+    filled.deallocate(taken.dptr)
+    embedded = graph.embed(child)
+    both = filled.join(embedded).launch(config, add, at[1], np.int32(1))
+    both.callback(lambda: seen.append([int(x[0]), int(y[0])]))
+    print("defined", len(graph.nodes()), len(graph.edges()), end=" ")
+    runs = graph.instantiate()
+    for _ in range(2):
+        runs.launch(stream)
+        stream.sync()
+    print(*(one for run in seen for one in run))
+
+
 def misused() -> None:
     """What captures cannot take, with the error that CUDA documents for each."""
     plain = must(driver.cuStreamCreate(0))
@@ -150,5 +170,5 @@ def misused() -> None:
     print(*(code.name.removeprefix("CUDA_ERROR_") for code in codes))
 
 
-for one in (captured, forked, built, misused):
+for one in (captured, forked, built, defined, misused):
     one()
