@@ -1,4 +1,4 @@
-/* What libcudart answers without Python: the names of errors. */
+/* What libcudart answers without Python: the names of errors, and what a texel is. */
 
 #include <ctype.h>
 
@@ -54,4 +54,10 @@ const char *cudaGetErrorString(cudaError_t code) {
             return words[n];
         }
     return "unrecognized error code";
+}
+
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
+                                                   enum cudaChannelFormatKind kind) {
+    struct cudaChannelFormatDesc made = {x, y, z, w, kind};
+    return made;
 }

@@ -111,7 +111,7 @@ LIBRARIES = (
         result="(?:cudaError_t|void|void \\*\\*|unsigned|char)",
         # cudaErrorInitializationError, cudaErrorCudartUnloading, cudaErrorSystemNotReady
         codes=(3, 4, 802),
-        own=("cudaGetErrorName", "cudaGetErrorString"),
+        own=("cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"),
         extra="runtime.h",
         more=(RUNTIME_INTERNALS,),
         versioned=True,

@@ -1,11 +1,13 @@
 """Runs the tests that ship inside the numba-cuda wheel on the software GPU, and writes down how it
 went: docs/numba_tests.md.
 
-    python tools/numba_tests.py [--only REGEX] [--engine NAME] [--results FILE] [--document FILE]
+    python tools/numba_tests.py [--only REGEX] [--missing] [--engine NAME] [--results FILE]
+        [--document FILE]
 
 Each module has a process of its own. A test that fails there runs once more alone, for an error
 that CUDA calls sticky takes all tests after it along. Results are kept in a file, so that a run of
-some modules (`--only`) leaves the others as they were.
+some modules (`--only`, or `--missing` for those that have none) leaves the others as they were;
+several runs of different modules can go on at once.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -35,11 +38,13 @@ DEVICE = "a100"
 SECONDS = 1200
 """What a module may take."""
 
+MORE_SECONDS = {"cudapy.test_array_alignment": 3600, "cudapy.test_ufuncs": 4 * 3600}
+"""What those may take that compile hundreds of kernels."""
+
 BEYOND = {
     r"test_ipc": "memory between processes",
     r"test_multigpu|test_p2p|select_device.*peer": "a second GPU",
     r"test_profiler": "the profiler",
-    r"graph_builder": "CUDA graphs: stream capture is not there",
 }
 """What is not asked for: tests whose names fit, and what they need."""
 
@@ -72,6 +77,7 @@ Outcomes = dict[str, dict[str, str]]
 
 def run(target: str, engine: str) -> Outcomes:
     """Run a module, or one test of it."""
+    seconds = MORE_SECONDS.get(target, SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         environment = environment_for(Settings(DEVICE, engine))
@@ -88,12 +94,12 @@ def run(target: str, engine: str) -> Outcomes:
                 cwd=folder,
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=seconds,
                 check=False,
             )
             told = f"the process ended with code {ended.returncode}"
         except subprocess.TimeoutExpired:
-            told = f"it took more than {SECONDS} s"
+            told = f"it took more than {seconds} s"
         if not report.exists():
             return {"(module)": {"outcome": "failed", "message": told}}
         return dict(_outcomes(Xml.parse(report)))
@@ -194,26 +200,39 @@ def document(results: dict[str, Results]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(file: Path) -> dict[str, Results]:
+    """The results that a file has."""
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def keep(file: Path, module: str, made: Results) -> None:
+    """Put the results of a module beside those that others may have written meanwhile."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    written = file.with_suffix(f".{os.getpid()}")
+    written.write_text(json.dumps({**kept(file), module: made}, indent=1))
+    written.replace(file)
+
+
 def main() -> int:
     """Run, keep the results, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
+    parser.add_argument("--missing", action="store_true")
     parser.add_argument("--engine", default="compiled")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "numba_tests.json")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "numba_tests.md")
     given = parser.parse_args()
-    results = json.loads(given.results.read_text()) if given.results.exists() else {}
     for module in modules():
         if not re.search(given.only, module):
             continue
+        if given.missing and module in kept(given.results):
+            continue
         started = time.monotonic()
         tests = run_module(module, given.engine)
-        results[module] = {"engine": given.engine, "tests": tests}
+        keep(given.results, module, {"engine": given.engine, "tests": tests})
         count = Counter(told["outcome"] for told in tests.values())
         print(f"{module}: {dict(count)}, {time.monotonic() - started:.0f} s", flush=True)
-        given.results.parent.mkdir(parents=True, exist_ok=True)
-        given.results.write_text(json.dumps(results, indent=1))
-    given.document.write_text(document(results))
+    given.document.write_text(document(kept(given.results)))
     return 0
 
 

@@ -36,6 +36,7 @@ CASES = {
         "INVALID_PTX",
         "NO_BINARY_FOR_GPU",
     ],
+    "graphs": ["SUCCESS SUCCESS", "SUCCESS ILLEGAL_ADDRESS", "INVALID_HANDLE SUCCESS"],
     "unload": ["SUCCESS INVALID_HANDLE", "INVALID_HANDLE"],
     "unload_while_it_runs": ["SUCCESS True", "SUCCESS", "{2.0} INVALID_HANDLE"],
     "library_module": ["NOT_PERMITTED SUCCESS"],

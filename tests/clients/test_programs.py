@@ -21,6 +21,13 @@ CLIENTS = {
     "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
         " structures mapped"),
     "cuda_core_saxpy.py": ("cuda.core", "saxpy<float> saxpy<double>"),
+    "cuda_core_graphs.py": ("cuda.core", "captured 22 22 22 22 forked 205 205 205 205"
+        " nodes 4 2 2 1 0 3"  # a fill, a copy, a kernel, a function of the host; two wait for none
+        " built 300 301 302 303 307 307 307 307 407 407 407 407"
+        " defined 8 7 5 7 10 7"
+        " ILLEGAL_STATE STREAM_CAPTURE_UNSUPPORTED ILLEGAL_STATE STREAM_CAPTURE_UNSUPPORTED"
+        " STREAM_CAPTURE_INVALIDATED STREAM_CAPTURE_UNJOINED STREAM_CAPTURE_IMPLICIT"
+        " STREAM_CAPTURE_INVALIDATED INVALID_VALUE GRAPH_EXEC_UPDATE_FAILURE INVALID_VALUE"),
     "tinygrad_programs.py": ("tinygrad", "elementwise matmul softmax argmax conv"),
     "triton_programs.py": ("triton", "add softmax matmul"),
     "pycuda_programs.py": ("pycuda", "saxpy"),
@@ -79,7 +86,26 @@ def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
         pytest.skip("there is no nvcc")
     outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.stdout.split() == ["saxpy", "2000", "constant", "6", "error", "1"]
+    printed = "saxpy 2000 constant 6 graph 6 7 error 1"
+    assert outcome.stdout.split() == printed.split()
+
+
+def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
+    """4x4 texels have three levels, here of ones, twos and threes, seen at 0, 0.5, ... 2.5; bytes
+    are read as shares of 255. Source: CUDA C++ Programming Guide, "Texture and Surface Memory"."""
+    if shutil.which("nvcc") is None:
+        pytest.skip("there is no nvcc")
+    outcome = run_program([str(build_program(PROGRAMS / "textures.cu"))])
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert outcome.stdout.splitlines() == [
+        "array 0 1 2 3 4 5 6 7",
+        "surface 2 3 12 13",
+        "linear 1 0.2",
+        "levels 1",  # cudaErrorInvalidValue
+        "mipmaps 1 1.5 2 2 2 2",
+        "mipmaps 1 1.5 2 2.5 3 3",
+        "box 0 1 2 3 4 5 6 7",
+    ]
 
 
 def test_what_stands_in_the_way_of_a_binary_is_told(tmp_path: Path) -> None:

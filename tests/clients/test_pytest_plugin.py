@@ -77,6 +77,28 @@ def test_orders_fixtures_and_the_summary(
     assert any("sum" in name for name in names)
 
 
+def test_a_failed_assertion_about_costs_names_the_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every lane of a warp reads a sector of its own: 32 a request."""
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
+    (pytester.path / "apart.cu").write_text(
+        'extern "C" __global__ void apart(const float *x, float *y)\n'
+        "{\n    y[threadIdx.x] = x[8 * threadIdx.x];\n}\n"
+    )
+    pytester.makepyfile("""
+        import numpy as np
+        import warploom as wl
+
+        def test_apart(gpu):
+            x, y = gpu.zeros(256, np.float32), gpu.zeros(32, np.float32)
+            wl.testing.assert_coalesced(gpu.load("apart.cu")["apart"][1, 32](x, y))
+    """)
+    outcome = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "ignore")
+    outcome.assert_outcomes(failed=1)
+    outcome.stdout.fnmatch_lines(["*apart.cu:3*32.00 sectors a load*"])
+
+
 def test_without_the_option_nothing_changes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_nothing(): pass")
     outcome = pytester.runpytest_subprocess()

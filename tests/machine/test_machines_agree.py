@@ -6,12 +6,14 @@ import struct
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
 from random_texels import HEIGHT, WIDTH, textures
 
 from warploom.analysis.build import build
+from warploom.codegen import cache, sizes
 from warploom.core.errors import DeadlockError, WarploomError
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.image import Image
@@ -98,6 +100,35 @@ def test_machines_agree(random_examples: int) -> None:
     @given(
         text=kernels(),
         shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
+        seed=st.integers(0, 1 << 32),
+        schedule=schedules(),
+    )
+    def agree(text: str, shape: tuple[int, int], seed: int, schedule: Schedule) -> None:
+        expected = outcome(text, shape, seed, schedule, ReferenceEngine())
+        assert outcome(text, shape, seed, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_machines_agree_where_nothing_is_optimised(
+    random_examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kernels are compiled of which the optimiser would take minutes."""
+    monkeypatch.setattr(sizes, "LONG", 0)
+    monkeypatch.setattr(cache, "keep", lambda *_: None)  # the key does not tell
+    find = cache.find
+    monkeypatch.setattr(
+        cache, "find", lambda kind, key: None if kind == "kernel" else find(kind, key)
+    )
+
+    @settings(
+        max_examples=random_examples // 4,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(
+        text=kernels(),
+        shape=st.sampled_from([(1, 20), (2, 40)]),
         seed=st.integers(0, 1 << 32),
         schedule=schedules(),
     )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from warploom.cli.options import Engine, Schedule, Seed, Workers
+from warploom.cli.options import Engine, Schedule, Seed, Workers, grouped
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program
 from warploom.clients.settings import REPORTS, Settings
 from warploom.core.errors import WarploomError
-from warploom.devices.catalog import DEFAULT
 
 Program = Annotated[
     str,
@@ -35,15 +35,29 @@ JsonFile = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class ProgramOptions:
+    """What a program runs on: `Settings` as options."""
+
+    device: DeviceName = Settings.device
+    engine: Engine = Settings.engine
+    schedule: Schedule = Settings.schedule
+    seed: Seed = Settings.seed
+    workers: Workers = Settings.workers
+    memory: Memory = Settings.memory
+
+    def settings(self, report: str, json: str = "") -> Settings:
+        """The settings, checked now and not in the program."""
+        path = str(Path(json).absolute()) if json else ""
+        return Settings(**asdict(self), report=report, json=path).checked()
+
+
+@grouped
 def program(
     file: Program,
     arguments: Arguments = None,
-    device: DeviceName = DEFAULT,
-    engine: Engine = "compiled",
-    schedule: Schedule = "converge",
-    seed: Seed = 0,
-    workers: Workers = 1,
-    memory: Memory = "",
+    *,
+    options: ProgramOptions,
     report: ReportKind = "short",
     as_json: JsonFile = "",
 ) -> None:
@@ -52,40 +66,15 @@ def program(
 
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """
-    settings = _settings(device, engine, schedule, seed, workers, memory, report, as_json)
+    settings = options.settings(report, as_json)
     command = _command(file)
     _become([*command, *(arguments or [])], settings)
 
 
-def shell(
-    device: DeviceName = DEFAULT,
-    engine: Engine = "compiled",
-    schedule: Schedule = "converge",
-    seed: Seed = 0,
-    workers: Workers = 1,
-    memory: Memory = "",
-    report: ReportKind = "none",
-) -> None:
+@grouped
+def shell(options: ProgramOptions, report: ReportKind = "none") -> None:
     """Start a shell in which every program finds the software GPU."""
-    settings = _settings(device, engine, schedule, seed, workers, memory, report, "")
-    _become([os.environ.get("SHELL", "/bin/sh")], settings)
-
-
-def _settings(
-    device: str,
-    engine: str | None,
-    schedule: str,
-    seed: int,
-    workers: int,
-    memory: str,
-    report: str,
-    json: str,
-) -> Settings:
-    """The settings, checked now and not in the program."""
-    path = str(Path(json).absolute()) if json else ""
-    return Settings(
-        device, engine or "compiled", schedule, seed, workers, memory, report, path
-    ).checked()
+    _become([os.environ.get("SHELL", "/bin/sh")], options.settings(report))
 
 
 def _command(file: str) -> list[str]:

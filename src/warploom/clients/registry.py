@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from inspect import CO_VARARGS
 from typing import Any
 
 Entry = Callable[..., "int | None"]
+Register = Callable[..., Callable[[Entry], Entry]]
+"""How a library's entries are registered: by their names."""
+
 Server = Callable[[int, Any], int]
 
 FINISH = -1
@@ -53,11 +57,11 @@ class Registry:
 
     def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
         """What C calls: the number of a function among `names`, and its words. `given` are the
-        words that each has; an entry may take fewer."""
+        words that each has; an entry may take fewer, and `*words` takes all."""
         table = [self._entries.get(_plain(name)) for name in names]
         before = [_nothing if name in self._early else self._before for name in names]
         taken = [
-            min(count, entry.__code__.co_argcount) if entry else count
+            count if entry is None or _takes_all(entry) else min(count, entry.__code__.co_argcount)
             for entry, count in zip(table, given, strict=True)
         ]
 
@@ -75,6 +79,10 @@ class Registry:
                 return self._failed(error, names[number])
 
         return serve
+
+
+def _takes_all(entry: Entry) -> bool:
+    return bool(entry.__code__.co_flags & CO_VARARGS)
 
 
 def _plain(name: str) -> str:

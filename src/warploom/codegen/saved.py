@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from warploom.codegen.frame import ALL_NODES, Frame
 from warploom.codegen.lanes import I32, I64, LANES
+from warploom.codegen.sizes import is_long
 from warploom.ptx.ir import Register
 from warploom.rules.warp_table import FREE, LIVE, NONE, TOP, table_words
 from warploom.rules.warp_table import MASK as ACTIVE
@@ -27,6 +28,7 @@ class Saved:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._is_long = is_long(frame.program)
         live = sorted(frame.shared_over_blocks, key=lambda register: register.name)
         held = [*live, *frame.pieces.values()]
         shaped = [register for register in live if register in frame.shapes]
@@ -103,11 +105,14 @@ class Saved:
         b.store(b.zext(b.load(frame.live, typ=I32), I64), frame.table(LIVE))
 
     def take_up(self, live: Iterable[Register]) -> None:
-        """The opposite of `save` for registers; the others hold nothing any more."""
+        """The opposite of `save` for registers."""
         self._take_up(live, self._apart)
 
     def _take_up(self, live: Iterable[Register], places: dict[Register, int]) -> None:
-        self.frame.clear(live)
+        """The other registers hold nothing any more. The optimiser is told so by zeros, which in a
+        kernel that it never sees were most of the code."""
+        if not self._is_long:
+            self.frame.clear(live)
         for register in self._kept(live):
             self.frame.fetch(register, places[register])
 

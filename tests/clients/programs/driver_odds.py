@@ -14,8 +14,8 @@ def static_runtime():
 
 def not_there():
     """A function that is not implemented, twice."""
-    graph = ctypes.c_void_p()
-    print(cuda.cuInit(0), *(cuda.cuGraphCreate(ctypes.byref(graph), 0) for _ in range(2)))
+    made = ctypes.c_void_p()
+    print(cuda.cuInit(0), *(cuda.cuMulticastCreate(ctypes.byref(made), 0) for _ in range(2)))
 
 
 def first_versions():

@@ -55,14 +55,14 @@ def ptx():
     return text
 
 
-def launch(module, name, *values, grid=1, block=32, shared=0):
+def launch(module, name, *values, grid=1, block=32, shared=0, stream=0):
     found = driver.cuModuleGetFunction(module, name)
     if int(found[0]):
         return found
     held = [np.array([value]) for value in values]
     pointers = np.array([one.ctypes.data for one in held], np.uint64)
     at = pointers.ctypes.data if held else 0
-    return driver.cuLaunchKernel(found[1], grid, 1, 1, block, 1, 1, shared, 0, at, 0)
+    return driver.cuLaunchKernel(found[1], grid, 1, 1, block, 1, 1, shared, stream, at, 0)
 
 
 def begin():
@@ -152,6 +152,27 @@ def handles():
     print(code(launch(module, b"add", np.uint64(0), np.int32(0), shared=1 << 20)))
     print(code(driver.cuModuleLoadData(b"this is no PTX")))
     print(code(driver.cuModuleLoadData(b"\x7fELF" + bytes(60))))
+
+
+def graphs():
+    """A graph whose kernel faults, and one whose module is gone."""
+    module = begin()
+    x, stream = must(driver.cuMemAlloc(64)), must(driver.cuStreamCreate(0))
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    runs = []
+    for name, values in (
+        (b"add", (np.uint64(int(x)), np.int32(16))),
+        (b"no_guard", (np.uint64(int(x)),)),
+    ):
+        must(driver.cuStreamBeginCapture(stream, mode))
+        assert int(launch(module, name, *values, stream=stream)[0]) == 0
+        runs.append(must(driver.cuGraphInstantiate(must(driver.cuStreamEndCapture(stream)), 0)))
+    print(code(driver.cuGraphLaunch(runs[0], stream)), code(driver.cuStreamSynchronize(stream)))
+    print(code(driver.cuGraphLaunch(runs[1], stream)), code(driver.cuStreamSynchronize(stream)))
+    must(driver.cuDevicePrimaryCtxReset(0))
+    module = begin()
+    stream = must(driver.cuStreamCreate(0))
+    print(code(driver.cuGraphLaunch(runs[0], stream)), code(driver.cuStreamSynchronize(stream)))
 
 
 def unload():

@@ -1,15 +1,7 @@
 // What the CUDA samples use most, through the runtime: checks itself, prints what it found.
-#include <cstdio>
 #include <cstdlib>
 
-#define MUST(call)                                                                  \
-    do {                                                                            \
-        cudaError_t error = (call);                                                 \
-        if (error != cudaSuccess) {                                                 \
-            printf("%s: %s\n", #call, cudaGetErrorString(error));                   \
-            return 1;                                                               \
-        }                                                                           \
-    } while (0)
+#include "must.h"
 
 __constant__ int factors[2];
 __device__ int total;
@@ -64,6 +56,22 @@ int main(int count, char **arguments)
     use_symbols<<<1, 4>>>();
     MUST(cudaMemcpyFromSymbol(&found, total, sizeof found));
     printf("constant %d\n", found);
+
+    cudaGraph_t graph;
+    cudaGraphExec_t runs;
+    int one = 1, again = 0;
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    MUST(cudaMemcpyToSymbolAsync(total, &one, sizeof one, 0, cudaMemcpyHostToDevice, stream));
+    use_symbols<<<1, 4, 0, stream>>>();
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaMemcpyFromSymbol(&found, total, sizeof found)); // as it was: nothing has run
+    MUST(cudaGraphInstantiate(&runs, graph, 0));
+    MUST(cudaGraphLaunch(runs, stream));
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaMemcpyFromSymbol(&again, total, sizeof again));
+    printf("graph %d %d\n", found, again);
+    MUST(cudaGraphExecDestroy(runs));
+    MUST(cudaGraphDestroy(graph));
 
     saxpy<<<1, 4096>>>(n, 2.0f, x, y); // too many threads
     printf("error %d\n", cudaGetLastError() == cudaErrorInvalidConfiguration);

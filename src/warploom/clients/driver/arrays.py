@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ LAYERED, SURFACE, CUBE = 1, 2, 4
 
 @dataclass(frozen=True)
 class CudaArray:
-    """An array as it was described, and its texels in device memory."""
+    """An array as it was described, and its texels in device memory, `offset` bytes into `buffer`.
+    One that is a level of another has no life of its own."""
 
     width: int
     height: int
@@ -38,6 +40,16 @@ class CudaArray:
     channels: int
     flags: int
     buffer: Buffer
+    offset: int = 0
+    is_level: bool = False
+
+    @property
+    def address(self) -> int:
+        return self.buffer.address + self.offset
+
+    @property
+    def nbytes(self) -> int:
+        return self.row_bytes * self.rows * self.slices
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -62,7 +74,6 @@ class CudaArray:
         sizes = [n for n in (self.height, self.width) if n]
         deep = [self.depth] if self.depth else []
         tail = [self.channels] if self.channels > 1 else []
-        address = self.buffer.address
         return Texels(
             self.buffer,
             (*deep, *sizes, *tail),
@@ -70,22 +81,45 @@ class CudaArray:
             self.channels,
             layered,
             cube,
-            (address,),
+            (self.address,),
         )
 
 
-def make_array(
-    width: int, height: int, depth: int, format: int, channels: int, flags: int
-) -> CudaArray:
-    """A new array, all zero. Raises INVALID_VALUE for what is none."""
+def make_arrays(
+    width: int,
+    height: int,
+    depth: int,
+    format: int,
+    channels: int,
+    flags: int,
+    count: int = 1,
+    *,
+    are_levels: bool = False,
+) -> list[CudaArray]:
+    """New arrays, all zero, one after the other in memory, each half as large as the one before.
+    Raises INVALID_VALUE for what is none."""
     if format not in FORMATS or channels not in (1, 2, 4) or not width:
         raise DriverError(Result.INVALID_VALUE)
     if depth and not height and not flags & LAYERED:
         raise DriverError(Result.INVALID_VALUE)
-    size = width * max(1, height) * max(1, depth) * FORMATS[format].itemsize * channels
     state.current()
-    buffer = Buffer(state.device.memory, (size,), np.dtype(np.uint8), "CUDA array")
-    return CudaArray(width, height, depth, format, channels, flags, buffer)
+    deep = not flags & (LAYERED | CUBE)
+    shapes = [
+        (
+            max(1, width >> n),
+            height and max(1, height >> n),
+            depth and (max(1, depth >> n) if deep else depth),
+        )
+        for n in range(count)
+    ]
+    texel = FORMATS[format].itemsize * channels
+    sizes = [w * max(1, h) * max(1, d) * texel for w, h, d in shapes]
+    buffer = Buffer(state.device.memory, (sum(sizes),), np.dtype(np.uint8), "CUDA array")
+    starts = accumulate(sizes, initial=0)
+    return [
+        CudaArray(*shape, format, channels, flags, buffer, start, are_levels)
+        for shape, start in zip(shapes, starts, strict=False)
+    ]
 
 
 @entry("cuArrayCreate_v2")
@@ -93,7 +127,7 @@ def create(array: int, description: int) -> None:
     if not description:
         raise DriverError(Result.INVALID_VALUE)
     d = ArrayDescriptor.from_address(description)
-    made = make_array(d.width, d.height, 0, d.format, d.channels, 0)
+    [made] = make_arrays(d.width, d.height, 0, d.format, d.channels, 0)
     put(array, state.own(state.current(), made))
 
 
@@ -102,7 +136,7 @@ def create_3d(array: int, description: int) -> None:
     if not description:
         raise DriverError(Result.INVALID_VALUE)
     d = Array3DDescriptor.from_address(description)
-    made = make_array(d.width, d.height, d.depth, d.format, d.channels, d.flags)
+    [made] = make_arrays(d.width, d.height, d.depth, d.format, d.channels, d.flags)
     put(array, state.own(state.current(), made))
 
 
@@ -128,5 +162,7 @@ def describe_3d(description: int, array: int) -> None:
 @entry("cuArrayDestroy")
 def destroy(array: int) -> None:
     made = state.handles.get(array, CudaArray)
+    if made.is_level:
+        raise DriverError(Result.INVALID_HANDLE)
     state.when_idle(made.buffer.free)
     state.handles.remove(array)

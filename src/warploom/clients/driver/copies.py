@@ -10,7 +10,9 @@ import ctypes
 from dataclasses import dataclass
 
 from warploom.clients.driver.arrays import CudaArray
+from warploom.clients.driver.graphs import Kind
 from warploom.clients.driver.memory import device_bytes
+from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.structures import Copy2D, Copy3D
@@ -41,28 +43,32 @@ def _move(target: int, source: int, size: int) -> None:
     ctypes.memmove(target, source, size)
 
 
-@entry("cuMemcpyHtoD_v2", "cuMemcpyHtoDAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpyHtoDAsync_v2")
+@entry("cuMemcpyHtoD_v2")
 def to_device(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
         _move(_device(target, size), _host(source, size), size)
 
 
-@entry("cuMemcpyDtoH_v2", "cuMemcpyDtoHAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpyDtoHAsync_v2")
+@entry("cuMemcpyDtoH_v2")
 def to_host(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
         _move(_host(target, size), _device(source, size), size)
 
 
-@entry("cuMemcpyDtoD_v2", "cuMemcpyDtoDAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpyDtoDAsync_v2")
+@entry("cuMemcpyDtoD_v2")
 def on_device(target: int, source: int, size: int) -> None:
     state.current()
     if size := unsigned(size):
         _move(_device(target, size), _device(source, size), size)
 
 
-@entry("cuMemcpy", "cuMemcpyAsync")
+@queued(entry, Kind.MEMCPY, "cuMemcpyAsync")
+@entry("cuMemcpy")
 def anywhere(target: int, source: int, size: int) -> None:
     """Addresses tell where they belong."""
     state.current()
@@ -70,7 +76,8 @@ def anywhere(target: int, source: int, size: int) -> None:
         _move(_host(target, size), _host(source, size), size)
 
 
-@entry("cuMemcpyPeer", "cuMemcpyPeerAsync")
+@queued(entry, Kind.MEMCPY, "cuMemcpyPeerAsync")
+@entry("cuMemcpyPeer")
 def between_contexts(target: int, into: int, source: int, out_of: int, size: int) -> None:
     state.context(into)
     state.context(out_of)
@@ -82,19 +89,21 @@ def between_contexts(target: int, into: int, source: int, out_of: int, size: int
 
 def _in_array(handle: int, offset: int, size: int) -> int:
     made = state.handles.get(handle, CudaArray)
-    if offset + size > made.buffer.nbytes:
+    if offset + size > made.nbytes:
         raise DriverError(Result.INVALID_VALUE)
-    return made.buffer.address + offset
+    return made.address + offset
 
 
-@entry("cuMemcpyHtoA_v2", "cuMemcpyHtoAAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpyHtoAAsync_v2")
+@entry("cuMemcpyHtoA_v2")
 def host_to_array(array: int, offset: int, source: int, size: int) -> None:
     state.current()
     size = unsigned(size)
     _move(_in_array(array, unsigned(offset), size), _host(source, size), size)
 
 
-@entry("cuMemcpyAtoH_v2", "cuMemcpyAtoHAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpyAtoHAsync_v2")
+@entry("cuMemcpyAtoH_v2")
 def array_to_host(target: int, array: int, offset: int, size: int) -> None:
     state.current()
     size = unsigned(size)
@@ -152,7 +161,7 @@ class _End:
 def _box(end: _End, width: int, height: int, depth: int) -> _Box:
     if end.kind == ARRAY:
         made = state.handles.get(end.array, CudaArray)
-        start, row, rows = made.buffer.address, made.row_bytes, made.rows
+        start, row, rows = made.address, made.row_bytes, made.rows
         if end.x + width > row or end.y + height > rows or end.z + depth > made.slices:
             raise DriverError(Result.INVALID_VALUE)
         offset = (end.z * rows + end.y) * row + end.x
@@ -178,7 +187,8 @@ def _copy_box(source: _End, target: _End, width: int, height: int, depth: int) -
             _move(to, start.address + z * start.slice + y * start.row, width)
 
 
-@entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy2DAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpy2DAsync_v2", description=Copy2D)
+@entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
 def rows(description: int) -> None:
     if not description:
         raise DriverError(Result.INVALID_VALUE)
@@ -186,7 +196,8 @@ def rows(description: int) -> None:
     _copy_box(_end(c, "src"), _end(c, "dst"), c.width, c.height, 1)
 
 
-@entry("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
+@queued(entry, Kind.MEMCPY, "cuMemcpy3DAsync_v2", description=Copy3D)
+@entry("cuMemcpy3D_v2")
 def boxes(description: int) -> None:
     if not description:
         raise DriverError(Result.INVALID_VALUE)

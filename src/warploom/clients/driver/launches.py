@@ -6,12 +6,15 @@ import ctypes
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
-from warploom.clients.driver.streams import DEFAULT_STREAMS, stream_of
-from warploom.clients.driver.structures import LaunchAttribute
+from warploom.clients.driver.streams import DEFAULT, DEFAULT_STREAMS, stream_of
+from warploom.clients.driver.structures import KernelNode, LaunchAttribute
 from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
 from warploom.clients.registry import Entry
@@ -20,6 +23,8 @@ from warploom.core.errors import Dim3, WarploomError
 from warploom.host.launcher import Launcher
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
+"""The keys of an `extra` list."""
+
 COOPERATIVE, CLUSTER = 2, 4
 
 CONFIG = struct.Struct("@7I2QI")
@@ -28,7 +33,7 @@ attributes and how many they are."""
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """A launch without its parameters."""
 
     grid: Dim3
@@ -55,8 +60,8 @@ def _launching(*, cooperative: bool) -> Entry:
         extra: int = 0,
     ) -> None:
         grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-        request = _Request(grid, block, shared_bytes, stream, cooperative)
-        _launch(function_at(function), request, parameters, extra)
+        request = Request(grid, block, shared_bytes, stream, cooperative)
+        launch_now(function_at(function), request, parameters, extra)
 
     return launch
 
@@ -77,8 +82,8 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
         cooperative = _is_cooperative((LaunchAttribute * count).from_address(attributes))
     x, y, z, block_x, block_y, block_z = dims
     grid, block = (x, y, z), (block_x, block_y, block_z)
-    request = _Request(grid, block, shared_bytes, stream, cooperative)
-    _launch(function_at(function), request, parameters, extra)
+    request = Request(grid, block, shared_bytes, stream, cooperative)
+    launch_now(function_at(function), request, parameters, extra)
 
 
 def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
@@ -94,16 +99,28 @@ def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
     return cooperative
 
 
-def _launch(function: Function, request: _Request, parameters: int, extra: int) -> None:
+def launch_now(function: Function, request: Request, parameters: int, extra: int) -> None:
+    """Launch, or let the graph that captures the stream do so later."""
     state.current()
     if request.stream not in DEFAULT_STREAMS:
         stream_of(request.stream)
+    capture = capture_of(request.stream)
+    if capture is None:
+        perform(function, request, _packed(function, parameters, extra))
+    else:
+        task = kernel_task(function, request, _packed(function, parameters, extra))
+        capture.add(request.stream, task)
+
+
+def perform(function: Function, request: Request, data: bytes) -> None:
+    """Launch with packed parameters. What the kernel does wrong ends the context, and no more."""
+    state.current()
     session().launched = True
     state.enter_launch()
     try:
         function.program.begin_launch()
         try:
-            _run(function, request, parameters, extra)
+            _run(function, request, data)
         finally:
             function.program.end_launch()
     except WarploomError as error:
@@ -116,7 +133,7 @@ def _launch(function: Function, request: _Request, parameters: int, extra: int) 
         state.leave_launch()
 
 
-def _run(function: Function, request: _Request, parameters: int, extra: int) -> None:
+def _run(function: Function, request: Request, data: bytes) -> None:
     """Launch, and wait for the end. Raises WarploomError for what the kernel did."""
     kernel = function.kernel
     if request.shared_bytes > function.dynamic_limit:
@@ -126,9 +143,31 @@ def _run(function: Function, request: _Request, parameters: int, extra: int) -> 
             f" block, and the launch asks for {request.shared_bytes}: raise"
             f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
         )
-    data = _packed(function, parameters, extra)
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
     launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLaunch:
+    """What a kernel's node is made of."""
+
+    function: Function
+    request: Request
+    data: bytes
+
+
+def kernel_task(function: Function, request: Request, data: bytes) -> Task:
+    """A launch as a task; its parameters are those of now."""
+    about = KernelLaunch(function, request, data)
+    return Task(Kind.KERNEL, partial(perform, function, request, data), about)
+
+
+def kernel_task_at(node: KernelNode) -> Task:
+    """The launch that a structure of cuda.h describes."""
+    function = function_at(node.function or node.kernel)
+    grid, block = tuple(node.grid), tuple(node.block)
+    request = Request(grid, block, node.shared_bytes, DEFAULT)
+    return kernel_task(function, request, _packed(function, node.parameters, node.extra))
 
 
 def _packed(function: Function, parameters: int, extra: int) -> bytes:
@@ -168,64 +207,3 @@ def _buffer(extra: int) -> bytes:
             raise DriverError(Result.INVALID_VALUE)
         extra += 16
     return ctypes.string_at(at, size) if at else b""
-
-
-# ---- the way of CUDA 3 ---------------------------------------------------------------------------
-
-
-@entry("cuFuncSetBlockShape")
-def set_block(function: int, x: int, y: int, z: int) -> None:
-    function_at(function).shape = (x, y, z)
-
-
-@entry("cuFuncSetSharedSize")
-def set_shared(function: int, size: int) -> None:
-    function_at(function).shared_bytes = size
-
-
-@entry("cuParamSetSize")
-def set_size(function: int, size: int) -> None:
-    found = function_at(function)
-    found.parameters = found.parameters[:size].ljust(size, b"\0")
-
-
-@entry("cuParamSeti", "cuParamSetf")
-def set_word(function: int, offset: int, value: int) -> None:
-    _put(function_at(function), offset, (value & 0xFFFFFFFF).to_bytes(4, "little"))
-
-
-@entry("cuParamSetv")
-def set_bytes(function: int, offset: int, pointer: int, size: int) -> None:
-    if not pointer:
-        raise DriverError(Result.INVALID_VALUE)
-    _put(function_at(function), offset, ctypes.string_at(pointer, size))
-
-
-def _put(function: Function, offset: int, data: bytes) -> None:
-    end = offset + len(data)
-    if not offset >= 0 or end > 4096:
-        raise DriverError(Result.INVALID_VALUE)
-    if len(function.parameters) < end:
-        function.parameters = function.parameters.ljust(end, b"\0")
-    function.parameters[offset:end] = data
-
-
-@entry("cuLaunchGrid", "cuLaunchGridAsync")
-def launch_grid(function: int, width: int, height: int) -> None:
-    found = function_at(function)
-    request = _Request((width, height, 1), found.shape, found.shared_bytes, 0)
-    _launch_buffer(found, request)
-
-
-@entry("cuLaunch")
-def launch_one(function: int) -> None:
-    launch_grid(function, 1, 1)
-
-
-def _launch_buffer(function: Function, request: _Request) -> None:
-    data = ctypes.create_string_buffer(bytes(function.parameters), len(function.parameters) or 1)
-    size = ctypes.c_uint64(len(function.parameters))
-    words = (ctypes.c_uint64 * 5)(
-        BUFFER_POINTER, ctypes.addressof(data), BUFFER_SIZE, ctypes.addressof(size), 0
-    )
-    _launch(function, request, 0, ctypes.addressof(words))

@@ -7,6 +7,8 @@ import mmap
 
 import numpy as np
 
+from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Owned, state
 from warploom.clients.driver.table import entry
@@ -179,7 +181,8 @@ def _fill(address: int, value: int, count: int, width: int) -> None:
         target.view(f"u{width}")[:] = value & ((1 << 8 * width) - 1)
 
 
-def _fill_rows(address: int, pitch: int, value: int, width: int, height: int, size: int) -> None:
+def fill_rows(address: int, pitch: int, value: int, width: int, height: int, size: int) -> None:
+    """Fill rows of `width` elements of `size` bytes each."""
     pitch, width, height = unsigned(pitch), unsigned(width), unsigned(height)
     if pitch < width * size and height > 1:
         raise DriverError(Result.INVALID_VALUE)
@@ -187,31 +190,37 @@ def _fill_rows(address: int, pitch: int, value: int, width: int, height: int, si
         _fill(unsigned(address) + row * pitch, value, width, size)
 
 
-@entry("cuMemsetD8_v2", "cuMemsetD8Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD8Async")
+@entry("cuMemsetD8_v2")
 def fill_8(address: int, value: int, count: int) -> None:
     _fill(address, value, count, 1)
 
 
-@entry("cuMemsetD16_v2", "cuMemsetD16Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD16Async")
+@entry("cuMemsetD16_v2")
 def fill_16(address: int, value: int, count: int) -> None:
     _fill(address, value, count, 2)
 
 
-@entry("cuMemsetD32_v2", "cuMemsetD32Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD32Async")
+@entry("cuMemsetD32_v2")
 def fill_32(address: int, value: int, count: int) -> None:
     _fill(address, value, count, 4)
 
 
-@entry("cuMemsetD2D8_v2", "cuMemsetD2D8Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD2D8Async")
+@entry("cuMemsetD2D8_v2")
 def fill_rows_8(address: int, pitch: int, value: int, width: int, height: int) -> None:
-    _fill_rows(address, pitch, value, width, height, 1)
+    fill_rows(address, pitch, value, width, height, 1)
 
 
-@entry("cuMemsetD2D16_v2", "cuMemsetD2D16Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD2D16Async")
+@entry("cuMemsetD2D16_v2")
 def fill_rows_16(address: int, pitch: int, value: int, width: int, height: int) -> None:
-    _fill_rows(address, pitch, value, width, height, 2)
+    fill_rows(address, pitch, value, width, height, 2)
 
 
-@entry("cuMemsetD2D32_v2", "cuMemsetD2D32Async")
+@queued(entry, Kind.MEMSET, "cuMemsetD2D32Async")
+@entry("cuMemsetD2D32_v2")
 def fill_rows_32(address: int, pitch: int, value: int, width: int, height: int) -> None:
-    _fill_rows(address, pitch, value, width, height, 4)
+    fill_rows(address, pitch, value, width, height, 4)

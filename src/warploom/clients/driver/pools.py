@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from dataclasses import dataclass, field
 
+from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.memory import allocate, free
 from warploom.clients.driver.results import DriverError, Result
-from warploom.clients.driver.state import check_device, state
+from warploom.clients.driver.state import Owned, check_device, state
+from warploom.clients.driver.streams import stream_of
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import int_at, put, unsigned, word_at
 
@@ -106,18 +110,52 @@ def set_attribute(pool: int, number: int, value: int) -> None:
 
 
 @entry("cuMemAllocAsync")
-def alloc(pointer: int, size: int) -> None:
-    alloc_from(pointer, size, _default_pool())
+def alloc(pointer: int, size: int, stream: int) -> None:
+    alloc_from(pointer, size, _default_pool(), stream)
 
 
 @entry("cuMemAllocFromPoolAsync")
-def alloc_from(pointer: int, size: int, pool: int) -> None:
-    found = state.handles.get(pool, Pool)
-    put(pointer, allocate(unsigned(size), "device", pool=pool))
-    used = sum(owned.size for owned in state.allocations.values() if owned.pool == pool)
-    found.high = max(found.high, used)
+def alloc_from(pointer: int, size: int, pool: int, stream: int) -> None:
+    stream_of(stream)
+    capture = capture_of(stream)
+    task = alloc_task(unsigned(size), pool)
+    if capture is not None:
+        capture.add(stream, task)
+    else:
+        task.about.keep()
+    put(pointer, task.about.address)
 
 
 @entry("cuMemFreeAsync")
-def free_async(address: int) -> None:
-    free(address)
+def free_async(address: int, stream: int) -> None:
+    stream_of(stream)
+    capture = capture_of(stream)
+    if capture is None:
+        free(address)
+    else:
+        capture.add(stream, Task(Kind.MEM_FREE, lambda: None, unsigned(address)))
+
+
+class GraphMemory:
+    """An allocation of a graph's. It is there from when its node is made until nobody can launch
+    that any more, so that its address never changes; what frees it in the graph does nothing."""
+
+    def __init__(self, size: int, pool: int) -> None:
+        self.address = allocate(size, "device", pool=pool)
+        owned = state.allocations[self.address]
+        self.keep = weakref.finalize(self, _release, self.address, owned).detach
+
+
+def _release(address: int, owned: Owned) -> None:
+    if state.allocations.get(address) is owned:
+        state.free(address)
+
+
+def alloc_task(size: int, pool: int = 0) -> Task:
+    """An allocation as a task; INVALID_HANDLE where there is no such pool."""
+    pool = pool or _default_pool()
+    found = state.handles.get(pool, Pool)
+    made = GraphMemory(size, pool)
+    used = sum(owned.size for owned in state.allocations.values() if owned.pool == pool)
+    found.high = max(found.high, used)
+    return Task(Kind.MEM_ALLOC, lambda: None, made)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import ctypes
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from warploom.clients.driver.captures import Capture, capture_of, leave, refuse
+from warploom.clients.driver.graphs import Kind, Node, Task
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, state
+from warploom.clients.driver.structures import HostFunction
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, put_int, unsigned
 
 DEFAULT, LEGACY, PER_THREAD = DEFAULT_STREAMS = 0, 1, 2
-NO_TIMING = 2
+NON_BLOCKING, NO_TIMING = 1, 2
+EXTERNAL = 1
 EQUAL, AND, NOR = 1, 2, 3
 
 
@@ -29,10 +34,15 @@ class Stream:
 
 @dataclass(eq=False)
 class Event:
-    """An event; `seconds` is when it was recorded last."""
+    """An event: when it was recorded last; or where it stands in a capture, and behind what."""
 
     flags: int
     seconds: float | None = None
+    captured: tuple[Capture, list[Node]] | None = None
+
+    def record(self) -> None:
+        """All that came before has happened: now."""
+        self.seconds, self.captured = time.perf_counter(), None
 
 
 def stream_of(handle: int) -> Stream:
@@ -65,6 +75,7 @@ def create_with_priority(stream: int, flags: int, priority: int) -> None:
 @entry("cuStreamDestroy", "cuStreamDestroy_v2")
 def destroy(stream: int) -> None:
     found = state.handles.get(stream, Stream)
+    leave(stream)
     found.context.handles.discard(stream)
     state.handles.remove(stream)
 
@@ -72,6 +83,7 @@ def destroy(stream: int) -> None:
 @entry("cuStreamSynchronize", "cuStreamQuery")
 def synchronize(stream: int) -> None:
     stream_of(stream)
+    refuse(stream)
 
 
 @entry("cuStreamGetPriority")
@@ -106,22 +118,22 @@ def device_of(stream: int, device: int) -> None:
     put_int(device, 0)
 
 
-@entry("cuStreamIsCapturing", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
-def is_capturing(stream: int, status: int) -> None:
-    """Nothing is ever captured: graphs are not there."""
-    stream_of(stream)
-    put_int(status, 0)
-
-
-@entry("cuThreadExchangeStreamCaptureMode")
-def capture_mode(mode: int) -> None:
-    put_int(mode, 0)
-
-
 @entry("cuStreamWaitEvent")
-def wait_event(stream: int, event: int, _flags: int) -> None:
+def wait_event(stream: int, event: int, flags: int) -> None:
+    """Where an event was captured, this stream takes part in the capture from now on."""
     stream_of(stream)
-    state.handles.get(event, Event)
+    found = state.handles.get(event, Event)
+    capture = capture_of(stream)
+    if capture is not None and flags & EXTERNAL:
+        capture.add(stream, Task(Kind.WAIT_EVENT, lambda: None, event))
+    elif found.captured is not None:
+        other, nodes = found.captured
+        other.check()
+        if capture not in (None, other):
+            raise other.spoil(Result.STREAM_CAPTURE_MERGE)
+        other.join(stream, nodes)
+    elif capture is not None:
+        raise capture.spoil(Result.STREAM_CAPTURE_ISOLATION)
 
 
 @entry("cuStreamAttachMemAsync", "cuStreamCopyAttributes", "cuStreamSetAttribute")
@@ -139,6 +151,7 @@ _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 @entry("cuStreamAddCallback")
 def add_callback(stream: int, callback: int, data: int, flags: int) -> None:
     stream_of(stream)
+    refuse(stream)
     if not callback or flags:
         raise DriverError(Result.INVALID_VALUE)
     _CALLBACK(callback)(stream or None, 0, data or None)
@@ -147,9 +160,20 @@ def add_callback(stream: int, callback: int, data: int, flags: int) -> None:
 @entry("cuLaunchHostFunc", "cuLaunchHostFunc_v2")
 def host_function(stream: int, function: int, data: int) -> None:
     stream_of(stream)
-    if not function:
+    given = HostFunction(function, data)
+    task = host_task(given)
+    capture = capture_of(stream)
+    if capture is None:
+        task.run()
+    else:
+        capture.add(stream, task)
+
+
+def host_task(given: HostFunction) -> Task:
+    """A call of a function of the host."""
+    if not given.function:
         raise DriverError(Result.INVALID_VALUE)
-    _HOST_FUNCTION(function)(data or None)
+    return Task(Kind.HOST, partial(_HOST_FUNCTION(given.function), given.data), given)
 
 
 # ---- values in memory ----------------------------------------------------------------------------
@@ -160,6 +184,7 @@ Word = TypeVar("Word", ctypes.c_uint32, ctypes.c_uint64)
 
 def _value(kind: type[Word], stream: int, address: int) -> Word:
     stream_of(stream)
+    refuse(stream)
     address, size = unsigned(address), ctypes.sizeof(kind)
     found = state.device.memory.find(address)
     if found is None or address % size or address + size > found.address + found.size:
@@ -211,11 +236,24 @@ def event_create(event: int, flags: int) -> None:
     put(event, state.own(context, Event(flags)))
 
 
-@entry("cuEventRecord", "cuEventRecordWithFlags")
+@entry("cuEventRecord")
 def event_record(event: int, stream: int) -> None:
+    record_with(event, stream, 0)
+
+
+@entry("cuEventRecordWithFlags")
+def record_with(event: int, stream: int, flags: int) -> None:
+    """In a capture, an event is a place in it; an external one is recorded when the graph runs."""
     found = state.handles.get(event, Event)
     stream_of(stream)
-    found.seconds = time.perf_counter()
+    capture = capture_of(stream)
+    if capture is None:
+        found.record()
+    elif flags & EXTERNAL:
+        capture.add(stream, Task(Kind.EVENT_RECORD, found.record, event))
+    else:
+        capture.check()
+        found.captured = capture, list(capture.last[stream])
 
 
 @entry("cuCtxRecordEvent")
@@ -232,8 +270,10 @@ def context_wait(context: int, event: int) -> None:
 
 @entry("cuEventQuery", "cuEventSynchronize")
 def event_done(event: int) -> None:
-    state.handles.get(event, Event)
+    found = state.handles.get(event, Event)
     state.current()
+    if found.captured is not None:
+        raise found.captured[0].spoil(Result.CAPTURED_EVENT)
 
 
 @entry("cuEventDestroy", "cuEventDestroy_v2")

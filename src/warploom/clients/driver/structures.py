@@ -135,3 +135,37 @@ class LaunchConfig(ctypes.Structure):
         ("attributes", c_uint64),
         ("attribute_count", c_uint),
     )
+
+
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS; its first version ends before `kernel`."""
+
+    _fields_ = (
+        ("function", c_uint64),
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared_bytes", c_uint),
+        ("parameters", c_uint64),
+        ("extra", c_uint64),
+        ("kernel", c_uint64),
+        ("context", c_uint64),
+    )
+
+
+class FillNode(ctypes.Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = (
+        ("address", c_uint64),
+        ("pitch", c_size_t),
+        ("value", c_uint),
+        ("element", c_uint),
+        ("width", c_size_t),
+        ("height", c_size_t),
+    )
+
+
+class HostFunction(ctypes.Structure):
+    """CUDA_HOST_NODE_PARAMS."""
+
+    _fields_ = (("function", c_uint64), ("data", c_void_p))

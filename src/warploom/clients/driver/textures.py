@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.clients.driver.arrays import FORMATS, CudaArray
 from warploom.clients.driver.memory import device_bytes
+from warploom.clients.driver.mipmaps import MipmappedArray
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.structures import ResourceDescriptor, TextureDescriptor
@@ -16,15 +17,18 @@ from warploom.host.texture import Handle, make_surface, make_texture
 MODES = ("wrap", "clamp", "mirror", "border")
 FILTERS = ("point", "linear")
 AS_INTEGER, NORMALIZED = 1, 2
-ARRAY, LINEAR, ROWS = 0, 2, 3
+ARRAY, MIPMAPPED, LINEAR, ROWS = 0, 1, 2, 3
 
 
-def _texels(resource: ResourceDescriptor) -> Texels:
-    """The texels of a resource: an array, or plain memory as texels."""
+def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
+    """The texels of a resource: an array, the levels of one that a texture may choose, or plain
+    memory."""
     if resource.type == ARRAY:
         return state.handles.get(resource.handle, CudaArray).texels
+    if resource.type == MIPMAPPED:
+        return state.handles.get(resource.handle, MipmappedArray).texels(_most_level(d))
     if resource.type not in (LINEAR, ROWS) or resource.format not in FORMATS:
-        raise DriverError(Result.NOT_SUPPORTED, "textures over mipmapped arrays are not there yet")
+        raise DriverError(Result.INVALID_VALUE)
     dtype, channels = FORMATS[resource.format], resource.channels
     texel = dtype.itemsize * channels
     linear = resource.type == LINEAR
@@ -46,12 +50,14 @@ def _texels(resource: ResourceDescriptor) -> Texels:
 
 
 @entry("cuTexObjectCreate")
-def texture_create(texture: int, resource: int, description: int) -> None:
+def texture_create(texture: int, resource: int, description: int, view: int) -> None:
     context = state.current()
     if not (resource and description):
         raise DriverError(Result.INVALID_VALUE)
-    texels = _texels(ResourceDescriptor.from_address(resource))
+    if view:
+        raise DriverError(Result.NOT_SUPPORTED, "views of a texture's resource are not there")
     d = TextureDescriptor.from_address(description)
+    texels = _texels(ResourceDescriptor.from_address(resource), d)
     small = texels.dtype.kind in "ui" and texels.dtype.itemsize < 4
     modes: list[int] = list(d.address_modes)
     filters: list[int] = [d.filter, d.mipmap_filter]
@@ -61,7 +67,7 @@ def texture_create(texture: int, resource: int, description: int) -> None:
             state.device.memory,
             texels,
             "texture",
-            address=[MODES[mode] for mode in modes],
+            address=[_mode(mode, d.flags) for mode in modes],
             filter=filter,
             normalized=bool(d.flags & NORMALIZED),
             read="normalized" if small and not d.flags & AS_INTEGER else "element",
@@ -75,6 +81,25 @@ def texture_create(texture: int, resource: int, description: int) -> None:
     _give(texture, made, context.handles)
 
 
+def _mode(number: int, flags: int) -> str:
+    """How addresses outside are meant. Those that are not normalized are clamped where a program
+    asks for wrap or mirror (CUDA Runtime API, cudaTextureDesc)."""
+    mode = MODES[number]
+    return mode if flags & NORMALIZED or mode == "border" else "clamp"
+
+
+def _most_level(d: TextureDescriptor) -> int:
+    """The last level that a texture may choose; NOT_SUPPORTED for what shifts that choice."""
+    if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
+        raise DriverError(
+            Result.NOT_SUPPORTED,
+            "of what shifts the levels of a texture only a whole number as the last one is there:"
+            f" not a bias of {d.mipmap_bias:g} with levels from {d.mipmap_least:g} to"
+            f" {d.mipmap_most:g}",
+        )
+    return max(0, int(d.mipmap_most))
+
+
 @entry("cuSurfObjectCreate")
 def surface_create(surface: int, resource: int) -> None:
     context = state.current()
@@ -83,7 +108,8 @@ def surface_create(surface: int, resource: int) -> None:
     described = ResourceDescriptor.from_address(resource)
     if described.type != ARRAY:
         raise DriverError(Result.INVALID_VALUE)
-    made = make_surface(state.device.memory, _texels(described), "surface")
+    texels = state.handles.get(described.handle, CudaArray).texels
+    made = make_surface(state.device.memory, texels, "surface")
     _give(surface, made, context.handles)
 
 

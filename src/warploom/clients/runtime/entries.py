@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from warploom.clients.runtime import calls, devices, launches, memory, registration
+from warploom.clients.runtime import (
+    arrays,
+    calls,
+    devices,
+    graphs,
+    launches,
+    memory,
+    registration,
+    textures,
+)
 from warploom.clients.runtime.table import registry
 
-__all__ = ["calls", "devices", "launches", "memory", "registration", "registry"]
+__all__ = [
+    "arrays",
+    "calls",
+    "devices",
+    "graphs",
+    "launches",
+    "memory",
+    "registration",
+    "registry",
+    "textures",
+]

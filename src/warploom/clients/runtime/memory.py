@@ -6,13 +6,15 @@ import ctypes
 from collections.abc import Callable
 
 from warploom.clients.driver import copies, memory, pools
+from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.words import put, unsigned
 from warploom.clients.runtime.registration import symbol_of
 from warploom.clients.runtime.table import entry
 
-HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS = range(5)
+HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS = KINDS = range(5)
 
 
 SAME: dict[str, Callable[..., int | None]] = {
@@ -27,9 +29,7 @@ SAME: dict[str, Callable[..., int | None]] = {
     "cudaHostUnregister": memory.host_unregister,
     "cudaHostGetDevicePointer": memory.device_pointer,
     "cudaMemset": memory.fill_8,
-    "cudaMemsetAsync": memory.fill_8,
     "cudaMemset2D": memory.fill_rows_8,
-    "cudaMemset2DAsync": memory.fill_rows_8,
     "cudaMemPrefetchAsync": memory.prefetch,
     "cudaMemAdvise": memory.advise,
     "cudaMallocAsync": pools.alloc,
@@ -40,13 +40,17 @@ SAME: dict[str, Callable[..., int | None]] = {
 for _name, _function in SAME.items():
     entry(_name)(_function)
 
+queued(entry, Kind.MEMSET, "cudaMemsetAsync")(memory.fill_8)
+queued(entry, Kind.MEMSET, "cudaMemset2DAsync")(memory.fill_rows_8)
+
 
 @entry("cudaMallocPitch")
 def malloc_pitch(pointer: int, pitch: int, width: int, height: int) -> None:
     memory.alloc_pitch(pointer, pitch, width, height, 4)
 
 
-@entry("cudaMemcpy", "cudaMemcpyAsync")
+@queued(entry, Kind.MEMCPY, "cudaMemcpyAsync")
+@entry("cudaMemcpy")
 def copy(target: int, source: int, size: int, kind: int) -> None:
     if kind == HOST_TO_HOST:
         ctypes.memmove(target, source, unsigned(size))
@@ -62,7 +66,8 @@ def copy(target: int, source: int, size: int, kind: int) -> None:
         raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
 
 
-@entry("cudaMemcpy2D", "cudaMemcpy2DAsync")
+@queued(entry, Kind.MEMCPY, "cudaMemcpy2DAsync")
+@entry("cudaMemcpy2D")
 def copy_rows(
     target: int, to_pitch: int, source: int, from_pitch: int, width: int, height: int, kind: int
 ) -> None:
@@ -83,12 +88,14 @@ def _part(symbol: int, size: int, offset: int) -> int:
     return address + unsigned(offset)
 
 
-@entry("cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync")
+@queued(entry, Kind.MEMCPY, "cudaMemcpyToSymbolAsync")
+@entry("cudaMemcpyToSymbol")
 def copy_to_symbol(symbol: int, source: int, size: int, offset: int, kind: int) -> None:
     copy(_part(symbol, size, offset), source, size, kind)
 
 
-@entry("cudaMemcpyFromSymbol", "cudaMemcpyFromSymbolAsync")
+@queued(entry, Kind.MEMCPY, "cudaMemcpyFromSymbolAsync")
+@entry("cudaMemcpyFromSymbol")
 def copy_from_symbol(target: int, symbol: int, size: int, offset: int, kind: int) -> None:
     copy(target, _part(symbol, size, offset), size, kind)
 

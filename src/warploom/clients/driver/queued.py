@@ -1,0 +1,43 @@
+"""What streams are asked for: done at once, or put into the graph that captures them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
+
+from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver.graphs import Kind, Task
+from warploom.clients.driver.streams import stream_of
+from warploom.clients.registry import Entry, Register
+
+
+def queued(
+    entry: Register, kind: Kind, *names: str, description: type[ctypes.Structure] | None = None
+) -> Callable[[Entry], Entry]:
+    """Let a function serve entries whose last word is a stream as well: what it does becomes a node
+    where that is captured. Its first word may lead to a `description`, which is copied then."""
+
+    def register(function: Entry) -> Entry:
+        taken = len(signature(function).parameters)
+
+        def serve(*words: int) -> int | None:
+            stream_of(words[-1])
+            capture = capture_of(words[-1])
+            if capture is None:
+                return function(*words[:taken])
+            capture.check()
+            given, about = words[:taken], None
+            if description is not None:
+                about = description.from_buffer_copy(
+                    ctypes.string_at(given[0], ctypes.sizeof(description))
+                )
+                given = (ctypes.addressof(about), *given[1:])
+            capture.add(words[-1], Task(kind, partial(function, *given), about))
+            return None
+
+        entry(*names)(serve)
+        return function
+
+    return register

@@ -1,0 +1,212 @@
+"""CUDA arrays by the runtime's names: the driver's, described in another way."""
+
+from __future__ import annotations
+
+import ctypes
+
+from warploom.clients.driver import arrays, memory, mipmaps
+from warploom.clients.driver.arrays import FORMATS, CudaArray
+from warploom.clients.driver.copies import ARRAY, DEVICE, HOST, UNIFIED, boxes
+from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.queued import queued
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import state
+from warploom.clients.driver.structures import Array3DDescriptor, Copy3D
+from warploom.clients.driver.words import unsigned
+from warploom.clients.runtime.memory import (
+    BY_ADDRESS,
+    HOST_TO_HOST,
+    KINDS,
+    ON_DEVICE,
+    TO_DEVICE,
+    TO_HOST,
+)
+from warploom.clients.runtime.structures import BoxCopy, Channels, Extent, Pitched
+from warploom.clients.runtime.table import entry
+
+INVALID_CHANNEL_DESCRIPTOR = 20
+
+SIGNED, UNSIGNED, FLOAT = "iuf"
+"""cudaChannelFormatKind, as NumPy calls them."""
+
+ENDS = {
+    HOST_TO_HOST: (HOST, HOST),
+    TO_DEVICE: (HOST, DEVICE),
+    TO_HOST: (DEVICE, HOST),
+    ON_DEVICE: (DEVICE, DEVICE),
+    BY_ADDRESS: (UNIFIED, UNIFIED),
+}
+"""The kinds of memory that the driver copies from and to."""
+
+
+def format_of(channels: Channels) -> tuple[int, int] | None:
+    """The driver's format and how many components there are; None for what is no texel."""
+    bits = [n for n in channels.bits if n]
+    if not bits or len({*bits}) != 1 or not 0 <= channels.kind < 3:
+        return None
+    name = f"{(SIGNED, UNSIGNED, FLOAT)[channels.kind]}{bits[0] // 8}"
+    number = next((n for n, dtype in FORMATS.items() if dtype.str[1:] == name), None)
+    return None if number is None else (number, len(bits))
+
+
+def _described(channels: int, extent: Extent, flags: int) -> Array3DDescriptor | None:
+    if not channels:
+        raise DriverError(Result.INVALID_VALUE)
+    format = format_of(Channels.from_address(channels))
+    if format is None:
+        return None
+    return Array3DDescriptor(extent.width, extent.height, extent.depth, *format, flags)
+
+
+@entry("cudaMallocArray")
+def malloc_array(array: int, channels: int, width: int, height: int, flags: int) -> int | None:
+    extent = Extent(unsigned(width), unsigned(height), 0)
+    return malloc_3d_array(array, channels, ctypes.addressof(extent), flags)
+
+
+@entry("cudaMalloc3DArray")
+def malloc_3d_array(array: int, channels: int, extent: int, flags: int) -> int | None:
+    made = _described(channels, Extent.from_address(extent), flags)
+    if made is None:
+        return INVALID_CHANNEL_DESCRIPTOR
+    arrays.create_3d(array, ctypes.addressof(made))
+    return None
+
+
+@entry("cudaMallocMipmappedArray")
+def malloc_mipmapped(array: int, channels: int, extent: int, levels: int, flags: int) -> int | None:
+    made = _described(channels, Extent.from_address(extent), flags)
+    if made is None:
+        return INVALID_CHANNEL_DESCRIPTOR
+    mipmaps.create(array, ctypes.addressof(made), levels)
+    return None
+
+
+@entry("cudaGetMipmappedArrayLevel")
+def level(array: int, mipmapped: int, number: int) -> None:
+    mipmaps.level(array, mipmapped, number)
+
+
+@entry("cudaFreeArray")
+def free_array(array: int) -> None:
+    """A null array is none, and no error."""
+    if array:
+        arrays.destroy(array)
+
+
+@entry("cudaFreeMipmappedArray")
+def free_mipmapped(array: int) -> None:
+    if array:
+        mipmaps.destroy(array)
+
+
+@entry("cudaGetChannelDesc")
+def channels_of(channels: int, array: int) -> None:
+    made = state.handles.get(array, CudaArray)
+    told = Channels.from_address(channels)
+    told.kind = (SIGNED, UNSIGNED, FLOAT).index(made.dtype.kind)
+    for index in range(4):
+        told.bits[index] = 8 * made.dtype.itemsize if index < made.channels else 0
+
+
+# ---- boxes ---------------------------------------------------------------------------------------
+
+
+@entry("cudaMalloc3D")
+def malloc_3d(pitched: int, extent: int) -> None:
+    """Rows begin at multiples of the pitch, as with cudaMallocPitch."""
+    if not pitched:
+        raise DriverError(Result.INVALID_VALUE)
+    asked, told = Extent.from_address(extent), Pitched.from_address(pitched)
+    address, pitch = ctypes.c_uint64(), ctypes.c_uint64()
+    places = ctypes.addressof(address), ctypes.addressof(pitch)
+    memory.alloc_pitch(*places, asked.width, asked.height * asked.depth, 4)
+    told.address, told.pitch = address.value, pitch.value
+    told.width, told.height = asked.width, asked.height
+
+
+def _fill_box(pitched: int, value: int, extent: int) -> None:
+    at, box = Pitched.from_address(pitched), Extent.from_address(extent)
+    for z in range(box.depth):
+        start = (at.address or 0) + z * at.pitch * at.height
+        memory.fill_rows(start, at.pitch, value, box.width, box.height, 1)
+
+
+entry("cudaMemset3D")(_fill_box)
+
+
+@queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)
+@entry("cudaMemcpy3D")
+def copy_box(parameters: int) -> None:
+    """Where an array takes part, widths and places along rows are in its texels, not in bytes."""
+    if not parameters:
+        raise DriverError(Result.INVALID_VALUE)
+    made = driver_copy(BoxCopy.from_address(parameters))
+    boxes(ctypes.addressof(made))
+
+
+def driver_copy(given: BoxCopy) -> Copy3D:
+    """A copy in the driver's terms."""
+    if given.kind not in KINDS:
+        raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
+    texel = 0
+    made = Copy3D(height=given.extent.height, depth=given.extent.depth)
+    for end, kind in zip(("src", "dst"), ENDS[given.kind], strict=True):
+        array: int = getattr(given, f"{end}_array")
+        at: Extent = getattr(given, f"{end}_at")
+        plain: Pitched = getattr(given, end)
+        width = 1
+        if array:
+            found = state.handles.get(array, CudaArray)
+            width = texel = found.dtype.itemsize * found.channels
+        fields = {
+            "x": at.width * width,
+            "y": at.height,
+            "z": at.depth,
+            "type": ARRAY if array else kind,
+            "array": array,
+            "host": plain.address,
+            "device": plain.address or 0,
+            "pitch": plain.pitch,
+            "height": plain.height,
+        }
+        for name, value in fields.items():
+            setattr(made, f"{end}_{name}", value)
+    made.width = given.extent.width * (texel or 1)
+    return made
+
+
+# ---- rows of an array ----------------------------------------------------------------------------
+
+
+@queued(entry, Kind.MEMCPY, "cudaMemcpy2DToArrayAsync")
+@entry("cudaMemcpy2DToArray")
+def rows_to_array(
+    array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int
+) -> None:
+    """`width` and `x` are in bytes."""
+    made = _rows(width, height, kind)
+    made.dst_type, made.dst_array, made.dst_x, made.dst_y = ARRAY, array, unsigned(x), unsigned(y)
+    made.src_host, made.src_device, made.src_pitch = source, unsigned(source), unsigned(pitch)
+    boxes(ctypes.addressof(made))
+
+
+@queued(entry, Kind.MEMCPY, "cudaMemcpy2DFromArrayAsync")
+@entry("cudaMemcpy2DFromArray")
+def rows_from_array(
+    target: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int
+) -> None:
+    """`width` and `x` are in bytes."""
+    made = _rows(width, height, kind)
+    made.src_type, made.src_array, made.src_x, made.src_y = ARRAY, array, unsigned(x), unsigned(y)
+    made.dst_host, made.dst_device, made.dst_pitch = target, unsigned(target), unsigned(pitch)
+    boxes(ctypes.addressof(made))
+
+
+def _rows(width: int, height: int, kind: int) -> Copy3D:
+    if kind not in KINDS:
+        raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
+    source, target = ENDS[kind]
+    return Copy3D(
+        width=unsigned(width), height=unsigned(height), depth=1, src_type=source, dst_type=target
+    )
