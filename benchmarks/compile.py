@@ -93,7 +93,9 @@ def computing(count: int, *, every: int = 0, first: int = 0) -> Iterator[str]:
 
 
 def text_of(body: Iterator[str]) -> str:
+    """A kernel whose result depends on every register."""
     lines = "\n".join(line if line.endswith(":") else f"\t{line};" for line in body)
+    folded = "\n".join(f"\txor.b32 %r1, %r1, %r{number};" for number in range(2, REGISTERS))
     return f"""
 .version 8.0
 .target sm_80
@@ -109,6 +111,7 @@ def text_of(body: Iterator[str]) -> str:
 \tand.b32 %t, %t, 3;
 \tmov.u32 %n, 0;
 {lines}
+{folded}
 \tst.global.u32 [%at], %r1;
 \tret;
 }}

@@ -61,7 +61,7 @@ MISSING_FORMS = {
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
     "barrier.cluster; cp.async.bulk and st.async to the shared memory of another block": "clusters"
     " are not built",
-    "cp.async.bulk.tensor, cp.reduce.async.bulk and bulk prefetches": "tensor copies are not built",
+    "cp.async.bulk.tensor and its prefetch; cp.reduce.async.bulk": "tensor copies are not built",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""
