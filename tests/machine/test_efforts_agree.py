@@ -10,7 +10,7 @@ from test_machines_agree import outcome, schedules
 
 from warploom.analysis.build import build
 from warploom.codegen import cache, jit, warp
-from warploom.codegen.sizes import LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
+from warploom.codegen.sizes import BRANCHED, LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
@@ -48,7 +48,9 @@ def test_every_effort_agrees(
         (MANY_INSTRUCTIONS, 0, 0, Effort.LESS),
         (MANY_INSTRUCTIONS, MANY_PIECES, 0, Effort.LEAST),
         (MANY_INSTRUCTIONS, 0, MANY_PIECES, Effort.LEAST),
-        (0, 0, LONG // 64, Effort.LEAST),  # blocks times registers
+        (0, 0, BRANCHED // 66 - 2, Effort.FULL),  # blocks times registers, of which there are 66
+        (0, 0, BRANCHED // 66, Effort.LESS),
+        (0, 0, LONG // 66, Effort.LEAST),
     ],
 )
 def test_the_effort_follows_from_the_size(

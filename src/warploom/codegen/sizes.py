@@ -7,9 +7,9 @@ from enum import Enum
 from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Program
 
-LONG = 60_000
-"""Basic blocks times registers beyond which a kernel is not optimised: that takes time as their
-product or more (docs/benchmarks.md), five minutes at 220,000."""
+BRANCHED, LONG = 10_000, 25_000
+"""Basic blocks times registers beyond which a kernel is optimised less, and not at all: that takes
+time as their product or more: 20 s at 29,000, five minutes at 220,000."""
 
 MANY_INSTRUCTIONS, MANY_PIECES = 4000, 128
 """Beyond both it is the same, however few registers; a piece ends with a basic block or with an
@@ -26,11 +26,11 @@ class Effort(Enum):
 
 def effort(program: Program) -> Effort:
     """The most that does not take longer than most runs of a kernel."""
-    if len(program.blocks) * len(program.registers) > LONG:
+    size = len(program.blocks) * len(program.registers)
+    many = len(program.instructions) > MANY_INSTRUCTIONS
+    if size > LONG or (many and _pieces(program) > MANY_PIECES):
         return Effort.LEAST
-    if len(program.instructions) <= MANY_INSTRUCTIONS:
-        return Effort.FULL
-    return Effort.LEAST if _pieces(program) > MANY_PIECES else Effort.LESS
+    return Effort.LESS if many or size > BRANCHED else Effort.FULL
 
 
 def is_long(program: Program) -> bool:
