@@ -60,7 +60,7 @@ MISSING_FORMS = {
     " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
     "barrier.cluster; cp.async.bulk and st.async to the shared memory of another block": "clusters"
-    " are not built",
+    " are not built: each block is one of its own; a kernel with more in one is refused",
     "cp.async.bulk.tensor and its prefetch; cp.reduce.async.bulk": "tensor copies are not built",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
