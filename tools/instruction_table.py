@@ -17,6 +17,7 @@ from warploom.isa.spec import FORMS, OpSpec, Slot, Unit
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "instructions.md"
 AGREEMENT = "tests/machine/test_every_form_agrees.py"
+ATOMICS = "tests/machine/test_every_atomic_agrees.py"
 PRODUCTS = "tests/programs/test_matrix.py"
 SPARSE_PRODUCTS = "tests/programs/test_sparse_products.py"
 """The tests of every form of a product: they take the forms from the tables."""
@@ -137,6 +138,8 @@ def executed_by(spec: OpSpec) -> str | None:
     """The test that executes a form: the one of all that compute, or one that has its opcode."""
     reaches = spec.unit is Unit.ATOMIC or any(o.type == "address" for o in spec.operands)
     wide = any(slot.choices == ("b128",) for slot in spec.slots)
+    if spec.unit is Unit.ATOMIC and "async" not in spec.syntax and not wide:
+        return ATOMICS
     if spec.semantics is not None and not reaches and not wide:
         return AGREEMENT
     if spec.unit is Unit.MATRIX and "ctype" in spec.syntax:
