@@ -17,6 +17,7 @@ from warploom.isa.spec import FORMS, OpSpec, Slot, Unit
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "instructions.md"
 AGREEMENT = "tests/machine/test_every_form_agrees.py"
+ATOMICS = "tests/machine/test_every_atomic_agrees.py"
 PRODUCTS = "tests/programs/test_matrix.py"
 SPARSE_PRODUCTS = "tests/programs/test_sparse_products.py"
 """The tests of every form of a product: they take the forms from the tables."""
@@ -60,8 +61,8 @@ MISSING_FORMS = {
     " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
     "barrier.cluster; cp.async.bulk and st.async to the shared memory of another block": "clusters"
-    " are not built",
-    "cp.async.bulk.tensor, cp.reduce.async.bulk and bulk prefetches": "tensor copies are not built",
+    " are not built: each block is one of its own; a kernel with more in one is refused",
+    "cp.async.bulk.tensor and its prefetch; cp.reduce.async.bulk": "tensor copies are not built",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""
@@ -137,6 +138,8 @@ def executed_by(spec: OpSpec) -> str | None:
     """The test that executes a form: the one of all that compute, or one that has its opcode."""
     reaches = spec.unit is Unit.ATOMIC or any(o.type == "address" for o in spec.operands)
     wide = any(slot.choices == ("b128",) for slot in spec.slots)
+    if spec.unit is Unit.ATOMIC and "async" not in spec.syntax and not wide:
+        return ATOMICS
     if spec.semantics is not None and not reaches and not wide:
         return AGREEMENT
     if spec.unit is Unit.MATRIX and "ctype" in spec.syntax:

@@ -135,6 +135,36 @@ def test_device_functions_closures_constants_and_local_arrays() -> None:
     np.testing.assert_array_equal(out, np.resize(table, 32) + 1)
 
 
+def test_device_functions_with_a_signature_recursion_included() -> None:
+    @cuda.jit("int64(int64)", device=True)
+    def fibonacci(n: Any) -> Any:
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    @cuda.jit
+    def fill(out: Any) -> None:
+        i = cuda.grid(1)
+        out[i] = fibonacci(i % 10)
+
+    out = np.zeros(32, np.int64)
+    fill[1, 32](out)
+    np.testing.assert_array_equal(out, np.resize([0, 1, 1, 2, 3, 5, 8, 13, 21, 34], 32))
+
+
+def test_halves_whose_functions_are_cuda_sources() -> None:
+    """Numba hands sources of its own to the linker for these."""
+
+    @cuda.jit
+    def fill(x: Any, out: Any) -> None:
+        i = cuda.grid(1)
+        if i < x.size:
+            out[i] = cuda.fp16.hfma(x[i], x[i], cuda.fp16.hdiv(x[i], x[i])) + cuda.fp16.hsqrt(x[i])
+
+    x = np.array([1, 4, 9, 16], np.float16)  # squares, one and roots are exact
+    out = np.zeros(4, np.float16)
+    fill[1, 32](x, out)
+    np.testing.assert_array_equal(out, [1 + 1 + 1, 16 + 1 + 2, 81 + 1 + 3, 256 + 1 + 4])
+
+
 def test_blocks_wait_for_the_whole_grid() -> None:
     @cuda.jit
     def relay(x: Any, out: Any) -> None:

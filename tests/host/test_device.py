@@ -263,3 +263,17 @@ def test_cuda_files_load_by_suffix_and_cpp_names(plain: wl.Device, tmp_path: Pat
     run = module["twice"][1, 32](x)
     assert (x == 2 * np.arange(32)).all()
     assert list(run.counters.by_line()) == [f"{file}:1"]
+
+
+def test_clusters_of_several_blocks_are_refused_not_ignored() -> None:
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry two() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }
+.visible .entry one() .explicitcluster .reqnctapercluster 1, 1, 1 { ret; }
+"""
+    module = wl.Device("h100").compile(text, "ptx")
+    module["one"][2, 32]()
+    with pytest.raises(wl.LaunchError, match="clusters of 2 blocks"):
+        module["two"][2, 32]()

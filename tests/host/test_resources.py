@@ -10,6 +10,7 @@ import pytest
 import warploom as wl
 from warploom.analysis.build import build
 from warploom.analysis.pressure import RESERVED, estimated_registers
+from warploom.codegen import cache
 from warploom.host import ptxas
 from warploom.host.ptxas import Assembled, read_messages
 from warploom.ptx.parser import parse
@@ -94,6 +95,27 @@ def test_ptxas_is_believed_where_it_is_found(
         kernel[1, 1024](out)
     error = caught.value
     assert (error.resource, error.requested, error.limit) == ("registers", 131072, 65536)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_ptxas_is_asked_once_for_all_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int
+) -> None:
+    """Whether it takes the module or refuses it; another ptxas is asked anew."""
+    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path / "cache")
+    fake_ptxas(monkeypatch, tmp_path, 40)
+    script, asked = tmp_path / "ptxas", tmp_path / "asked"
+    script.write_text(f"{script.read_text()}echo asked >> {asked}\nexit {status}\n")
+    first = ptxas.assemble("the module", (7, 5))
+    assert [one.registers for one in first.values()] == [40] * (status == 0)
+    for _ in range(2):  # as another process, that remembers nothing
+        ptxas.assemble.cache_clear()
+        assert ptxas.assemble("the module", (7, 5)) == first
+    assert asked.read_text().count("asked") == 1
+    script.write_text(f"{script.read_text()}# a later release\n")
+    ptxas.assemble.cache_clear()
+    ptxas.assemble("the module", (7, 5))
+    assert asked.read_text().count("asked") == 2
 
 
 def test_an_estimate_refuses_no_launch(monkeypatch: pytest.MonkeyPatch) -> None:

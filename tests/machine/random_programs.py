@@ -94,7 +94,7 @@ DONE:
 
 
 def _body(w: Writer, statements: int, depth: int) -> None:
-    kinds = [_compute] * 5 + [_memory] * 3 + [_vector_move, call, call]
+    kinds = [_compute] * 5 + [_memory] * 3 + [_vector_move, _agreed, call, call]
     if not w.alone:
         kinds += [_warpwide, texels]
     if depth:
@@ -160,6 +160,27 @@ def _vector_move(w: Writer, _: int) -> None:
     low, high, whole = w.register(32), w.register(32), w.register(64)
     moves = (f"mov.b64 {whole}, {{{low}, {high}}}", f"mov.b64 {{{low}, _}}, {whole}")
     w.emit(w.guard() + w.draw(st.sampled_from(moves)))
+
+
+def _agreed(w: Writer, _: int) -> None:
+    """What all lanes agree on, in a register that they differ in, or in memory."""
+    if not w.alone and w.draw(st.booleans()):
+        place = w.draw(st.sampled_from(AGREED_PLACES))
+        w.emit(f"{w.guard()}st.{place}, {w.draw(st.sampled_from((w.register(32), '7')))}")
+        return
+    bits, value = w.draw(st.sampled_from(AGREED_VALUES))
+    w.emit(f"{w.guard()}{value.format(w.register(bits))}")
+
+
+AGREED_PLACES = ("global.u32 [cells+8]", "shared.u32 [block+4]", "shared.u16 [block+20]")
+AGREED_VALUES = (
+    (32, "mov.u32 {}, 7"),
+    (32, "mov.u32 {}, %ctaid.x"),
+    (32, "ld.const.u32 {}, [table+8]"),
+    (64, "mov.u64 {}, 4294967297"),
+    (16, "mov.u16 {}, 9"),
+    (1, "setp.eq.u32 {}, %ctaid.x, 0"),
+)
 
 
 def _memory(w: Writer, _: int) -> None:

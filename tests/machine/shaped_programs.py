@@ -1,5 +1,6 @@
 """Random kernels of index arithmetic: values on which lanes agree, or that have strides, some of
-which wrap around; branches and loops, agreed on and not; loads and stores at such addresses."""
+which wrap around; branches and loops, agreed on and not; loads and stores at such addresses; what
+all agree on, written by some lanes while the others wait."""
 
 from __future__ import annotations
 
@@ -60,9 +61,39 @@ STEPS = (
     "bar.sync 0;",
 )
 
-_R, _D, _P = (
+AGREED = (
+    "mov.u32 {d}, {u};",
+    "mov.u32 {d}, {n};",
+    "mov.u32 {d}, %ctaid.x;",
+    "add.u32 {d}, {u}, {n};",
+    "shl.b32 {d}, {u}, {k};",
+    "mul.wide.u32 {w}, {u}, 4;",
+    "setp.lt.u32 {p}, {u}, {n};",
+    "ld.global.u32 {d}, [%base+{o}];",
+    "ld.global.u32 {d}, [cells+{o}];",
+    "ld.shared.u32 {d}, [block+{o}];",
+    "st.global.u32 [cells+{o}], {u};",
+    "st.global.u32 [cells+{o}], {a};",
+    "st.shared.u32 [block+{o}], {u};",
+    "st.shared.u32 [block+{o}], {a};",
+    "st.shared.v2.u32 [block+{o}], {{{u}, {a}}};",
+    "atom.shared.add.u32 {d}, [block+{o}], {u};",
+    "@{p} mov.u32 {d}, {u};",
+    "@{p} st.shared.u32 [block+{o}], {u};",
+)
+"""What only some lanes do: values and places that no lane disagrees on, in registers of each."""
+
+APART = (
+    "setp.lt.u32 {p}, %t, {limit};",
+    "setp.ge.u32 {p}, %t, {limit};",
+    "setp.eq.u32 {p}, %t, {limit};",
+    "setp.lt.u32 {p}, {a}, {b};",
+)
+"""Who goes there."""
+
+_R, _D, _P, _U = (
     st.sampled_from([f"%{name}{n}" for n in range(count)])
-    for name, count in (("r", WORDS), ("d", 3), ("p", 3))
+    for name, count in (("r", WORDS), ("d", 3), ("p", 3), ("u", 3))
 )
 
 
@@ -71,8 +102,10 @@ def steps(draw: st.DrawFn, depth: int, barriers: bool) -> str:
     """Some instructions, and branches and loops around more of them."""
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 6))):
-        kind = draw(st.integers(0, 7)) if depth else 7
-        if kind == 0:
+        kind = draw(st.integers(0, 8)) if depth else 8
+        if kind == 2:
+            lines += _aside(draw)
+        elif kind == 0:
             lines += _branch(draw(_P), draw(steps(depth - 1, False)))
         elif kind == 1:
             lines += _loop(draw, draw(steps(depth - 1, False)), depth)
@@ -86,10 +119,19 @@ def _filled(draw: st.DrawFn, line: str) -> str:
     wide = draw(_D), draw(_D)
     return line.format(
         d=draw(_R), a=draw(_R), b=draw(_R), c=draw(_R), w=wide[0], v=wide[1], p=draw(_P),
+        u=draw(_U), limit=draw(st.sampled_from([1, 3, 16, 31, 40])),
         n=draw(st.sampled_from([0, 1, 3, 4, -4, 8, 0x10000000])),
         k=draw(st.sampled_from([0, 1, 2, 5, 28])),
         o=draw(st.sampled_from([0, 4, 8, 64])),
     )  # fmt: skip
+
+
+def _aside(draw: st.DrawFn) -> list[str]:
+    """An `if` without `else` in which lanes agree."""
+    guard = draw(_P)
+    who = _filled(draw, draw(st.sampled_from(APART)).replace("{p}", guard))
+    inside = [_filled(draw, draw(st.sampled_from(AGREED))) for _ in range(draw(st.integers(1, 4)))]
+    return [who, *_branch(guard, "\n".join(inside))]
 
 
 def _branch(guard: str, inside: str) -> list[str]:
@@ -114,11 +156,20 @@ def _loop(draw: st.DrawFn, inside: str, depth: int) -> list[str]:
 
 
 @st.composite
-def shaped_kernels(draw: st.DrawFn) -> str:
-    """A kernel `k(buffer)`: the buffer has a page of 4096 bytes that is read and never written,
-    then OUT_BYTES for each thread."""
+def asides(draw: st.DrawFn) -> str:
+    """One `if` without `else` after the other, and something between."""
+    lines: list[str] = []
+    for _ in range(draw(st.integers(2, 6))):
+        lines += [*_aside(draw), _filled(draw, draw(st.sampled_from(STEPS)))]
+    return "\n".join(lines)
+
+
+@st.composite
+def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) -> str:
+    """A kernel `k(buffer)` that does `body`, or what `steps` gives: the buffer has a page of 4096
+    bytes that is read and never written, then OUT_BYTES for each thread."""
     begin = "\n".join(draw(st.sampled_from(STARTS)).format(d=f"%r{n}") for n in range(WORDS))
-    body = draw(steps(2, True))
+    middle = draw(steps(2, True) if body is None else body)
     end = "\n".join(f"st.global.u32 [%mine+{64 + 4 * n}], %r{n};" for n in range(WORDS))
     wide = "\n".join(f"st.global.u64 [%mine+{88 + 8 * n}], %d{n};" for n in range(3))
     return f"""
@@ -126,6 +177,7 @@ def shaped_kernels(draw: st.DrawFn) -> str:
 .target sm_70
 .address_size 64
 .const .align 4 .u32 table[4] = {{7, 11, 13, 17}};
+.global .align 8 .u32 cells[32];
 .visible .entry k(.param .u64 buffer)
 {{
 .reg .u32 %r<{WORDS}>;
@@ -133,6 +185,7 @@ def shaped_kernels(draw: st.DrawFn) -> str:
 .reg .u16 %short;
 .reg .pred %p<3>, %lapped;
 .reg .u32 %lap<3>, %laps<3>, %i, %n, %j, %t, %spot;
+.reg .u32 %u<3>;
 .reg .u64 %base, %mine, %row, %own;
 .shared .align 8 .b8 block[1024];
 ld.param.u64 %base, [buffer];
@@ -157,8 +210,11 @@ add.u32 %spot, %spot, %j;
 mov.u32 %j, %tid.x;
 mul.wide.u32 %row, %j, 4;
 add.u64 %row, %row, %base;
+ld.global.u32 %u0, [%base+12];
+shl.b32 %u1, %u0, 16;
+mov.u32 %u2, %ctaid.x;
 {begin}
-{body}
+{middle}
 {end}
 {wide}
 ret;

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shaped_programs import OUT_BYTES, shaped_kernels
+from shaped_programs import OUT_BYTES, asides, shaped_kernels
 from test_machines_agree import counts
 
 from warploom.analysis.build import build
@@ -98,6 +98,20 @@ def test_machines_agree_on_shapes(random_examples: int) -> None:
         max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_lanes_that_wait_keep_what_they_have(random_examples: int) -> None:
+    """While others write what all of these agree on."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=shaped_kernels(asides()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
         assert left_behind(text, block, schedule, CompiledEngine()) == expected

@@ -157,3 +157,33 @@ def test_each_lane_gets_the_result_of_its_own_members(
     own = "mov.u32 %r1, %laneid; and.b32 %r2, %r1, 24; mov.u32 %r3, 0xFF;"
     got = execute(f"{own} shl.b32 %r2, %r3, %r2; {instruction}", [5] * 32)
     assert got == [expected(lane // 8) for lane in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("made", "answers"),
+    [
+        ("shfl.up.b32 %r1, %r0, 1, 0;", [100, *range(100, 131)]),
+        ("shfl.down.b32 %r1, %r0, 1, 31;", [*range(101, 132), 131]),
+        ("shfl.bfly.b32 %r1, %r0, 3, 31;", [100 + (i ^ 3) for i in range(32)]),
+        ("shfl.idx.b32 %r1, %r0, 5, 31;", [105] * 32),
+        # Segments of eight: beyond the last lane of one, a lane keeps its own value.
+        (
+            "shfl.down.b32 %r1|%p, %r0, 3, 0x1807; @!%p mov.b32 %r1, 7;",
+            [103 + i if i % 8 < 5 else 7 for i in range(32)],
+        ),
+        ("vote.ballot.b32 %r1, %odd;", [0xAAAAAAAA] * 32),
+        ("vote.all.pred %p, %odd; selp.b32 %r1, 1, 0, %p;", [0] * 32),
+        ("vote.any.pred %p, !%odd; selp.b32 %r1, 1, 0, %p;", [1] * 32),
+        ("vote.uni.pred %p, %odd; selp.b32 %r1, 1, 0, %p;", [0] * 32),
+        # Only the lanes that execute it are asked, and read from.
+        ("@!%odd vote.ballot.b32 %r1, !%odd;", [99 if i % 2 else 0x55555555 for i in range(32)]),
+        ("@%odd vote.uni.pred %p, %odd; @%odd selp.b32 %r1, 1, 0, %p;", [99, 1] * 16),
+        (
+            "@%odd shfl.bfly.b32 %r1, %r0, 2, 31;",
+            [100 + (i ^ 2) if i % 2 else 99 for i in range(32)],
+        ),
+    ],
+)
+def test_forms_without_sync(execute: Execute, made: str, answers: list[int]) -> None:
+    """The forms of targets before sm_70: the lanes that execute one take part in it."""
+    assert execute(made, [100 + i for i in range(32)]) == answers

@@ -167,6 +167,8 @@ def test_hints_change_nothing_and_windows_are_told_apart(engine: str) -> None:
     body = """createpolicy.fractional.L2::evict_last.b64 %d0, 1.0;
     prefetch.global.L2 [%a]; prefetch.global.L2::evict_last [%a]; prefetchu.L1 [%a];
     applypriority.global.L2::evict_normal [%a], 128; fence.proxy.async;
+    cp.async.bulk.prefetch.L2.global [%a], 64;
+    cp.async.bulk.prefetch.L2.global.L2::cache_hint [%a+16], 48, %d0;
     fence.acq_rel.gpu; membar.gl; griddepcontrol.wait; pmevent 1; brkpt;
     ld.global.L2::cache_hint.b32 %r0, [%a], %d0;
     cvta.shared.u64 %d1, s; cvta.local.u64 %d2, own;

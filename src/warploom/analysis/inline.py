@@ -118,10 +118,10 @@ class _Inliner:
         self.flat.registers.extend(renaming.register(r) for r in frame.function.registers)
         for statement in frame.function.body or ():
             if isinstance(statement, Label):
-                renaming.names[statement.name] = statement.name + renaming.suffix
+                renaming.change(statement.name, statement.name + renaming.suffix)
             elif isinstance(statement, Variable):
                 name = self._variable_name(frame.function, statement, renaming.suffix)
-                renaming.names[statement.name] = name
+                renaming.change(statement.name, name)
                 self.flat.variables[name] = replace(statement, name=name)
 
     def _variable_name(self, function: Function, variable: Variable, suffix: str) -> str:
@@ -142,7 +142,7 @@ class _Inliner:
 
     def _with_addresses(self, made: Instruction) -> Instruction:
         """The instruction with the addresses of functions in place of their names."""
-        if made.operation.name in JUMPS:
+        if made.operation.name in JUMPS or not any(type(o) is Symbol for o in made.operands):
             return made
         operands = tuple(
             Immediate(address)

@@ -36,7 +36,8 @@ def live_in(
         if before != live[index]:
             live[index] = before
             pending.extend(predecessors[index])
-    return tuple(_registers(mask, registers) for mask in live[:-1])
+    sets = {mask: _registers(mask, registers) for mask in set(live[:-1])}
+    return tuple(sets[mask] for mask in live[:-1])
 
 
 def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:

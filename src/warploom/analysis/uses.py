@@ -88,11 +88,8 @@ def waits_before(instruction: Instruction) -> bool:
 
 def member_mask(instruction: Instruction) -> Operand | None:
     """The operand that names the lanes which an instruction brings together, if it has one."""
-    specs = instruction.operation.spec.sources
-    for spec, operand in zip(specs, sources(instruction), strict=False):
-        if spec.name == "membermask":
-            return operand
-    return None
+    place = instruction.operation.spec.member_mask
+    return None if place is None else instruction.operands[place]
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:

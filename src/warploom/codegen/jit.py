@@ -21,8 +21,8 @@ from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.helpers import load_helpers
 from warploom.codegen.rounding import PREFIX, definition
-from warploom.codegen.sizes import is_long
-from warploom.codegen.target import optimise, simplify, target_machine
+from warploom.codegen.sizes import Effort, effort
+from warploom.codegen.target import optimise, simplify, target_machine, tidy
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
 from warploom.ptx.printer import print_module
@@ -115,12 +115,12 @@ def _compile(layout: CountLayout, options: _Options) -> bytes:
         grid.emit()
         text = str(module)
     with _LOCK:
-        made = _object(text, is_long=is_long(program))
+        made = _object(text, effort(program))
     return _FACTS.pack(scheduled, warp.saved.context_bytes) + made
 
 
-def _object(text: str, *, is_long: bool) -> bytes:
-    """A module as an object, optimised unless it is long."""
+def _object(text: str, effort: Effort) -> bytes:
+    """A module as an object."""
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):
@@ -129,10 +129,11 @@ def _object(text: str, *, is_long: bool) -> bytes:
         if not function.is_declaration and function.name != "run":
             function.linkage = "internal"
     module.verify()
-    if is_long:
+    if effort is Effort.LEAST:
         simplify(module)
         return target_machine(0).emit_object(module)
-    optimise(module)
+    improve = optimise if effort is Effort.FULL else tidy
+    improve(module)
     return target_machine().emit_object(module)
 
 

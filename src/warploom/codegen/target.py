@@ -66,11 +66,26 @@ def target_machine(effort: int = 3) -> llvm.TargetMachine:
 
 def simplify(module: llvm.ModuleRef) -> None:
     """Merge basic blocks, and nothing that takes longer than the module is long."""
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_simplify_cfg_pass()
+    _run(passes, module)
+
+
+def tidy(module: llvm.ModuleRef) -> None:
+    """What gains most of the standard pipeline: values in place of memory, and simpler ones."""
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_simplify_cfg_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    _run(passes, module)
+
+
+def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
+    """Run passes over every function of a module."""
     builder = llvm.create_pass_builder(target_machine(0), llvm.create_pipeline_tuning_options(0))
     for function in module.functions:
         if not function.is_declaration:
-            passes = llvm.create_new_function_pass_manager()
-            passes.add_simplify_cfg_pass()
             passes.run(function, builder)
 
 

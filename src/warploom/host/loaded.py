@@ -6,6 +6,7 @@ from functools import cached_property
 
 from warploom.analysis.build import build
 from warploom.analysis.program import Program
+from warploom.core.collector import collector_paused
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.arguments import Packer
@@ -31,7 +32,8 @@ class LoadedKernel:
     @cached_property
     def program(self) -> Program:
         """The kernel as machines run it; UnsupportedInstruction where the device cannot."""
-        program = build(self._ptx, self.name, self.context.stack_bytes)
+        with collector_paused():
+            program = build(self._ptx, self.name, self.context.stack_bytes)
         check_instructions(program, self.context.spec)
         return program
 

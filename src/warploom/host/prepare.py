@@ -15,6 +15,10 @@ KEPT = 64
 """So many configurations of a kernel are remembered."""
 
 
+BLOCKS = ("maxntid", "reqntid", "reqnctapercluster")
+"""Directives with the size of a block, or of a cluster of blocks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """How a kernel is launched; `schedule` and `seed` are the device's where they are None."""
@@ -86,7 +90,7 @@ def _check_directives(function: Function, block: Dim3) -> None:
     """What the kernel itself demands of a block (PTX ISA, "Performance-Tuning Directives")."""
     threads = block[0] * block[1] * block[2]
     for directive, values in function.directives:
-        numbers = [int(value) for value in values] if directive in ("maxntid", "reqntid") else []
+        numbers = [int(value) for value in values] if directive in BLOCKS else []
         limit = 1
         for number in numbers:
             limit *= number
@@ -97,6 +101,12 @@ def _check_directives(function: Function, block: Dim3) -> None:
                 resource="threads",
                 requested=threads,
                 limit=limit,
+            )
+        if directive == "reqnctapercluster" and limit > 1:
+            raise LaunchError(
+                f"{function.name} wants clusters of {limit} blocks (__cluster_dims__ or"
+                f" .reqnctapercluster), and here each block is a cluster of its own. Build it"
+                f" without them, or for a device before sm_90."
             )
         if directive == "reqntid" and (*numbers, 1, 1)[:3] != block:
             raise LaunchError(

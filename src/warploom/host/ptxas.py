@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from warploom.codegen import cache
+
 SECONDS = 120
 """Longer than this, ptxas is not waited for."""
 
@@ -48,7 +50,7 @@ def find_ptxas() -> str | None:
 
 @lru_cache(maxsize=32)
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
-    """What ptxas says of each kernel of a module, by name.
+    """What ptxas says of each kernel of a module, by name; it is kept in the user's cache.
 
     Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
     knows some architectures only, and refuses a `.target` above the one asked for.
@@ -57,6 +59,26 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     if ptxas is None:
         return {}
     architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    key = cache.key_of((*_identity(ptxas), architecture, ptx), ())
+    found = cache.find("ptxas", key)
+    if found is not None:
+        return dict(read_messages(found.decode()))
+    messages = _messages(ptxas, architecture, ptx)
+    if messages is None:
+        return {}
+    cache.keep("ptxas", key, messages.encode())
+    return dict(read_messages(messages))
+
+
+def _identity(ptxas: str) -> tuple[str, ...]:
+    """Stands for a release of ptxas."""
+    path = Path(ptxas).resolve()
+    seen = path.stat()
+    return str(path), str(seen.st_size), str(seen.st_mtime_ns)
+
+
+def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
+    """What ptxas writes of a module, nothing where it refuses it; None where it did not run."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
         source.write_text(ptx)
@@ -70,8 +92,10 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
-            return {}
-    return dict(read_messages(made.stderr)) if made.returncode == 0 else {}
+            return None
+    if made.returncode < 0:  # somebody stopped it
+        return None
+    return made.stderr if made.returncode == 0 else ""
 
 
 def read_messages(text: str) -> Iterator[tuple[str, Assembled]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from warploom.core.collector import collector_paused
 from warploom.core.errors import CompileError, WarploomError
 from warploom.ptx.ir import Module
 from warploom.ptx.parser import parse
@@ -45,8 +46,9 @@ def ptx_of(
         raise CompileError(f"the language {language!r} is none of {known}")
     elif options:
         raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")
-    made = parse(text, name, warp_size)
-    verify(made)
+    with collector_paused():
+        made = parse(text, name, warp_size)
+        verify(made)
     return made
 
 

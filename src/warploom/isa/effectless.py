@@ -12,11 +12,12 @@ NAMES = frozenset(
     {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt"}
     | {"prefetch", "prefetchu", "applypriority", "discard"}
 )
-COPY_GROUPS = ("commit_group", "wait_group", "wait_all")
+COPIES = ("commit_group", "wait_group", "wait_all", "L2")
+"""What stands in the forms of `cp` that copy nothing."""
 
 
 def is_effectless(operation: Operation) -> bool:
     """Whether a machine has nothing to do for it."""
     if operation.name == "cp":
-        return any(flag in operation.modifiers for flag in COPY_GROUPS)
+        return any(flag in operation.modifiers for flag in COPIES)
     return operation.name in NAMES

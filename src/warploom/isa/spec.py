@@ -111,13 +111,29 @@ class OpSpec:
     semantics: Semantics | None
     doc: str
 
-    @property
+    @cached_property
     def destinations(self) -> tuple[OperandSpec, ...]:
         return tuple(o for o in self.operands if o.written)
 
-    @property
+    @cached_property
     def sources(self) -> tuple[OperandSpec, ...]:
         return tuple(o for o in self.operands if not o.written)
+
+    @cached_property
+    def shown(self) -> tuple[OperandSpec, ...]:
+        """The operands that a text has."""
+        return tuple(o for o in self.operands if not o.implicit)
+
+    @cached_property
+    def needed(self) -> int:
+        """How many of them no text leaves out."""
+        return sum(not o.optional for o in self.shown)
+
+    @cached_property
+    def member_mask(self) -> int | None:
+        """Which of the operands names the lanes that it brings together; None where none does."""
+        names = [o.name for o in (*self.destinations, *self.sources)]
+        return names.index("membermask") if "membermask" in names else None
 
     @cached_property
     def has_implicit(self) -> bool:

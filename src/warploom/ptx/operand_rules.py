@@ -42,9 +42,8 @@ ADDRESS_SOURCES = frozenset({"mov", "cvta"})
 def check_operands(scope: Scope, instruction: Instruction) -> None:
     """Every operand suits the instruction's form, and there are as many as it wants."""
     operation = instruction.operation
-    specs = tuple(spec for spec in operation.spec.operands if not spec.implicit)
+    specs, needed = operation.spec.shown, operation.spec.needed
     given = instruction.written
-    needed = sum(not spec.optional for spec in specs)
     if not needed <= len(given) <= len(specs):
         wanted = f"{needed}" if needed == len(specs) else f"{needed} to {len(specs)}"
         names = ", ".join(spec.name for spec in specs) or "none"

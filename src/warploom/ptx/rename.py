@@ -28,12 +28,19 @@ class Renaming:
     def name(self, name: str) -> str:
         return self.names.get(name, name)
 
+    def change(self, name: str, new: str) -> None:
+        """Let a symbol have another name from here on."""
+        if new != name:
+            self.names[name] = new
+
     def register(self, register: Register) -> Register:
         if not self.suffix:
             return register
         return Register(register.name + self.suffix, register.type, register.span)
 
     def instruction(self, instruction: Instruction) -> Instruction:
+        if not self.suffix and not self.names:
+            return instruction
         operands = tuple(self.operand(o) for o in instruction.operands)
         guard = instruction.guard
         if guard is not None:

@@ -7,6 +7,8 @@ address kernels find in %envreg1 and %envreg2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warploom.host.device import Device
 from warploom.host.module import Module
 
@@ -28,11 +30,15 @@ extern "C" __device__ cudaError_t cudaCGSynchronize(unsigned long long handle, u
 """
 
 
-def with_runtime(device: Device, text: str, name: str) -> Module:
-    """The program of a PTX text, with the functions of the device runtime that it declares."""
-    if not any(needed in text for needed in NAMES):
-        return device.compile(text, "ptx", name=name)
-    from warploom.frontends.cuda_cpp import compile_cuda
+def with_runtime(device: Device, text: str, name: str, others: Sequence[str] = ()) -> Module:
+    """The program of a PTX text and `others`, with the functions of the device runtime that it
+    declares."""
+    parts = {name: text} | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
+    if any(needed in text for needed in NAMES):
+        from warploom.frontends.cuda_cpp import compile_cuda
 
-    runtime = compile_cuda(SOURCE, "grid_sync.cu", device.spec.compute_capability, ("-rdc=true",))
-    return device.link([text, runtime], names=[name, "grid_sync.cu"])
+        cc, file = device.spec.compute_capability, "grid_sync.cu"
+        parts[file] = compile_cuda(SOURCE, file, cc, ("-rdc=true",))
+    if len(parts) == 1:
+        return device.compile(text, "ptx", name=name)
+    return device.link([*parts.values()], names=[*parts])

@@ -17,6 +17,7 @@ from numba.core.errors import NumbaPerformanceWarning
 from numba.cuda import dispatcher as numba_dispatcher
 from numba.cuda import types
 from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSource]
+from numba.cuda.cudadrv import nvrtc as numba_nvrtc  # pyright: ignore[reportMissingModuleSource]
 from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
 
 from warploom.clients.driver.grid_sync import NAMES, with_runtime
@@ -26,6 +27,7 @@ from warploom.clients.numba.packing import Back, Packer, Words, packer_of
 from warploom.clients.session import session
 from warploom.core.errors import Dim3, WarploomError
 from warploom.devices.occupancy import Demand, occupancy_of
+from warploom.frontends.cuda_cpp import compile_cuda
 from warploom.host.kernel import Kernel as HostKernel
 from warploom.host.launcher import Launcher
 
@@ -95,12 +97,13 @@ class Kernel:
         device = session().device
         options = {name: self.options[name] for name in COMPILED if name in self.options}
         options.setdefault("lineinfo", not options.get("debug"))
-        with _device_of_the_compiler():
-            ptx, returned = numba_cuda.compile(
+        with _without_a_driver():
+            codes, returned = numba_cuda.compile_all(
                 self.py_func,
                 argtypes,
                 device=False,
                 abi="numba",
+                output="ptx",
                 cc=device.spec.compute_capability,
                 **options,
             )
@@ -109,7 +112,8 @@ class Kernel:
                 f"{self.py_func.__name__} is a kernel and returns {returned}: a kernel returns"
                 f" nothing; write results into an array"
             )
-        module = with_runtime(device, ptx, f"{self.py_func.__name__}.ptx")
+        ptx, *others = map(_text, codes)
+        module = with_runtime(device, ptx, f"{self.py_func.__name__}.ptx", others)
         found = [packer_of(one) for one in argtypes]
         layout = struct.Struct("@" + "".join(format for format, _ in found))
         kernel = module[module.kernels[0]]
@@ -222,20 +226,40 @@ def type_of(value: Any) -> Any:
     return typeof(value)
 
 
+def _text(code: Any) -> str:
+    """The PTX of what Numba gives to its linker."""
+    if isinstance(code, (bytes, str)):
+        return code.decode() if isinstance(code, bytes) else code
+    raise WarploomError(
+        f"{code.name} is no PTX but {code.kind}, which Numba's own linker takes: run the unchanged"
+        f" program with `warploom run program.py`"
+    )
+
+
 _compiling = RLock()
+_nvrtc = cast("Any", numba_nvrtc)
 
 
 @contextmanager
-def _device_of_the_compiler() -> Generator[None]:
-    """While functions that kernels call are compiled, numba-cuda asks the driver for the device:
-    let it ask here."""
+def _without_a_driver() -> Generator[None]:
+    """While numba-cuda compiles, it asks the driver for the device, and a library that loads the
+    driver to compile sources of its own: let it ask here."""
     with _compiling:
-        before = numba_dispatcher.get_current_device
+        before = numba_dispatcher.get_current_device, _nvrtc.compile
         numba_dispatcher.get_current_device = get_current_device
+        _nvrtc.compile = _compile_source
         try:
             yield
         finally:
-            numba_dispatcher.get_current_device = before
+            numba_dispatcher.get_current_device, _nvrtc.compile = before
+
+
+def _compile_source(
+    source: bytes | str, name: str, cc: tuple[int, int], **_: bool
+) -> tuple[str, str]:
+    """The PTX of a CUDA source that Numba would link, and the compiler's log."""
+    text = source.decode() if isinstance(source, bytes) else source
+    return compile_cuda(text, name, cc, ("-rdc=true",)), ""
 
 
 def _dims(given: Any) -> Dim3:
@@ -265,7 +289,7 @@ def jit(
             " run program.py`"
         )
     if device:
-        return numba_cuda.jit(func_or_sig, device=True, **options)
+        return _device_function(func_or_sig, options)
     if func_or_sig is None:
         return functools.partial(Kernel, options=options)
     if isinstance(func_or_sig, Kernel):
@@ -282,6 +306,20 @@ def jit(
         for signature in signatures:
             made.compile(signature)
         return made
+
+    return decorate
+
+
+def _device_function(func_or_sig: Any, options: dict[str, Any]) -> Any:
+    """What numba-cuda makes of a function that kernels call, or the decorator that does so and
+    compiles for the signature."""
+    made = numba_cuda.jit(func_or_sig, device=True, **options)
+    if not sigutils.is_signature(func_or_sig):
+        return made
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        with _without_a_driver():
+            return made(function)
 
     return decorate
 

@@ -131,6 +131,12 @@ hint(
     level=("L2::evict_normal",),
 )
 hint("discard{.space}.L2", "discard", "a:address, size:u64", space=("global",))
+hint(
+    "cp.async.bulk.prefetch.L2.space{.L2::cache_hint}",
+    "cp.async.bulk.prefetch",
+    "a:address, size:u32, policy:b64?",
+    space=("global",),
+)
 
 POLICIES = {
     "primary": (*L2_EVICTIONS, "L2::evict_unchanged"),
