@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import kernels
-from test_machines_agree import outcome, schedules
+from test_machines_agree import never_ends, outcome, schedules
 
 from warploom.analysis.build import build
-from warploom.codegen import cache, jit, warp
+from warploom.codegen import cache, jit, sizes
 from warploom.codegen.sizes import BRANCHED, LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.launch import Schedule
@@ -24,8 +24,8 @@ def test_every_effort_agrees(
     find = cache.find
     monkeypatch.setattr(cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
     monkeypatch.setattr(cache, "keep", lambda *_: None)
-    monkeypatch.setattr(jit, "effort", lambda _: chosen)
-    monkeypatch.setattr(warp, "is_long", lambda _: chosen is Effort.LEAST)
+    for room in (jit, sizes):
+        monkeypatch.setattr(room, "effort", lambda _: chosen)
 
     @settings(
         max_examples=random_examples // 4,
@@ -35,7 +35,8 @@ def test_every_effort_agrees(
     @given(text=kernels(), seed=st.integers(0, 1 << 32), schedule=schedules())
     def agree(text: str, seed: int, schedule: Schedule) -> None:
         expected = outcome(text, (2, 40), seed, schedule, ReferenceEngine())
-        assert outcome(text, (2, 40), seed, schedule, CompiledEngine()) == expected
+        found = outcome(text, (2, 40), seed, schedule, CompiledEngine())
+        assert found == expected or never_ends(found, expected)
 
     agree()
 
