@@ -1,13 +1,15 @@
 """Warploom beside what else runs such kernels on a CPU, in one run.
 
-    python benchmarks/peers.py [--write] [--json FILE] [--rounds 5]
+    python benchmarks/peers.py [--write] [--json FILE] [--rounds 9]
 
 Eight workloads: Warploom with one and two workers, every counter and bounds check on; Numba's
 native loops on one thread; PoCL through pyopencl on one thread; Oclgrind and Numba's CUDA simulator
 by rate, measured on small sizes (`apt-get install pocl-opencl-icd oclgrind`, the extra `bench`).
 A peer that is missing is named and left out. Every result is checked against NumPy; launches of all
 but the two simulators take turns, and the median of the rounds after a first is given, in
-milliseconds. Warploom has no switch that turns counters off; observers.py measures what they cost.
+milliseconds. In each turn the last of three launches is timed: the first ones find cores asleep and
+caches full of what others left there. Warploom has no switch that turns counters off; observers.py
+measures what they cost.
 
 The second table is Warploom's distance to this computer's limits, measured in the same run: how
 long one thread needs at least to move each byte once, and to do the operations. --write puts both
@@ -102,7 +104,7 @@ def simulated() -> Iterator[tuple[str, dict[str, float]]]:
 def measured(
     work: Workload, peers: dict[str, Callable[[Workload], Prepared]], rounds: int
 ) -> dict[str, float]:
-    """Milliseconds by peer, the medians of rounds in which they take turns."""
+    """Milliseconds by peer, the medians of rounds in which they take turns of three launches."""
     ready: dict[str, Launch] = {}
     for name, peer in peers.items():
         launch, results = peer(work)
@@ -112,6 +114,8 @@ def measured(
     times: dict[str, list[float]] = {name: [] for name in ready}
     for _ in range(rounds):
         for name, launch in ready.items():
+            for _ in range(2):
+                launch()
             times[name].append(_seconds(launch))
     return {name: 1e3 * statistics.median(taken) for name, taken in times.items()}
 
@@ -168,7 +172,7 @@ def distances(table: Table, works: list[Workload]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description="Measure Warploom beside its peers.")
     options.add_argument("--json", type=Path, help="write the milliseconds there as well")
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--write", action="store_true", help="write docs/performance.md")
     given = options.parse_args()
     works, peers, slow = workloads(), available(), dict(simulated())
