@@ -1,5 +1,5 @@
 """The nodes of a warp's table (`rules.warp_table`), as compiled code makes and leaves them: each
-says where lanes that parted gather again. When that happens is for `codegen.control`.
+says where lanes that parted gather again. When that happens is for `codegen.meetings`.
 """
 
 from __future__ import annotations
