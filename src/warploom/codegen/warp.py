@@ -108,6 +108,8 @@ class WarpFunction:
         b.position_at_end(begin)
         frame.clear()
         self.control.reshaping.set_stale(False)
+        if frame.steady:
+            self.saved.settle(())  # a block before may have left its nodes in the table
         bits = self.members.existing()
         b.store(self.lanes.mask(bits), frame.active)
         b.store(bits, frame.live)
