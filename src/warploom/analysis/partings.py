@@ -37,11 +37,13 @@ class Partings:
 
     @cached_property
     def steady(self) -> frozenset[Register]:
-        """Registers that one instruction writes and that live over a barrier of the block."""
+        """Registers that one instruction writes and that live over a barrier of the block; none
+        that is read before: it is zero at first, and nothing would put that into its place."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
         over = (b.successors[-1] for b in program.blocks if self._waits_at_end(b))
         live = frozenset[Register]().union(*(program.live_in[b] for b in over if b < program.exit))
+        live -= program.live_in[0]
         return frozenset(register for register in live if written[register] == 1)
 
     def _waits_at_end(self, block: Block) -> bool:
