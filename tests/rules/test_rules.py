@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
-import numba
 import pytest
 from hypothesis import given
 from rule_costs import ALL, Rule, accesses, active, cost, strided
 
+from warploom.codegen.helpers import count_compiled
 from warploom.rules.atomics import count_passes
 from warploom.rules.banks import shared_32_banks
 from warploom.rules.choice import RULES
 from warploom.rules.coalescing import global_by_sectors, local_by_sectors
 from warploom.rules.constant import constant_by_warp
-from warploom.rules.distinct import register_jitables
 from warploom.rules.patterns import SLOTS
 
-register_jitables()
-COMPILED = {
-    name: numba.njit("void(uint64[::1], int64, int64, int64[::1])")(rule)
-    for name, rule in RULES.items()
-}
+COMPILED = {name: partial(count_compiled, name) for name in RULES}
 
 
 @pytest.mark.parametrize(

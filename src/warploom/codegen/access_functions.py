@@ -37,27 +37,28 @@ class AccessFunctions:
         moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
         return self._get(f"access.{shape.op}.{moved}", shape, None)
 
-    def atomic(self, shape: Shape, operation: Operation, count: int) -> Value:
+    def atomic(self, shape: Shape, operation: Operation, count: int, *, tells: bool) -> Value:
         """The function for an atomic with `count` operands: the data hold their elements, at most
-        two of them, then those of the old value."""
+        two of them, then those of the old value, if it `tells` that."""
         chosen = operation.modifiers.values.items()
         text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
-        name = f"access.atomic.{text}x{shape.parts}.{count}.{shape.space.value}"
-        return self._get(name, shape, operation.combine(count))
+        kind = "atomic" if tells else "reduction"
+        name = f"access.{kind}.{text}x{shape.parts}.{count}.{shape.space.value}"
+        return self._get(name, shape, operation.combine(count), tells=tells)
 
     def completion(self) -> Value:
         """The function that tells an mbarrier of bytes which have come; counted as a store."""
         shape = Shape("store", Space.SHARED, U64)
         return self._get("access.complete_tx", shape, COMPLETE_TX)
 
-    def _get(self, name: str, shape: Shape, combine: Term | None) -> Value:
+    def _get(self, name: str, shape: Shape, combine: Term | None, *, tells: bool = False) -> Value:
         if name not in self.module.globals:
             access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
-            _emit(access, combine)
+            _emit(access, combine, tells=tells)
         return self.module.globals[name]
 
 
-def _emit(access: Call, combine: Term | None) -> None:
+def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:
     """The body of one access function."""
     b, shape, moves = access.lanes.b, access.shape, AccessMoves(access)
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
@@ -72,7 +73,7 @@ def _emit(access: Call, combine: Term | None) -> None:
         costs.count(wide, offsets)
         costs.look_up(wide, offsets)
     if combine is not None:
-        LaneByLane(access, moves, combine).emit(wide, offsets)
+        LaneByLane(access, moves, combine, tells=tells).emit(wide, offsets)
     else:
         chosen = access.shuffles and shape.space is not Space.LOCAL
         if shape.op == "store" and chosen:

@@ -17,7 +17,7 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warploom.codegen import cache
+from warploom.codegen import cache, lanewise
 from warploom.codegen.lanes import I64, PTR, Lanes, Value
 from warploom.codegen.target import optimise, target_machine
 from warploom.rules.choice import RULES
@@ -139,6 +139,7 @@ def _linked(functions: Mapping[str, Typed]) -> bytes:
     """Functions compiled into one object."""
     whole = llvm.parse_assembly("")
     register_jitables()
+    lanewise.register()
     for name, (function, types) in functions.items():
         whole.link_in(_compiled(name, function, types))
     optimise(whole)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
+from warploom.analysis.uses import reads
 from warploom.codegen.access import STACK, Shape, count_change
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
@@ -56,6 +57,7 @@ class MemoryCode:
         self.common = CommonAccess(self.places)
         self.pieces = PieceCode(operands)
         self.recording = recording
+        self._read = frozenset[Operand]().union(*map(reads, self.frame.program.instructions))
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
@@ -296,10 +298,15 @@ class MemoryCode:
         for number, value in enumerate(given):
             self.b.store(value, self.places.at(number * type.bytes * LANES), align=16)
         space = space_of(made)
+        wanted = [
+            (place, target)
+            for place, target in enumerate(e for o in made.operands[:first] for e in elements(o))
+            if target in self._read
+        ]
 
         def apply(part: Space, offsets: Value, there: Value) -> None:
             shape = Shape("atomic", part, type, parts)
-            function = self.functions.atomic(shape, operation, len(sources))
+            function = self.functions.atomic(shape, operation, len(sources), tells=bool(wanted))
             self._call(index, shape, function, offsets, there)
 
         if space is Space.GENERIC:
@@ -308,7 +315,7 @@ class MemoryCode:
             apply(space, addresses, mask)
         answer = operation.answer(len(sources))
         results: list[tuple[Operand, Value, ScalarType]] = []
-        for place, target in enumerate(e for o in made.operands[:first] for e in elements(o)):
+        for place, target in wanted:
             at = self.places.at((2 * parts + place) * type.bytes * LANES)
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":

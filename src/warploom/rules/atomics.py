@@ -12,7 +12,7 @@ import numpy as np
 from warploom.rules.choosing import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
 from warploom.rules.fields import MOST_LANES, PASSES
-from warploom.rules.marks import mark, take_marks
+from warploom.rules.near import count_near
 from warploom.rules.plan_words import (
     POLICY,
     SEED,
@@ -57,10 +57,9 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int, row: Row) -
     shift = 0
     while (1 << shift) < size:
         shift += 1
-    rows, most = mark(addresses, mask, shift, row)
-    if rows != 0:
-        take_marks(rows, row)
-        return most
+    _, _, _, _, _, most = count_near(addresses, mask, shift, row)
+    if most != 0:
+        return int(most)
     for lane in range(32):
         alike = 0
         for other in range(32):

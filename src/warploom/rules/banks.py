@@ -41,7 +41,7 @@ from warploom.rules.fields import (
     TRANSACTIONS,
     WAVEFRONTS,
 )
-from warploom.rules.marks import mark, take_marks
+from warploom.rules.near import count_near
 
 BANKS = 32
 WORD_BITS = 2
@@ -91,8 +91,8 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
 def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
     """Add a request of 4-byte words over 32 banks of 4 bytes, if it lies within 4 KiB.
 
-    Words in rising order within one stretch of all banks cannot meet. For others, a row of marks
-    is a line of 128 bytes, and a column a bank.
+    Words in rising order within one stretch of all banks cannot meet. For others, 32 words are a
+    line of 128 bytes, and a column is a bank.
     """
     if all_rise(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
@@ -100,10 +100,10 @@ def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
     else:
-        rows, row[MOST_LANES] = mark(addresses, mask, WORD_BITS, row)
-        if rows == 0:
+        words, _, sectors, lines, wavefronts, most = count_near(addresses, mask, WORD_BITS, row)
+        if words == 0:
             return False
-        words, _, sectors, lines, wavefronts = take_marks(rows, row)
+        row[MOST_LANES] = most
         row[SECTORS] += sectors
         row[LINES] += lines
     row[REQUESTS] += 1

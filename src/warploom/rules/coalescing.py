@@ -39,7 +39,7 @@ from warploom.rules.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
-from warploom.rules.marks import mark, take_marks
+from warploom.rules.near import count_near
 
 SECTOR_BITS = 5
 LINE_BITS = 7
@@ -98,9 +98,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
         return
-    rows, _ = mark(addresses, mask, SECTOR_BITS, row)
-    if rows > 0:
-        sectors, lines, _, _, _ = take_marks(rows, row)
+    sectors, lines, _, _, _, _ = count_near(addresses, mask, SECTOR_BITS, row)
+    if sectors > 0:
         row[SECTORS] += sectors
         row[LINES] += lines
     else:

@@ -6,7 +6,7 @@ The building blocks of the rules. Lanes in rising order of address cost one pass
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ Row = npt.NDArray[np.int64]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _JITABLES: list[Callable[..., object]] = []
-_OTHERWISE: list[tuple[Callable[..., object], Callable[[Any], Callable[..., Any]]]] = []
 
 
 def jitable(function: _F) -> _F:
@@ -25,28 +24,15 @@ def jitable(function: _F) -> _F:
     return function
 
 
-def compiled_as(maker: Callable[[Any], Callable[..., Any]]) -> Callable[[_F], _F]:
-    """Mark a function that compiled code does otherwise, as what `maker` gives for the types."""
-
-    def mark(function: _F) -> _F:
-        _OTHERWISE.append((function, maker))
-        return function
-
-    return mark
-
-
 def register_jitables() -> None:
     """Tell Numba of all marked functions, before it compiles one that calls them.
 
     Numba takes long to import, and most runs find what it made in the cache.
     """
-    from numba.extending import overload, register_jitable
+    from numba.extending import register_jitable
 
     while _JITABLES:
         register_jitable(_JITABLES.pop())
-    while _OTHERWISE:
-        function, maker = _OTHERWISE.pop()
-        overload(function, strict=False)(maker)
 
 
 @jitable
@@ -88,24 +74,15 @@ def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
 ALL_LANES = 0xFFFFFFFF
 
 
-@jitable
 def all_rise(addresses: Addresses, mask: int) -> bool:
-    """Whether all lanes take part, none at a lower address than the one before; no branch inside,
-    so that it becomes vector code, as `count_steps` does."""
-    falls = 0
-    for lane in range(1, 32):
-        falls += addresses[lane] < addresses[lane - 1]
-    return mask == ALL_LANES and falls == 0
+    """Whether all lanes take part, none at a lower address than the one before."""
+    return mask == ALL_LANES and bool((addresses[1:] >= addresses[:-1]).all())
 
 
-@jitable
 def count_steps(addresses: Addresses, shift: int) -> int:
     """How many stretches of 2^shift bytes all lanes touch, where `all_rise`."""
-    bits = np.uint64(shift)
-    count = 1
-    for lane in range(1, 32):
-        count += addresses[lane] >> bits != addresses[lane - 1] >> bits
-    return int(count)
+    stretches = addresses >> np.uint64(shift)
+    return 1 + int((stretches[1:] != stretches[:-1]).sum())
 
 
 @jitable
