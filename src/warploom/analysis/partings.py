@@ -12,6 +12,10 @@ from warploom.analysis.uses import member_mask, waits_before, writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 
+MOST_IN_ROUNDS = 64
+"""Instructions of which a third copy is made: where more lie between barriers, what it costs to
+pass on from warp to warp does not count, and the copy only takes time to compile."""
+
 
 @dataclass(frozen=True)
 class Partings:
@@ -45,6 +49,21 @@ class Partings:
         live = frozenset[Register]().union(*(program.live_in[b] for b in over if b < program.exit))
         live -= program.live_in[0]
         return frozenset(register for register in live if written[register] == 1)
+
+    @cached_property
+    def rounds(self) -> frozenset[int]:
+        """Blocks that warps reach behind a barrier of the block before they come to another; none
+        if those are many instructions."""
+        waiting = {b.index for b in self.program.blocks if self._waits_at_end(b)}
+        found: set[int] = set()
+        pending = [self.program.blocks[index].successors[-1] for index in waiting]
+        while pending:
+            at = pending.pop()
+            if at != self.program.exit and at not in found:
+                found.add(at)
+                pending.extend(() if at in waiting else self.program.blocks[at].successors)
+        size = sum(self.program.blocks[i].stop - self.program.blocks[i].start for i in found)
+        return frozenset(found if size <= MOST_IN_ROUNDS else ())
 
     def _waits_at_end(self, block: Block) -> bool:
         return waits(self.program.instructions[block.stop - 1])

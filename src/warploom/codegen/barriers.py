@@ -59,6 +59,8 @@ class BarrierCode:
             self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
             self._wait(index, number, threads, following)
+        elif copy is Copy.ROUND and _simple(made) is not None:
+            self.control.suspension.hand_over(block.index)
         else:
             self.control.suspension.wait_together(block.index, index, _simple(made))
             self._leave(index, number, threads)

@@ -1,7 +1,8 @@
-"""The basic blocks of a warp function, each in two copies.
+"""The basic blocks of a warp function, each in two copies or three.
 
 In the convergent copy all lanes that still live are active; in the divergent one some have parted
-from others.
+from others. A third copy is the convergent one of what lies between barriers, for warps in relay:
+a loop over the warps of a block, which is left wherever anything but that happens.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from warploom.ptx.ir import Register
 
 
 class Copy(Enum):
-    """Which of the two copies of a block."""
+    """Which of the copies of a block."""
 
     CONVERGENT = "c"
     DIVERGENT = "d"
+    ROUND = "r"
 
 
 class Blocks:
@@ -36,11 +38,16 @@ class Blocks:
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
             for copy in Copy
-            for index in range(len(self.program.blocks))
+            for index in self._present(copy)
         }
         self.beside = {index: self.append(f"aside{index}") for index in sorted(beside)}
         self.arrivals = {i: self.append(f"arrive{i}") for i in sorted(partings.joins)}
         self.ended = self.append("ended")
+
+    def _present(self, copy: Copy) -> Iterable[int]:
+        if copy is not Copy.ROUND:
+            return range(len(self.program.blocks))
+        return sorted(self._partings.rounds) if self.frame.shapes else ()
 
     def append(self, name: str) -> ir.Block:
         """A new block at the end of the function."""
@@ -49,15 +56,20 @@ class Blocks:
     def runs(self, copy: Copy, index: int) -> bool:
         """Whether a block can run in a copy."""
         shaped = bool(self.frame.shapes)
-        return copy is Copy.CONVERGENT or index in self._partings.parted or shaped
+        return copy is not Copy.DIVERGENT or index in self._partings.parted or shaped
+
+    def reached(self, copy: Copy, index: int) -> Copy:
+        """In which copy a block runs that is reached from a copy of another."""
+        ends = copy is Copy.ROUND and (copy, index) not in self.copies
+        return Copy.CONVERGENT if ends else copy
 
     def entrance(self, copy: Copy, index: int) -> ir.Block:
         """Where to jump to begin a block."""
-        if index == self.program.exit and copy is Copy.CONVERGENT:
+        if index == self.program.exit and copy is not Copy.DIVERGENT:
             return self.ended
         if index in self.arrivals and copy is Copy.DIVERGENT:
             return self.arrivals[index]
-        return self.copies[copy, index]
+        return self.copies[self.reached(copy, index), index]
 
     def live(self, index: int) -> frozenset[Register]:
         """The registers that lanes may read from the begin of a block on."""

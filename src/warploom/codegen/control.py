@@ -87,7 +87,7 @@ class Control:
     def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Where to jump to get there. A way back looks at the fuel first."""
         if index != self.program.exit and index <= origin:
-            return self._header(copy, index)
+            return self._header(self.blocks.reached(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
@@ -98,7 +98,7 @@ class Control:
             with self.b.goto_block(header):
                 fuel = self.frame.get(self.frame.fuel)
                 with self.b.if_then(self.b.icmp_signed("<", fuel, I64(0)), likely=False):
-                    was, self.frame.convergent = self.frame.convergent, copy is Copy.CONVERGENT
+                    was, self.frame.convergent = self.frame.convergent, copy is not Copy.DIVERGENT
                     self.suspension.give_way(Status.TURN_END, index)
                     self.frame.convergent = was
                 self.b.branch(self.blocks.entrance(copy, index))
@@ -119,13 +119,13 @@ class Control:
         b.position_at_end(some_stay)
         all_go, parted = self.blocks.append("go"), self.blocks.append("parted")
         weights = b.cbranch(b.icmp_unsigned("==", stays, I32(0)), all_go, parted)
-        if copy is Copy.CONVERGENT:
+        if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
         with b.goto_block(all_go):
             self.go(copy, target, block)
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
-        if copy is Copy.CONVERGENT and block in self._asides:
+        if copy is not Copy.DIVERGENT and block in self._asides:
             self._step_aside(block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
@@ -225,7 +225,8 @@ class Control:
             self.b.branch(self.steps[index])
 
     def leave_lanes(self, copy: Copy, block: int, leaving: Value | None) -> None:
-        """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones."""
+        """`ret` or `exit` at the end of `block`, for some lanes or (None) for all active ones.
+        A warp that has lost lanes has left the round."""
         if leaving is None:
             self.go(copy, self.program.exit, block)
             return
@@ -243,4 +244,4 @@ class Control:
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.top), I64(0))):
                 self.nodes.add_lanes(frame.node(frame.get(frame.top), ARRIVED), gone_bits)
-        self.go(copy, following, block)
+        self.go(Copy.CONVERGENT if copy is Copy.ROUND else copy, following, block)

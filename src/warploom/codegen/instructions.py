@@ -237,7 +237,7 @@ def _has_no_code(made: Instruction) -> bool:
 class _Writer:
     """Writes results under the masks that one instruction needs.
 
-    In the convergent copy only the guard matters: lanes that are off have exited or never existed.
+    In the convergent copies only the guard matters: lanes that are off have exited or never existed.
     In the divergent copy lanes that are elsewhere must keep what they will read again; a register
     that no block reads before writing it has nothing to keep.
     """
@@ -251,7 +251,7 @@ class _Writer:
     def _mask(self, operand: Operand) -> Value | None:
         frame = self.code.frame
         kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
-        if self.copy is Copy.CONVERGENT or not kept:
+        if self.copy is not Copy.DIVERGENT or not kept:
             return self.guard
         return frame.mask() if self.guard is None else self.code.b.and_(frame.mask(), self.guard)
 

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I64, PTR, Value
+from warploom.codegen.lanes import I1, I64, PTR, Value
 from warploom.rules.plan_words import STATUS
 from warploom.rules.warp_table import NONE
 
@@ -30,7 +30,8 @@ class Relay:
     """Emits the hand-over from warp to warp in one warp function.
 
     `start` is the site from which the warps of this round go, `site` the one that they have come
-    to, NONE as long as none waits. `together` says whether this call runs the whole block.
+    to, NONE as long as none waits. `together` says whether this call runs the whole block, `fewer`
+    whether some of its warps may have ended.
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
@@ -39,6 +40,7 @@ class Relay:
         given = frame.slot(Slot.TOGETHER)
         self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
         self._start, self._site, self._rounds, self._at = (frame.variable(I64) for _ in range(4))
+        self._fewer = frame.variable(I1)
         self._turn, self._arrived = self._append("relay.turn"), self._append("relay.arrived")
         self._waits: dict[int, tuple[int, int]] = {}
 
@@ -49,6 +51,7 @@ class Relay:
         """Begin the call: its warp goes on from a site."""
         self.b.store(site, self._start)
         self.b.store(I64(NONE), self._site)
+        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self._fewer)
         self.b.branch(self._turn)
 
     def end(self) -> None:
@@ -67,24 +70,48 @@ class Relay:
         with self.b.if_then(self.together):
             self._arrive(site)
 
+    def pass_on(self, site: int) -> None:
+        """In a round, the running warp waits at a barrier of all threads; what it needs later is
+        saved. Where one before it has come there, and one comes after it, that is next."""
+        b, frame = self.b, self.frame
+        following = b.add(frame.warp, I64(1))
+        same = b.icmp_signed("==", frame.get(self._site), I64(site))
+        more = b.icmp_unsigned("<", following, frame.slot(Slot.WARPS))
+        whole = b.not_(b.load(self._fewer, typ=I1))
+        with b.if_then(b.not_(b.and_(whole, b.and_(same, more)))):
+            self._arrive(site)
+        self._pay()
+        frame.set_warp(following)
+        b.branch(self._turn)
+
     def _arrive(self, site: int) -> None:
         self.b.store(I64(site), self._at)
         self.b.branch(self._arrived)
 
-    def emit(self, ways: Mapping[int, ir.Block]) -> None:
-        """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site."""
+    def emit(self, ways: Mapping[int, ir.Block], rounds: Mapping[int, ir.Block]) -> None:
+        """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site; `rounds`
+        those in which one in relay does."""
         b = self.b
         b.position_at_end(self._turn)
         b.store(self.frame.slot(Slot.FUEL), self.frame.fuel)
-        switch = b.switch(self.frame.get(self._start), ways[END])
-        for site, block in ways.items():
-            if site != END:
-                switch.add_case(I64(site), block)
+        if rounds:
+            relay, alone = self._append("relay.round"), self._append("relay.alone")
+            b.cbranch(self.together, relay, alone)
+            b.position_at_end(relay)
+            self._choose({**ways, **rounds})
+            b.position_at_end(alone)
+        self._choose(ways)
         b.position_at_end(self._arrived)
         if self.scheduled:
             self._pay()
             self._note()
         self._hand_over()
+
+    def _choose(self, ways: Mapping[int, ir.Block]) -> None:
+        switch = self.b.switch(self.frame.get(self._start), ways[END])
+        for site, block in ways.items():
+            if site != END:
+                switch.add_case(I64(site), block)
 
     def record(self) -> None:
         """Tell the caller how far the relay has come; it looks only where there was one."""
@@ -123,6 +150,7 @@ class Relay:
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
             with ended:
                 frame.set_state(STATUS, I64(Status.ENDED))
+                b.store(I1(1), self._fewer)
             with waits:
                 first = b.icmp_signed("==", site, I64(NONE))
                 same = b.or_(first, b.icmp_signed("==", site, at))

@@ -65,6 +65,11 @@ class Saved:
             self._save_lanes()
         else:
             self.save_head()
+        self.save_registers(live)
+
+    def save_registers(self, live: Iterable[Register]) -> None:
+        """The same for a warp that has all lanes that it had when it was taken up together: the
+        head of its table is as it was."""
         for register in self._kept(live):
             if register not in self.frame.steady:
                 self.frame.keep(register, self._together[register])

@@ -31,8 +31,8 @@ class Suspension:
         self._partings = partings
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
         """Where a warp leaves, by the reason, and whether it has saved its registers."""
-        self._waits: list[int] = []
-        """The blocks at whose ends the warp as a whole waits, by the numbers of their sites."""
+        self._sites: dict[int, int] = {}
+        """By the blocks at whose ends the warp as a whole waits, the numbers of the sites."""
 
     def give_way(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
@@ -55,12 +55,19 @@ class Suspension:
         """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
-        following = self.blocks.program.blocks[block].successors[-1]
-        self.saved.save_together(self.blocks.live(following))
-        self._waits.append(block)
+        self.saved.save_together(self.blocks.live(self._behind(block)))
+        site = self._sites.setdefault(block, len(self._sites) + 1)
         if simple is not None:
-            self.relay.wait(len(self._waits), instruction, simple)
-        self.frame.set_state(RESUME, I64(len(self._waits)))
+            self.relay.wait(site, instruction, simple)
+        self.frame.set_state(RESUME, I64(site))
+
+    def hand_over(self, block: int) -> None:
+        """The same in a round, at a simple barrier; code goes on nowhere."""
+        self.saved.save_registers(self.blocks.live(self._behind(block)))
+        self.relay.pass_on(self._sites[block])
+
+    def _behind(self, block: int) -> int:
+        return self.blocks.program.blocks[block].successors[-1]
 
     def emit_leaving(self) -> None:
         """Emit the blocks through which a warp leaves: everything that it may need is saved."""
@@ -74,17 +81,33 @@ class Suspension:
     def emit_resumes(self) -> dict[int, ir.Block]:
         """The ways back in, by what the state's RESUME says."""
         ways: dict[int, ir.Block] = {}
-        for number, block in enumerate(self._waits, 1):
-            following = self.blocks.program.blocks[block].successors[-1]
-            ways[number] = self.blocks.append(f"resume{number}")
-            self.b.position_at_end(ways[number])
-            self.frame.convergent = True
-            self.saved.take_up_together(self.blocks.live(following))
-            self.frame.convergent = False
-            self.reshaping.set_stale(False)
-            self.b.branch(self.blocks.entrance(Copy.CONVERGENT, following))
+        for block, site in self._sites.items():
+            ways[site] = self._resume(Copy.CONVERGENT, block)
         ways[FROM_TABLE] = self._from_table()
         return ways
+
+    def emit_rounds(self) -> dict[int, ir.Block]:
+        """By site, where the next warp in relay goes on, if that is in a round."""
+        begun = {
+            block: self.blocks.reached(Copy.ROUND, self._behind(block)) for block in self._sites
+        }
+        return {
+            self._sites[block]: self._resume(copy, block)
+            for block, copy in begun.items()
+            if copy is Copy.ROUND
+        }
+
+    def _resume(self, copy: Copy, block: int) -> ir.Block:
+        """The way back in behind a barrier at the end of `block`."""
+        following = self._behind(block)
+        way = self.blocks.append(f"resume.{copy.value}{self._sites[block]}")
+        self.b.position_at_end(way)
+        self.frame.convergent = True
+        self.saved.take_up_together(self.blocks.live(following))
+        self.frame.convergent = False
+        self.reshaping.set_stale(False)
+        self.b.branch(self.blocks.entrance(copy, following))
+        return way
 
     def _from_table(self) -> ir.Block:
         """Take up the split that the table names, in the convergent copy if it is everyone."""
@@ -95,7 +118,8 @@ class Suspension:
         index = frame.get(frame.table(BLOCK))
         everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
         alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
-        switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in Copy}
+        copies = Copy.CONVERGENT, Copy.DIVERGENT
+        switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
         b.cbranch(b.and_(everyone, alone), *switches.values())
         for copy, block in switches.items():
             b.position_at_end(block)

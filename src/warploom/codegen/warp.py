@@ -77,14 +77,14 @@ class WarpFunction:
 
     def emit(self) -> None:
         """The whole function."""
-        for copy in Copy:
-            for block in self.program.blocks:
-                self._block(copy, block)
+        for copy, index in self.control.blocks.copies:
+            self._block(copy, self.program.blocks[index])
         for index in self.control.blocks.beside:
             self._aside(self.program.blocks[index])
         self.frame.convergent = False
         resumes = self.control.finish()
-        self.control.relay.emit({END: self._begin(), **resumes})
+        rounds = self.control.suspension.emit_rounds() if resumes else {}
+        self.control.relay.emit({END: self._begin(), **resumes}, rounds)
         self._enter()
         self._leave()
 
@@ -130,7 +130,7 @@ class WarpFunction:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
-        self.frame.convergent = copy is Copy.CONVERGENT
+        self.frame.convergent = copy is not Copy.DIVERGENT
         if not self.control.blocks.runs(copy, block.index):
             self.b.unreachable()
             return
