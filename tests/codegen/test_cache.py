@@ -35,7 +35,7 @@ import logging, sys
 import numpy as np
 import warploom as wl
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
-logging.getLogger("warploom.codegen.jit").setLevel(logging.DEBUG)
+logging.getLogger("warploom.codegen.emission").setLevel(logging.DEBUG)
 gpu = wl.Device("a100")
 out = gpu.zeros(32, np.uint32)
 gpu.load(sys.argv[1])["k"][1, 32](out)
@@ -68,7 +68,7 @@ def compilations(caplog, text: str = PTX, name: str = "a100", **options) -> int:
     caplog.clear()
     gpu = wl.Device(name, **options)
     out = gpu.zeros(32, np.uint32)
-    with caplog.at_level(logging.DEBUG, "warploom.codegen.jit"):
+    with caplog.at_level(logging.DEBUG, "warploom.codegen.emission"):
         gpu.compile(text, "ptx")["k"][1, 32](out)
     assert out.copy_to_host().tolist() == list(range(32))
     return sum(record.message.startswith("compiling") for record in caplog.records)

@@ -9,7 +9,7 @@ from random_programs import kernels
 from test_machines_agree import never_ends, outcome, schedules
 
 from warploom.analysis.build import build
-from warploom.codegen import cache, jit, sizes
+from warploom.codegen import cache, emission, sizes
 from warploom.codegen.sizes import BRANCHED, LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.launch import Schedule
@@ -24,7 +24,7 @@ def test_every_effort_agrees(
     find = cache.find
     monkeypatch.setattr(cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
     monkeypatch.setattr(cache, "keep", lambda *_: None)
-    for room in (jit, sizes):
+    for room in (emission, sizes):
         monkeypatch.setattr(room, "effort", lambda _: chosen)
 
     @settings(

@@ -7,6 +7,7 @@ row for each space that its addresses may fall into.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from warploom.analysis.program import Program
 from warploom.isa.moves import matrix_move, pieces
@@ -57,24 +58,32 @@ class AccessRow:
 
 def space_of(instruction: Instruction) -> Space:
     """The state space that a memory instruction names; GENERIC where it names none."""
-    text = instruction.operation.modifiers["space"]
+    return _named_space(instruction.operation)
+
+
+def _named_space(operation: Operation) -> Space:
+    text = operation.modifiers["space"]
     return Space(text.partition("::")[0]) if text else Space.GENERIC
 
 
 def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
     """What an instruction does to memory: each space that it names, and the op there."""
-    operation = instruction.operation
+    return _accesses(instruction.operation)
+
+
+@cache
+def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     if is_bulk_copy(operation):
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
     if operation.name == "cp" and "global" in operation.modifiers:
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
     if operation.spec.unit is Unit.ATOMIC:
-        return ((space_of(instruction), "atomic"),)
+        return ((_named_space(operation), "atomic"),)
     if operation.name in TEXELS:
         return (TEXELS[operation.name],)
     op = operation.modifiers["access"] or OPS.get(operation.name)
-    return ((space_of(instruction), op),) if op else ()
+    return ((_named_space(operation), op),) if op else ()
 
 
 def is_bulk_copy(operation: Operation) -> bool:
@@ -123,11 +132,12 @@ def reached(space: Space) -> tuple[Space, ...]:
 def access_rows(program: Program) -> tuple[AccessRow, ...]:
     """Every access row of a program, in instruction order; parameters are not counted, nor
     is the stack of calls."""
+    private = program.private
     return tuple(
         AccessRow(index, each, op)
         for index, instruction in enumerate(program.instructions)
-        if index not in program.private
-        for space, op in accesses(instruction)
+        if (found := _accesses(instruction.operation)) and index not in private
+        for space, op in found
         if space is not Space.PARAM
         for each in reached(space)
     )

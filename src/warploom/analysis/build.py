@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from warploom.analysis.cfg import cut
-from warploom.analysis.dominance import post_dominators
 from warploom.analysis.inline import flatten
 from warploom.analysis.layout import lay_out
-from warploom.analysis.liveness import live_in
 from warploom.analysis.program import Program
 from warploom.core.errors import LaunchError
 from warploom.ptx.ir import Function, Module
@@ -25,7 +23,9 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)
-    by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
+    by_function = blocks
+    if flat.inside:
+        by_function, _ = cut(flat.instructions, flat.labels, flat.inside)
     layout = lay_out(module, kernel, flat)
     return Program(
         name=kernel_name,
@@ -34,8 +34,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
-        reconvergence=post_dominators([block.successors for block in by_function]),
-        live_in=live_in(flat.instructions, blocks, flat.registers),
+        onward=tuple(block.successors for block in by_function),
         registers=tuple(flat.registers),
         places=layout.places,
         globals=tuple(layout.globals),

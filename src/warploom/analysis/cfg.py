@@ -53,8 +53,12 @@ def cut(
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
     """Where blocks begin, ascending."""
     leaders = {0, *labels.values()}
-    leaders.update(n for i, one in enumerate(instructions) if waits_before(one) for n in (i, i + 1))
-    leaders.update(i + 1 for i, one in enumerate(instructions) if one.operation.name in ENDS)
+    operations = {one.operation: one for one in instructions}
+    waiting = {operation for operation, one in operations.items() if waits_before(one)}
+    ending = {operation for operation in operations if operation.spec.name in ENDS} | waiting
+    for i, one in enumerate(instructions):
+        if one.operation in ending:
+            leaders.update((i, i + 1) if one.operation in waiting else (i + 1,))
     return sorted(i for i in leaders if i < len(instructions))
 
 

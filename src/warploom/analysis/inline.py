@@ -142,7 +142,7 @@ class _Inliner:
 
     def _with_addresses(self, made: Instruction) -> Instruction:
         """The instruction with the addresses of functions in place of their names."""
-        if made.operation.name in JUMPS or not any(type(o) is Symbol for o in made.operands):
+        if Symbol not in map(type, made.operands) or made.operation.name in JUMPS:
             return made
         operands = tuple(
             Immediate(address)

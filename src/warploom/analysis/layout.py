@@ -65,7 +65,8 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
         layout.places[variable.name] = Place(variable.space, index, variable.size)
         layout.globals.append(variable.name)
     _check_pointers(module, flat)
-    if any(map(points_to_parameters, flat.instructions)):
+    one_each = {made.operation: made for made in flat.instructions}.values()
+    if any(map(points_to_parameters, one_each)):
         layout.places[PARAMETERS] = Place(Space.GLOBAL, len(layout.globals), layout.parameter_bytes)
     return layout
 
@@ -79,7 +80,7 @@ def _check_pointers(module: Module, flat: Flat) -> None:
         passed = {variable.name for variable in variables if variable.space is Space.PARAM}
         if function not in module.entries:
             passed |= {formal.name for formal in (*function.parameters, *function.returns)}
-        for instruction in function.instructions:
+        for instruction in function.instructions if passed else ():
             for operand in instruction.operands:
                 if isinstance(operand, Symbol) and operand.name in passed:
                     message = (
@@ -99,7 +100,7 @@ def points_to_parameters(instruction: Instruction) -> bool:
 
 def _reserved(flat: Flat) -> int:
     """The bytes of shared memory that the system keeps, if the kernel asks for them."""
-    special = (o for made in flat.instructions for o in made.operands if isinstance(o, Special))
+    special = (o for made in flat.instructions for o in made.operands if type(o) is Special)
     return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
 
 

@@ -8,10 +8,13 @@ are bit masks here, one bit for each register.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from warploom.analysis.program import Block
 from warploom.analysis.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
+
+if TYPE_CHECKING:
+    from warploom.analysis.program import Block
 
 
 def live_in(
@@ -42,14 +45,14 @@ def live_in(
 
 def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
     """What a block reads before writing it, and what it surely writes."""
-    read = written = 0
+    read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):
-            read |= bits[register.name] & ~written
+            if register.name not in written:
+                read.add(register.name)
         if instruction.guard is None:
-            for register in writes(instruction):
-                written |= bits[register.name]
-    return read, written
+            written.update(register.name for register in writes(instruction))
+    return sum(map(bits.__getitem__, read)), sum(map(bits.__getitem__, written))
 
 
 def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+from warploom.analysis.dominance import post_dominators
+from warploom.analysis.liveness import live_in
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
 PARAMETERS = "the parameters of the kernel"
@@ -64,9 +67,8 @@ class Place:
 class Program:
     """One kernel, linked and laid out.
 
-    `reconvergence[b]` is the immediate post-dominator of block b (`exit` where there is none but
-    the end). `live_in[b]` are the registers that some path from the start of b reads before it
-    writes them. `targets` maps label names to blocks. `sites[i]` says where instruction i is from.
+    `targets` maps label names to blocks, `onward[b]` are the successors of block b inside its own
+    function: behind a call, not where that leads. `sites[i]` says where instruction i is from.
     `registers` are all registers, in a fixed order. Sizes are in bytes; `shared_bytes` covers
     static variables, dynamic shared memory begins at `dynamic_shared_offset`; the system's own
     comes last.
@@ -82,8 +84,7 @@ class Program:
     sites: tuple[Site, ...]
     blocks: tuple[Block, ...]
     targets: Mapping[str, int]
-    reconvergence: tuple[int, ...]
-    live_in: tuple[frozenset[Register], ...]
+    onward: tuple[tuple[int, ...], ...]
     registers: tuple[Register, ...]
     places: Mapping[str, Place]
     globals: tuple[str, ...]
@@ -101,6 +102,17 @@ class Program:
     def exit(self) -> int:
         """The id of the virtual block that every path ends in."""
         return len(self.blocks)
+
+    @cached_property
+    def reconvergence(self) -> tuple[int, ...]:
+        """The immediate post-dominator of each block: `exit` where there is none but the end."""
+        return post_dominators(self.onward)
+
+    @cached_property
+    def live_in(self) -> tuple[frozenset[Register], ...]:
+        """The registers that some path from the start of a block reads before it writes them, for
+        each block."""
+        return live_in(self.instructions, self.blocks, self.registers)
 
     def line(self, instruction: int) -> str:
         """Where instruction i comes from, as `file:line` of the source, else of the PTX."""

@@ -53,26 +53,28 @@ def reads(instruction: Instruction) -> Iterator[Register]:
     """The registers that an instruction reads: its guard's, those of sources and addresses."""
     if instruction.guard is not None:
         yield instruction.guard.register
-    for operand in sources(instruction):
-        for leaf in leaves(operand):
-            if isinstance(leaf, Register):
-                yield leaf
+    yield from _registers(sources(instruction))
 
 
 def writes(instruction: Instruction) -> Iterator[Register]:
     """The registers that an instruction writes, where its guard lets it."""
-    for operand in destinations(instruction):
-        for leaf in leaves(operand):
-            if isinstance(leaf, Register):
-                yield leaf
+    return _registers(destinations(instruction))
+
+
+def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
+    """The registers among operands and in them."""
+    for operand in operands:
+        if type(operand) is Register:
+            yield operand
+        else:
+            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Register))
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
     """The symbols that an instruction names."""
     for operand in instruction.operands:
-        for leaf in leaves(operand):
-            if isinstance(leaf, Symbol):
-                yield leaf
+        if type(operand) is not Register:
+            yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Symbol))
 
 
 def votes(instruction: Instruction) -> bool:
@@ -83,7 +85,7 @@ def votes(instruction: Instruction) -> bool:
 
 def waits_before(instruction: Instruction) -> bool:
     """Whether lanes may have to wait before they execute it: it has a block of its own."""
-    return votes(instruction) or member_mask(instruction) is not None
+    return instruction.operation.spec.member_mask is not None or votes(instruction)
 
 
 def member_mask(instruction: Instruction) -> Operand | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.codegen.access import Call
 from warploom.codegen.environment import Slot
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, PTR, Value, splat_constant
 from warploom.ptx.ir import Space
 

@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from warploom.codegen.access import Call
 from warploom.codegen.environment import Slot
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, PTR, Value, vector
 from warploom.codegen.pattern_places import pattern_place
 from warploom.ptx.ir import Space

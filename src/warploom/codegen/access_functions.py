@@ -12,7 +12,7 @@ from warploom.codegen.access_check import AccessCheck
 from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane
 from warploom.codegen.lanes import I32, I64, PTR, Value
 from warploom.core.types import U64

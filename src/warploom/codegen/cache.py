@@ -9,12 +9,14 @@ one that is damaged counts as missing. Two processes may write one entry at once
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
+import importlib.util
 import os
-import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+
+import llvmlite
+import numpy as np
 
 from warploom.codegen.target import processor
 
@@ -48,6 +50,8 @@ def find(kind: str, key: str) -> bytes | None:
 
 def keep(kind: str, key: str, content: bytes) -> None:
     """Write an entry so that another process sees all of it or nothing; a failure does no harm."""
+    import tempfile
+
     path = _path(kind, key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +94,17 @@ are not what it runs."""
 def _fingerprint(sources: tuple[str, ...]) -> str:
     """Stands for the sources, the versions of what compiles them, and the processor."""
     digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
-    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
+    versions = (_numba_version(), llvmlite.__version__, np.__version__)
     digest.update("\n".join([*versions, *processor()]).encode())
     return digest.hexdigest()
+
+
+def _numba_version() -> str:
+    """Stands for the version of Numba, without importing what makes nothing in most processes."""
+    found = importlib.util.find_spec("numba")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).with_name("_version.py").read_text()
 
 
 def _make_room(folder: Path, most: int) -> None:

@@ -19,7 +19,7 @@ from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I32, I64, Value
 from warploom.codegen.meetings import Meetings
 from warploom.codegen.nodes import NodeCode

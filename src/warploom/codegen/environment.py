@@ -13,7 +13,9 @@ from functools import cached_property
 from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
+from warploom.analysis.strides import LANES
 from warploom.analysis.uses import member_mask
+from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
 from warploom.rules.patterns import ROW_END
@@ -112,6 +114,9 @@ class Status(IntEnum):
     DEADLOCK = auto()
 
 
+SPACE_CODES = {space: code for code, space in enumerate(Space)}
+"""How compiled code names a space in the record of a fault."""
+
 FULL = ROW_END
 KINDS_SEEN = FULL + 3
 KINDS_AT = KINDS_SEEN + 1
@@ -177,3 +182,8 @@ class CountLayout:
     @cached_property
     def rows(self) -> tuple[AccessRow, ...]:
         return access_rows(self.program)
+
+
+def local_stride(local_bytes: int) -> int:
+    """Host bytes of one warp's local memory: whole words, all lanes."""
+    return (local_bytes + 3) // 4 * 4 * LANES

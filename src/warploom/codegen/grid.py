@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.codegen.environment import Slot, Status
-from warploom.codegen.helpers import call
+from warploom.codegen.environment import Slot, Status, local_stride
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
-from warploom.codegen.places import local_stride
 from warploom.rules import plan_words
 from warploom.rules.warp_table import NONE
 

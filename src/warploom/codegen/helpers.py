@@ -15,10 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
-from warploom.codegen import cache, lanewise
-from warploom.codegen.lanes import I64, PTR, Lanes, Value
+from warploom.codegen import cache
 from warploom.codegen.target import optimise, target_machine
 from warploom.rules.choice import RULES
 from warploom.rules.distinct import Addresses, Row, register_jitables
@@ -26,7 +24,7 @@ from warploom.rules.distinct import Addresses, Row, register_jitables
 PREFIX = "warploom."
 """Begins the helpers' names among the symbols of a process."""
 
-_CHECKS = {
+CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
     "lasting": "int64(u64*, int64, i64*, int64)",
@@ -54,7 +52,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = ("serve_texels", "record_block", "record_guard", "record_access", "record_texels")
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
-_COMMON = (*RULES, *(name for name in _CHECKS if name not in _RARE))
+_COMMON = (*RULES, *(name for name in CHECKS if name not in _RARE))
 """The helpers of the one object that every kernel has beside it."""
 
 _PLACES = {
@@ -72,16 +70,6 @@ _PLACES = {
 
 _NAMES = {"i": "int", "u": "uint"}
 """Numba's names of integer types, by their first letters."""
-
-
-def call(lanes: Lanes, name: str, *args: Value) -> Value:
-    """Emit the call of a helper; its answer is an i64."""
-    if name in RULES:
-        types: list[ir.Type] = [PTR, I64, I64, PTR]
-    else:
-        given = _CHECKS[name].partition("(")[2].rstrip(")").split(",")
-        types = [PTR if "*" in a else I64 for a in given]
-    return lanes.b.call(lanes.function(PREFIX + name, I64, types), list(args))
 
 
 def load_helpers(kernel: bytes) -> None:
@@ -128,7 +116,7 @@ def _object(file: str, names: tuple[str, ...]) -> bytes:
 def _compile(names: tuple[str, ...]) -> bytes:
     """Compile helpers with Numba, and link them into one object."""
     functions = {name: RULES.get(name) or _found(name) for name in names}
-    return _linked({name: (functions[name], _CHECKS.get(name, _RULE)) for name in names})
+    return _linked({name: (functions[name], CHECKS.get(name, _RULE)) for name in names})
 
 
 Typed = tuple[Callable[..., object], str]
@@ -137,6 +125,8 @@ Typed = tuple[Callable[..., object], str]
 
 def _linked(functions: Mapping[str, Typed]) -> bytes:
     """Functions compiled into one object."""
+    from warploom.codegen import lanewise  # which needs what most runs do not
+
     whole = llvm.parse_assembly("")
     register_jitables()
     lanewise.register()
@@ -178,7 +168,7 @@ _APART: list[llvm.ExecutionEngine] = []
 
 
 def _found(name: str) -> Callable[..., object]:
-    """A function of _CHECKS."""
+    """A function of CHECKS."""
     place = _PLACES.get(name.partition("_")[0], "codegen.turns")
     return getattr(importlib.import_module(f"warploom.{place}"), name)
 

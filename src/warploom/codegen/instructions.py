@@ -237,7 +237,7 @@ def _has_no_code(made: Instruction) -> bool:
 class _Writer:
     """Writes results under the masks that one instruction needs.
 
-    In the convergent copies only the guard matters: lanes that are off have exited or never existed.
+    In the convergent copies only the guard matters: lanes that are off have exited or never were.
     In the divergent copy lanes that are elsewhere must keep what they will read again; a register
     that no block reads before writing it has nothing to keep.
     """

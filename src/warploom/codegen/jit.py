@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import struct
 import threading
 from collections.abc import Callable
@@ -11,25 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
-from llvmlite import ir
 
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Formation
-from warploom.analysis.uses import reads_clock
 from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
-from warploom.codegen.grid import GridFunction
 from warploom.codegen.helpers import load_helpers
-from warploom.codegen.rounding import PREFIX, definition
-from warploom.codegen.sizes import Effort, effort
-from warploom.codegen.target import optimise, simplify, target_machine, tidy
-from warploom.codegen.warp import WarpFunction
-from warploom.core.collector import collector_paused
-from warploom.ptx.printer import print_module
+from warploom.codegen.target import target_machine
+from warploom.ptx.ir import Module
 from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
-_LOG = logging.getLogger(__name__)
 
 _FACTS = struct.Struct("<?q")
 """What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
@@ -93,48 +84,24 @@ class _Options(NamedTuple):
 def _key(program: Program, rules: AccessRules, options: _Options) -> str:
     """Names everything on which the machine code depends."""
     module = program.module
-    text = module.text or print_module(module)
+    text = module.text or _printed(module)
     sizes = f"{program.local_bytes}"
     return cache.key_of((text, program.name, sizes, repr(rules), repr(options)))
 
 
+def _printed(module: Module) -> str:
+    """The text of a module that was made from several."""
+    from warploom.ptx.printer import print_module
+
+    return print_module(module)
+
+
 def _compile(layout: CountLayout, options: _Options) -> bytes:
     """The object that a kernel becomes, behind what its host must know of it."""
-    program = layout.program
-    _LOG.debug("compiling %s of %s", program.name, program.module.name)
-    with collector_paused():
-        module = ir.Module(program.name)
-        warp = WarpFunction(module, program, layout, **options._asdict())
-        warp.emit()
-        scheduled = warp.suspends or options.shuffles
-        alone = options.shuffles or options.records or reads_clock(program.instructions)
-        relays = None if alone else warp.control.relay.sites()
-        grid = GridFunction(
-            module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
-        )
-        grid.emit()
-        text = str(module)
-    with _LOCK:
-        made = _object(text, effort(program))
-    return _FACTS.pack(scheduled, warp.saved.context_bytes) + made
+    from warploom.codegen.emission import emit  # the compiler, which a cached kernel does without
 
-
-def _object(text: str, effort: Effort) -> bytes:
-    """A module as an object."""
-    module = llvm.parse_assembly(text)
-    for function in list(module.functions):
-        if function.is_declaration and function.name.startswith(PREFIX):
-            module.link_in(llvm.parse_assembly(definition(function.name)))
-    for function in module.functions:
-        if not function.is_declaration and function.name != "run":
-            function.linkage = "internal"
-    module.verify()
-    if effort is Effort.LEAST:
-        simplify(module)
-        return target_machine(0).emit_object(module)
-    improve = optimise if effort is Effort.FULL else tidy
-    improve(module)
-    return target_machine().emit_object(module)
+    emitted = emit(layout, _LOCK, **options._asdict())
+    return _FACTS.pack(emitted.scheduled, emitted.context_bytes) + emitted.made
 
 
 def _load(made: bytes) -> llvm.ExecutionEngine:

@@ -9,7 +9,7 @@ from llvmlite import ir
 from warploom.codegen.access import Call, count_change
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, vector
 from warploom.codegen.lower import Lowering
 from warploom.isa.terms import Term

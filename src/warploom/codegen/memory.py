@@ -17,7 +17,7 @@ from warploom.codegen.access import STACK, Shape, count_change
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
 from warploom.codegen.common_access import CommonAccess
-from warploom.codegen.environment import Slot, Status
+from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.codegen.lanes import (
     I8,
     I64,
@@ -28,7 +28,7 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
-from warploom.codegen.places import SPACE_CODES, Places
+from warploom.codegen.places import Places
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
 from warploom.core.types import U64, ScalarType

@@ -5,13 +5,10 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.codegen.access import DATA_BYTES
-from warploom.codegen.environment import ROW_WIDTH, Slot
+from warploom.codegen.environment import ROW_WIDTH, Slot, local_stride
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I8, I64, LANES, PTR, Value
+from warploom.codegen.lanes import I8, I64, PTR, Value
 from warploom.ptx.ir import Space
-
-SPACE_CODES = {space: code for code, space in enumerate(Space)}
-"""How compiled code names a space in the record of a fault."""
 
 
 class Places:
@@ -50,8 +47,3 @@ class Places:
             offset = b.mul(frame.warp, I64(local_stride(size)))
             return b.gep(frame.pointer(Slot.LOCAL_AT), [offset], source_etype=I8), I64(size)
         return ir.Constant(PTR, None), I64(0)
-
-
-def local_stride(local_bytes: int) -> int:
-    """Host bytes of one warp's local memory: whole words, all lanes."""
-    return (local_bytes + 3) // 4 * 4 * LANES

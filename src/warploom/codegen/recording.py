@@ -10,7 +10,7 @@ from warploom.analysis.program import Block
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I64, Value, vector
 from warploom.codegen.saved import Saved
 from warploom.ptx.ir import Space

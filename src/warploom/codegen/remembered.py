@@ -19,7 +19,7 @@ from warploom.codegen.environment import (
     MEMO_STEP,
 )
 from warploom.codegen.groups import Form, Group
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.rules.rows import LINE_BYTES

@@ -10,8 +10,8 @@ from functools import cached_property
 from llvmlite import ir
 
 from warploom.analysis.texture import texel_request
-from warploom.codegen.environment import Slot, Status
-from warploom.codegen.helpers import call
+from warploom.codegen.environment import SPACE_CODES, Slot, Status
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import (
     I8,
     I64,
@@ -23,7 +23,6 @@ from warploom.codegen.lanes import (
     vector,
 )
 from warploom.codegen.memory import MemoryCode
-from warploom.codegen.places import SPACE_CODES
 from warploom.core.types import PRED, U64, ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.rules.descriptors import (

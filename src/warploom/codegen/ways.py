@@ -13,7 +13,7 @@ from warploom.analysis.program import Block
 from warploom.codegen.blocks import Copy
 from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
-from warploom.codegen.helpers import call
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
 from warploom.codegen.operands import Operands
 from warploom.core.types import U32

@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,6 +77,9 @@ def _identity(ptxas: str) -> tuple[str, ...]:
 
 def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
     """What ptxas writes of a module, nothing where it refuses it; None where it did not run."""
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
         source.write_text(ptx)

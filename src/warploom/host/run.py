@@ -15,11 +15,10 @@ from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
-from warploom.report.export import as_json
-from warploom.report.sections import Facts, Report, make_report
 
 if TYPE_CHECKING:
     from warploom.devices.timing import TimingSpec
+    from warploom.report.sections import Report
     from warploom.timing.records import Record
     from warploom.timing.replaying import Replaying
     from warploom.timing.result import Timing
@@ -158,6 +157,8 @@ class Run:
 
     def to_json(self, timing: Timing | None = None) -> str:
         """The report as JSON, with all counters of the kernel and of each source line."""
+        from warploom.report.export import as_json
+
         return json.dumps(as_json(self.summarised(timing)), indent=2, allow_nan=False)
 
     def summarised(self, timing: Timing | None = None) -> Report:
@@ -169,6 +170,8 @@ class Run:
     @cached_property
     def summary(self) -> Report:
         """The report as data."""
+        from warploom.report.sections import Facts, make_report
+
         execution, kernel = self._outcome.result(), self.kernel
         program, spec = kernel.program, kernel.context.spec
         module = program.module

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -13,6 +15,8 @@ class Stream:
     """A queue of launches with a thread of its own; launches run in the order of their calls."""
 
     def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="warploom-stream")
         self._pending: list[Future[object]] = []
 

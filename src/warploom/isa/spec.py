@@ -149,7 +149,7 @@ class Operation:
     spec: OpSpec
     modifiers: Modifiers
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.spec.name
 

@@ -22,6 +22,9 @@ ALL_LANES = 0xFFFFFFFF
 STARTS = (0, 32, 4)
 """Where common accesses to shared memory can start: on a line, on a sector, on a word."""
 
+STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
+"""Bytes from lane to lane in common accesses, where not those that a lane accesses."""
+
 
 def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int = 0) -> Counts:
     """The counts of one common access of a row, in the order of FIELDS.
@@ -36,9 +39,8 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
     if row.op == "store" and (writes := rules.writes(row.space.value)):
         names.append(writes)
     first = max(start, size) if start == STARTS[-1] else start
-    stride = {Space.LOCAL: 4, Space.CONST: 0}.get(row.space, size)
-    addresses = np.arange(32, dtype=np.uint64) * np.uint64(stride) + np.uint64(first)
-    return _cost(tuple(names), size, tuple(addresses.tolist()))
+    stride = STRIDES.get(row.space, size)
+    return _strided_cost(tuple(names), size, first, stride)
 
 
 def kind_cost(program: Program, row: AccessRow, rules: AccessRules, kind: int) -> Counts:
@@ -48,6 +50,11 @@ def kind_cost(program: Program, row: AccessRow, rules: AccessRules, kind: int) -
     name = rules.cost(row.space.value, row.op, route=route_of(instruction))
     addresses = representative(kind, size)
     return _cost((name,), size, tuple(addresses.tolist()))
+
+
+@lru_cache(maxsize=1024)
+def _strided_cost(names: tuple[str, ...], size: int, first: int, stride: int) -> Counts:
+    return _cost(names, size, tuple(first + stride * lane for lane in range(32)))
 
 
 @lru_cache(maxsize=1024)

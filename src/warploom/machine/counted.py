@@ -42,7 +42,7 @@ class Counted:
             first.outfit.kernel,
             first.launch.blocks * first.launch.warps_per_block,
             (first.outfit.rows_at - first.outfit.counts_at) // 8,
-            tuple(work.room.counted.copy() for work in works),
+            tuple(work.room.counts() for work in works),
             alone_because,
         )
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
-from warploom.codegen.environment import Slot
-from warploom.codegen.places import local_stride
+from warploom.codegen.environment import Slot, local_stride
 from warploom.core.errors import Allocation
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE

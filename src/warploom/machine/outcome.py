@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.codegen.environment import Slot, Status
-from warploom.codegen.places import SPACE_CODES
+from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error

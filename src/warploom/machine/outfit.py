@@ -1,7 +1,8 @@
 """The arrays of a launch of compiled code, laid out once for a kernel and its configuration.
 
 They lie in one stretch of memory, the environment first. What they hold at the start is kept as
-bytes, so that a launch begins with one copy.
+bytes, so that a launch begins with one copy; the counts and the rows of accesses, megabytes of a
+long kernel, are zeros but for one column.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.analysis.services import service_of
-from warploom.codegen.environment import MEMO_ROOM, ROW_WIDTH, CountLayout, Slot
+from warploom.codegen.environment import MEMO_ROOM, ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.places import local_stride
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.common import common_cost
 from warploom.machine.launch import WARP_SIZE, Launch, all_shared_bytes, launch_values
@@ -45,7 +45,8 @@ class Outfit:
     `slots` is how many blocks it has room for at once. `starts` says where the array begins to
     whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that
     have no slot. `start` holds the first bytes, with those places where the environment has
-    addresses, in the slots `addressed`; behind them there are zeros up to `size`. `serves` says
+    addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
+    in each row of accesses (see `_common_costs`). `serves` says
     whether the host serves calls of the kernel, `most_instructions` how many of its instructions a
     warp can issue, where nothing repeats.
     """
@@ -56,6 +57,7 @@ class Outfit:
     counts_at: int
     rows_at: int
     start: Bytes
+    costs: Words
     size: int
     addressed: npt.NDArray[np.intp]
     serves: bool
@@ -68,17 +70,20 @@ class Outfit:
         plan = launch.schedule.plan(launch, kernel.program.exit)
         slots = int(plan[plan_words.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
-        counts = np.zeros(max(1, kernel.layout.size), np.int64)
         filled = _filled(kernel, launch, plan)
         filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
         zeros = _zeros(kernel, launch, slots)
-        arrays = (environment, counts, _access_rows(kernel.layout), *filled.values())
-        places, end = _placed((*(array.nbytes for array in arrays), *zeros.values()))
-        starts = dict(zip((*filled, *zeros), places[3:], strict=True))
+        arrays = (environment, *filled.values())
+        counted = (8 * kernel.layout.size, 8 * ROW_WIDTH * max(1, len(kernel.layout.rows)))
+        sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
+        places, end = _placed(sizes)
+        counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
+        named = (*places[1 : len(arrays)], *places[len(arrays) + 2 :])
+        starts = dict(zip((*filled, *zeros), named, strict=True))
         starts |= {at: starts[base] for base, at in _CURRENT.items()}
         for slot, value in (*_values(kernel, launch).items(), *starts.items()):
             environment[slot] = value
-        start = np.zeros(places[len(arrays)], np.uint8)
+        start = np.zeros(counts_at, np.uint8)
         for array, place in zip(arrays, places, strict=False):
             start[place : place + array.nbytes] = array.view(np.uint8).reshape(-1)
         addressed = np.array(sorted(starts), np.intp)
@@ -88,9 +93,10 @@ class Outfit:
             kernel,
             slots,
             starts,
-            places[1],
-            places[2],
+            counts_at,
+            rows_at,
             start,
+            _common_costs(kernel.layout),
             end,
             addressed,
             serves,
@@ -124,23 +130,37 @@ class Room:
         self._start = outfit.start.copy()
         self._start[: 8 * len(Slot)].view(np.int64)[outfit.addressed] += self.address
         self._head, self._rest = np.split(self.arena, [len(self._start)])
-        self._head[:] = self._start
+        self._costs = outfit.costs
+        rows = max(1, len(outfit.kernel.layout.rows))
+        by_row = self.words(outfit.rows_at, rows * ROW_WIDTH)
+        self._cost_of_row = by_row[EXAMPLE_COST::ROW_WIDTH][: len(outfit.costs)]
+        self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = self.words(outfit.starts[Slot.PLAN_AT], plan_words.PLAN_WORDS)
-        rows = max(1, len(outfit.kernel.layout.rows))
         self.bounds = (
             self.words(outfit.starts[Slot.CACHE_AT], 2 * rows),
-            self.words(outfit.rows_at, rows * ROW_WIDTH)[MEMO_ROOM::ROW_WIDTH],
+            by_row[MEMO_ROOM::ROW_WIDTH],
         )
         ends = outfit.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[outfit.starts[Slot.PARAMETERS_AT] : ends]
         self.globals = self.words(ends, (outfit.starts[Slot.SLOTS_AT] - ends) // 8)
-        self.counted = self.arena[outfit.counts_at : outfit.starts[Slot.PLAN_AT]]
+        self.counted = self.arena[outfit.counts_at : outfit.starts[Slot.CACHE_AT]]
+
+    def counts(self) -> Bytes:
+        """What was counted, for whoever wants it when the room is given back: as it stands, where
+        it is most of a room that no other launch will have."""
+        lent = self.arena.nbytes > KEPT_BYTES and 2 * self.counted.nbytes > self.arena.nbytes
+        return self.counted if lent else self.counted.copy()
 
     def clear(self) -> None:
         """As it was at first."""
-        self._head[:] = self._start
         self._rest[:] = 0
+        self._fill()
+
+    def _fill(self) -> None:
+        """Write what is not zero."""
+        self._head[:] = self._start
+        self._cost_of_row[:] = self._costs
 
     def words(self, start: int, count: int) -> Words:
         """So many 64-bit words."""
@@ -221,13 +241,11 @@ def _shared_stride(kernel: CompiledKernel, launch: Launch) -> int:
     return -(-all_shared_bytes(kernel.program, launch) // 128) * 128
 
 
-def _access_rows(layout: CountLayout) -> Words:
-    """The rows in which accesses are counted, before the first."""
-    rows = np.zeros((max(1, len(layout.rows)), ROW_WIDTH), np.int64)
-    for number, row in enumerate(layout.rows):
-        cost = common_cost(layout.program, row, layout.rules)
-        rows[number, EXAMPLE_COST] = cost[TRANSACTIONS]
-    return rows
+def _common_costs(layout: CountLayout) -> Words:
+    """What the common access of each row costs, in transactions: only a costlier one is kept as the
+    row's example."""
+    costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
+    return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
 def _thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:

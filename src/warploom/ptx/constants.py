@@ -102,7 +102,13 @@ def offset(cursor: Cursor) -> int:
 def integer(cursor: Cursor, what: str = "an integer") -> int:
     """An integer constant expression, as its value."""
     start = cursor.at
-    found = constant(cursor) if cursor.text else None
+    text = cursor.texts[start]
+    if text and cursor.texts[start + 1] not in EXTENDING:
+        found = literal(text)
+        if found is not None and not found.float_bits:
+            cursor.at = start + 1
+            return found.value
+    found = constant(cursor) if text else None
     if found is None or found.float_bits:
         cursor.at = start
         raise cursor.wrong(what)

@@ -107,7 +107,7 @@ class FunctionParser:
         cursor.at += 1
         depth = 1
         while depth:
-            text = cursor.text
+            text = cursor.texts[cursor.at]
             if text == "}":
                 depth -= 1
                 cursor.at += 1
@@ -129,7 +129,7 @@ class FunctionParser:
 
     def _statement(self, text: str) -> None:
         cursor = self.cursor
-        if cursor.next_text == ":" and NAME.fullmatch(text):
+        if text and cursor.texts[cursor.at + 1] == ":" and NAME.fullmatch(text):
             self._label()
         elif text.startswith("."):
             self._directive(text)

@@ -17,7 +17,7 @@ from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.indexing import addressed
-from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Vector
+from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Register, Vector
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 
@@ -42,7 +42,7 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
         check_bank(cursor, names, bank, operands, at)
     if operation.spec.has_implicit:
         operands = _with_implicit(operation, operands, names)
-    if any(type(o) in UNFINISHED for o in operands):
+    if not UNFINISHED.isdisjoint(map(type, operands)):
         operation, operands = _undecorated(cursor, operation, operands)
         return addressed(Instruction(operation, operands, guard, span, location), names)
     return (Instruction(operation, operands, guard, span, location),)
@@ -52,6 +52,10 @@ UNFINISHED = frozenset({Decorated, Indexed})
 """Operands that a finished instruction does not have."""
 
 
+ENDING = frozenset({",", ";"})
+"""What stands behind an operand."""
+
+
 def _guard(cursor: Cursor, names: Names) -> Guard:
     cursor.expect("@")
     negated = cursor.accept("!")
@@ -59,21 +63,26 @@ def _guard(cursor: Cursor, names: Names) -> Guard:
 
 
 def _operands(cursor: Cursor, names: Names) -> tuple[Operand, ...]:
-    texts = cursor.texts
+    texts, known = cursor.texts, names.known
     if texts[cursor.at] == ";":
         cursor.at += 1
         return ()
-    found = [operand(cursor, names)]
+    found: list[Operand] = []
     while True:
-        text = texts[cursor.at]
-        if text == ",":
-            cursor.at += 1
-            found.append(operand(cursor, names))
-        elif text == ";":
-            cursor.at += 1
-            return tuple(found)
+        at = cursor.at
+        meaning = known.get(texts[at])
+        if type(meaning) is Register and texts[at + 1] in ENDING:  # the most frequent by far
+            span = Span(cursor.lines[at], cursor.columns[at], len(texts[at]), cursor.tokens.source)
+            found.append(Register(meaning.name, meaning.type, span))
+            cursor.at = at + 1
         else:
+            found.append(operand(cursor, names))
+        text = texts[cursor.at]
+        if text not in ENDING:
             raise cursor.wrong("`,` or `;`")
+        cursor.at += 1
+        if text == ";":
+            return tuple(found)
 
 
 def _call(cursor: Cursor, names: Names) -> tuple[Operand, ...]:

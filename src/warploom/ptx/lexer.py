@@ -14,6 +14,7 @@ from warploom.core.source import Span, Text
 
 TOKEN = re.compile(
     r"""
+  [ \t\r]*(?:                                          # what stands between tokens
     (\n)                                                # 1: the end of a line
   | (//[^\n]*|/\*.*?\*/)                                # 2: a comment
   | ( (?:[A-Za-z_]|[$%](?=[\w$]))[\w$]*                #
@@ -26,6 +27,7 @@ TOKEN = re.compile(
     | <<|>>|<=|>=|==|!=|&&|\|\||/(?!\*)|[-+*%~!&|^?:;,(){}\[\]<>=@]
     )
   | (\S)                                                # 4: what no PTX text holds
+  )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -52,19 +54,19 @@ def tokenize(text: str, name: str) -> Tokens:
     for match in TOKEN.finditer(text):
         group = match.lastindex
         if group == 3:
-            texts.append(match.group())
+            texts.append(match[3])
             lines.append(line)
-            columns.append(match.start() - before)
+            columns.append(match.start(3) - before)
         elif group == 1:
             line += 1
-            before = match.start()
+            before = match.end() - 1
         elif group == 2:
-            newlines = match.group().count("\n")
+            newlines = match[2].count("\n")
             if newlines:
                 line += newlines
                 before = text.rindex("\n", 0, match.end())
         else:
-            span = Span(line, match.start() - before, text=source)
+            span = Span(line, match.start(4) - before, text=source)
             raise PtxSyntaxError(_bad_character(text, match), span)
     columns.append(columns[-1] + len(texts[-1]) if texts else 1)
     lines.append(lines[-1] if texts else 1)
@@ -73,11 +75,11 @@ def tokenize(text: str, name: str) -> Tokens:
 
 
 def _bad_character(text: str, match: re.Match[str]) -> str:
-    character = match.group()
+    character = match[4]
     if not character.isprintable() or character == "\ufffd":
         return "this is not a text: PTX is ASCII, a cubin or a fatbin cannot be read here"
     if character == '"':
         return "this string has no end; close it with a quote on the same line"
-    if text.startswith("/*", match.start()):
+    if text.startswith("/*", match.start(4)):
         return "this comment has no end; close it with */"
     return f"no PTX text holds the character {character!r}"

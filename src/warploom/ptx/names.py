@@ -7,6 +7,8 @@ Source: PTX ISA, "Identifiers" and "Labels and Function Scope" of the directives
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -134,18 +136,32 @@ def labels_by_scope(cursor: Cursor) -> dict[int, list[int]]:
     Token indices of labels by the index of the brace that opens their scope: a branch may name a
     label of its scope before the text defines it.
     """
-    texts, index = cursor.texts, cursor.at
+    texts, at, end = cursor.texts, cursor.at, len(cursor.texts)
     found: dict[int, list[int]] = {}
     open_braces: list[int] = []
-    while texts[index]:
-        text = texts[index]
-        if text == "{":
-            open_braces.append(index)
-        elif text == "}":
+    opens, closes = (_places(texts, brace, at, end) for brace in "{}")
+    opening, closing = next(opens, end), next(closes, end)
+    while True:
+        brace = min(opening, closing)
+        for colon in _places(texts, ":", at, brace):
+            if texts[colon - 2] != "?" and NAME.fullmatch(texts[colon - 1]):
+                found.setdefault(open_braces[-1], []).append(colon - 1)
+        at = brace
+        if brace == end:
+            return found
+        if brace == opening:
+            open_braces.append(brace)
+            opening = next(opens, end)
+        else:
             open_braces.pop()
             if not open_braces:
-                break
-        elif text == ":" and texts[index - 2] != "?" and NAME.fullmatch(texts[index - 1]):
-            found.setdefault(open_braces[-1], []).append(index - 1)
-        index += 1
-    return found
+                return found
+            closing = next(closes, end)
+
+
+def _places(texts: list[str], mark: str, start: int, stop: int) -> Iterator[int]:
+    """Where a token stands from `start` on and before `stop`."""
+    with suppress(ValueError):  # there is none
+        while True:
+            start = texts.index(mark, start, stop) + 1
+            yield start - 1

@@ -31,7 +31,7 @@ PART = re.compile(r"[bh][0-7]{1,4}")
 
 
 def operand(cursor: Cursor, names: Names) -> Operand:
-    """The operand that comes next. Registers, by far the most frequent, come first."""
+    """The operand that comes next."""
     at = cursor.at
     text = cursor.texts[at]
     known = names.known.get(text)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.types import OPAQUE, PRED
 from warploom.ptx.ir import (
+    Address,
     Function,
     Immediate,
     Instruction,
@@ -40,13 +41,17 @@ def verify(module: Module) -> None:
     check_constants(module)
     check_names(module)
     releases = Releases(module)
+    seen = set[object]()
     for function in module.functions:
         check_signature(function)
         scope = Scope.of(module, function)
         for statement in function.body or ():
             if isinstance(statement, Instruction):
-                releases.check(statement)
-                check_instruction(scope, statement)
+                shape = shape_of(statement)
+                if shape is None or shape not in seen:
+                    releases.check(statement)
+                    check_instruction(scope, statement)
+                    seen.add(shape)
             elif isinstance(statement, Variable):
                 check_variable(statement, BODY_SPACES)
             elif isinstance(statement, Targets):
@@ -135,6 +140,22 @@ def check_instruction(scope: Scope, instruction: Instruction) -> None:
         check_call(scope, instruction)
     else:
         check_operands(scope, instruction)
+
+
+def shape_of(instruction: Instruction) -> object:
+    """All on which it depends whether an instruction keeps the rules, where that is its operation
+    and the types of its registers; None where it is more."""
+    shape: list[object] = [instruction.operation]
+    if instruction.guard is not None:
+        shape.append(instruction.guard.register.type.name)
+    for operand in instruction.operands:
+        if type(operand) is Register:
+            shape.append(operand.type.name)
+        elif type(operand) is Address and type(operand.base) is Register:
+            shape.append(("[]", operand.base.type.name))
+        else:
+            return None
+    return (instruction.guard is not None, *shape)
 
 
 def check_call(scope: Scope, call: Instruction) -> None:

@@ -8,7 +8,7 @@ overflows, and cut to what the destination holds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 
 from warploom.core.types import S64, S128, U32, U64, unsigned
@@ -271,6 +271,7 @@ def gathered(m: Modifiers, found: list[Term], c: Term, *, signed: bool) -> Term:
     return pack([truncate(part, unsigned(bits)) for part in parts], U32)
 
 
+@cache
 def simd(count: int) -> dict[str, tuple[str, ...]]:
     """The slots behind the operands of a two-way or four-way instruction."""
     letter = {2: "h", 4: "b"}[count]

@@ -1,0 +1,89 @@
+"""From a program to an object: what is done for a kernel that the cache on disk does not have."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from warploom.analysis.shapes import Formation
+from warploom.analysis.uses import reads_clock
+from warploom.codegen.environment import CountLayout
+from warploom.codegen.grid import GridFunction
+from warploom.codegen.rounding import PREFIX, definition
+from warploom.codegen.sizes import Effort, effort
+from warploom.codegen.target import optimise, simplify, target_machine, tidy
+from warploom.codegen.warp import WarpFunction
+from warploom.core.collector import collector_paused
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel's object; whether it is scheduled, and the bytes of a warp's context."""
+
+    scheduled: bool
+    context_bytes: int
+    made: bytes
+
+
+def emit(
+    layout: CountLayout,
+    lock: threading.Lock,
+    *,
+    formation: Formation,
+    independent: bool,
+    mixes: bool,
+    shuffles: bool,
+    records: bool,
+) -> Emitted:
+    """The object that a kernel becomes; for what it is asked for, see `codegen.jit`. LLVM works
+    under `lock`."""
+    program = layout.program
+    _LOG.debug("compiling %s of %s", program.name, program.module.name)
+    with collector_paused():
+        module = ir.Module(program.name)
+        warp = WarpFunction(
+            module,
+            program,
+            layout,
+            formation=formation,
+            independent=independent,
+            mixes=mixes,
+            shuffles=shuffles,
+            records=records,
+        )
+        warp.emit()
+        scheduled = warp.suspends or shuffles
+        alone = shuffles or records or reads_clock(program.instructions)
+        relays = None if alone else warp.control.relay.sites()
+        grid = GridFunction(
+            module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
+        )
+        grid.emit()
+        text = str(module)
+    with lock:
+        made = _object(text, effort(program))
+    return Emitted(scheduled, warp.saved.context_bytes, made)
+
+
+def _object(text: str, effort: Effort) -> bytes:
+    """A module as an object."""
+    module = llvm.parse_assembly(text)
+    for function in list(module.functions):
+        if function.is_declaration and function.name.startswith(PREFIX):
+            module.link_in(llvm.parse_assembly(definition(function.name)))
+    for function in module.functions:
+        if not function.is_declaration and function.name != "run":
+            function.linkage = "internal"
+    module.verify()
+    if effort is Effort.LEAST:
+        simplify(module)
+        return target_machine(0).emit_object(module)
+    improve = optimise if effort is Effort.FULL else tidy
+    improve(module)
+    return target_machine().emit_object(module)
