@@ -7,7 +7,7 @@ from warploom.timing import words as w
 from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
-from warploom.timing.machine import Machine, Words, behind
+from warploom.timing.machine import Machine, Words, behind, fetch
 from warploom.timing.schedulers import step
 from warploom.timing.waits import close_gap, close_state
 
@@ -37,6 +37,10 @@ def run_sms(
     )
     for index in range(count):
         m = behind(sms, chosen[index] * p[w.SM_WORDS])
+        if index + 1 < count:
+            following = chosen[index + 1] * p[w.SM_WORDS]
+            for place in range(following, following + p[w.AT_MSHRS], 8):
+                fetch(sms, place)
         if ends:
             finish_sm(g, m, stop)
         else:

@@ -156,7 +156,8 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[flight + w.F_AGE] = m[warp + w.V_AGE]
     m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
     room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
-    place = (m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]) % room
+    place = m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]
+    place -= room if place >= room else 0
     queued = g.p[w.AT_QUEUE] + place * w.Q_WORDS
     m[queued + w.Q_FLIGHT] = flight
     m[queued + w.Q_ACCESS] = m[warp + w.V_ACCESS]
