@@ -6,7 +6,7 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
-from warploom.timing.machine import Machine, Words
+from warploom.timing.machine import Machine, Words, fetch
 from warploom.timing.waits import awaited, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
@@ -149,6 +149,7 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[w.FREE_COUNT] -= 1
     number = m[g.p[w.AT_FREE] + m[w.FREE_COUNT]]
     flight = g.p[w.AT_FLIGHTS] + number * w.F_WORDS
+    fetch(g.warps, m[warp + w.V_WARP] * g.p[w.WARP_WORDS])  # where its accesses are, soon
     m[flight + w.F_WARP] = warp
     m[flight + w.F_OP] = op
     m[flight + w.F_TIME] = 0

@@ -152,10 +152,10 @@ def _place_sm(p: Words) -> int:
     end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
     for place, words in (
         (w.AT_WARPS, p[w.SLOTS] * w.V_WORDS),
-        (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
         (w.AT_SCHEDULERS, p[w.SCHEDULERS] * w.S_WORDS),
         (w.AT_UNITS, p[w.SCHEDULERS] * p[w.UNIT_COUNT]),
         (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
+        (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
         (w.AT_MSHRS, p[w.MSHRS]),
         (w.AT_L1, p[w.L1_SETS] * (1 + L1_WAYS * (1 + w.SECTORS))),
         (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
