@@ -53,13 +53,15 @@ def register_pointers() -> None:
     @intrinsic
     def asked(_context: Any, pointer: Any, place: Any) -> Any:
         def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            kinds = [ir.IntType(8).as_pointer(), *[ir.IntType(32)] * 3]
+            address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+            kinds = [address, number, number, number]
             wanted = ir.FunctionType(ir.VoidType(), kinds)
             function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), wanted)
-            at = builder.bitcast(builder.gep(given[0], [given[1]]), kinds[0])
-            builder.call(function, [at, *(kinds[1](word) for word in (1, 3, 1))])
+            at = builder.bitcast(builder.gep(given[0], [given[1]]), address)
+            builder.call(function, [at, number(1), number(3), number(1)])
+            return given[0]
 
-        return types.void(pointer, place), emit
+        return pointer(pointer, place), emit
 
     @overload(fetch)
     def of_addresses(words: Any, place: Any) -> Any:
