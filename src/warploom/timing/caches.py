@@ -3,9 +3,27 @@ least recently used goes."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.machine import Words
+
+L1_WAYS, L2_WAYS = 4, 16
+"""Estimates, as in `machine.caches`; 16 at most, for the order of a set is a word."""
+
+FIRST_ORDER = 0x0123456789ABCDEF
+
+
+class Cache(NamedTuple):
+    """A cache in an array, from the word `at` on: for each set the order of its ways, then the tags
+    of all entries, then when the sectors of each are there. So what is looked through together
+    stands together."""
+
+    m: Words
+    at: int
+    sets: int
+    ways: int
 
 
 @jitable
@@ -32,37 +50,60 @@ def bank_of(line: int, bits: int) -> int:
 
 
 @jitable
-def set_of(cache: int, sets: int, ways: int, line: int) -> int:
-    """Where the set of a line begins: the tags of its ways, when each was used, then the lines."""
-    return int(cache + place_of(line, sets) * ways * (2 + w.LINE_WORDS))
+def tag_at(cache: Cache, entry: int) -> int:
+    """Where the tag of an entry stands: its line's number and one more, above masks of sectors."""
+    return int(cache.at + cache.sets + entry)
 
 
 @jitable
-def find_line(m: Words, cache: int, sets: int, ways: int, line: int) -> int:
-    """Where a line stands in a cache; -1 where it does not."""
-    tags = set_of(cache, sets, ways, line)
-    for way in range(ways):
-        if m[tags + way] == line + 1:
-            return int(tags + 2 * ways + way * w.LINE_WORDS)
-    return -1
+def fill_at(cache: Cache, entry: int) -> int:
+    """Where the times of an entry's sectors stand."""
+    return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 
 @jitable
-def use_line(m: Words, cache: int, sets: int, ways: int, line: int, clock: int) -> int:
-    """The entry of a line, which is now the one last used; a new line has no sectors yet."""
-    tags = set_of(cache, sets, ways, line)
-    used = tags + ways
-    for way in range(ways):
-        if m[tags + way] == line + 1:
-            m[used + way] = clock
-            return int(used + ways + way * w.LINE_WORDS)
-    oldest = 0
-    for way in range(1, ways):
-        if m[used + way] < m[used + oldest]:
-            oldest = way
-    entry = used + ways + oldest * w.LINE_WORDS
-    m[tags + oldest] = m[entry + w.LINE_TAG] = line + 1
-    m[used + oldest] = clock
-    m[entry + w.LINE_VALID] = 0
-    m[entry + w.LINE_DIRTY] = 0
+def find_line(cache: Cache, place: int, line: int) -> int:
+    """The entry of a line in its set; -1 where it has none."""
+    first, found = place * cache.ways, -1
+    tags = tag_at(cache, first)
+    for way in range(cache.ways):
+        found = way if cache.m[tags + way] >> w.TAG_BITS == line + 1 else found
+    return int(first + found if found >= 0 else -1)
+
+
+@jitable
+def order_at_first(cache: Cache) -> int:
+    """The order in which the ways of a set fill; a set's word is what differs from it."""
+    return int(FIRST_ORDER >> 4 * (16 - cache.ways))
+
+
+@jitable
+def order_of(cache: Cache, place: int) -> int:
+    """The ways of a set, four bits for each, the one last used lowest."""
+    return int(cache.m[cache.at + place] ^ order_at_first(cache))
+
+
+@jitable
+def oldest(cache: Cache, place: int) -> int:
+    """The way of a set that is least recently used."""
+    return int(order_of(cache, place) >> 4 * (cache.ways - 1) & 15)
+
+
+@jitable
+def use_line(cache: Cache, place: int, line: int) -> int:
+    """The entry of a line, which is now the one last used; a new line has no sectors yet, and the
+    place of the one least recently used."""
+    entry, first = find_line(cache, place, line), place * cache.ways
+    order = order_of(cache, place)
+    behind = 4 * (cache.ways - 1)
+    if entry < 0:
+        entry = first + oldest(cache, place)
+        cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
+    else:
+        behind = 0
+        while order >> behind & 15 != entry - first:
+            behind += 4
+    before = order & ((1 << behind) - 1)
+    after = order >> behind >> 4 << behind << 4
+    cache.m[cache.at + place] = (after | before << 4 | (entry - first)) ^ order_at_first(cache)
     return int(entry)

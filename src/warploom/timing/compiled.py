@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from warploom.codegen.helpers import load_apart
 from warploom.timing.engine import run_sms, serve_all
-from warploom.timing.machine import register_behind
+from warploom.timing.machine import register_pointers
 
 _OF_SMS = f"int64({', '.join(['i64*'] * 13)}, int64, int64, int64)"
 _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
@@ -21,4 +21,4 @@ def functions() -> Mapping[str, Callable[..., int]]:
         "run_sms": (run_sms, _OF_SMS),
         "serve_all": (serve_all, _OF_ALL),
     }
-    return load_apart("timing", typed, SOURCES, register_behind)
+    return load_apart("timing", typed, SOURCES, register_pointers)

@@ -7,9 +7,12 @@ from warploom.timing import words as w
 from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
-from warploom.timing.machine import Machine, Words, behind
+from warploom.timing.machine import Machine, Words, behind, fetch
 from warploom.timing.schedulers import step
 from warploom.timing.waits import close_gap, close_state
+
+MOST_FETCHED = 6144
+"""Words of an SM at most, for code may have many registers."""
 
 
 def run_sms(
@@ -37,11 +40,24 @@ def run_sms(
     )
     for index in range(count):
         m = behind(sms, chosen[index] * p[w.SM_WORDS])
+        if index + 1 < count:
+            fetch_sm(p, behind(sms, chosen[index + 1] * p[w.SM_WORDS]))
         if ends:
             finish_sm(g, m, stop)
         else:
             run_sm(g, m, stop)
     return 0
+
+
+@jitable
+def fetch_sm(p: Words, m: Words) -> None:
+    """An SM is the next one: ask the host for its warps, schedulers and registers, and for the
+    answers that it gets. All SMs are more than the host's nearest caches hold."""
+    for place in range(0, min(p[w.AT_MSHRS], MOST_FETCHED), w.LINE):
+        fetch(m, place)
+    first = p[w.AT_REQUESTS]
+    for place in range(first, first + m[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
+        fetch(m, place)
 
 
 @jitable

@@ -39,7 +39,7 @@ def advance(g: Machine, m: Words, warp: int, now: int) -> None:
                 if not fetched(g, m, warp):
                     earliest, why = now + g.p[w.LATENCY_FETCH], w.NO_INSTRUCTION
         op = m[warp + w.V_OP]
-        if op % g.p[w.FETCH_LINE] == 0:
+        if op & ((1 << g.p[w.FETCH_LINE_BITS]) - 1) == 0:
             fetched(g, m, warp)  # those that follow are fetched ahead
         if g.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
             break
@@ -52,7 +52,7 @@ def advance(g: Machine, m: Words, warp: int, now: int) -> None:
 @jitable
 def fetched(g: Machine, m: Words, warp: int) -> bool:
     """Whether the instruction cache of the warp's scheduler has its operation; it has it then."""
-    line = m[warp + w.V_OP] // g.p[w.FETCH_LINE]
+    line = m[warp + w.V_OP] >> g.p[w.FETCH_LINE_BITS]
     number = (m[warp + w.V_SCHEDULER] - g.p[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = g.p[w.AT_FETCH] + number * g.p[w.FETCH_LINES]
     at = cache + line % g.p[w.FETCH_LINES]

@@ -6,7 +6,7 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
-from warploom.timing.machine import Machine, Words
+from warploom.timing.machine import Machine, Words, fetch
 from warploom.timing.waits import awaited, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
@@ -149,6 +149,7 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[w.FREE_COUNT] -= 1
     number = m[g.p[w.AT_FREE] + m[w.FREE_COUNT]]
     flight = g.p[w.AT_FLIGHTS] + number * w.F_WORDS
+    fetch(g.warps, m[warp + w.V_WARP] * g.p[w.WARP_WORDS])  # where its accesses are, soon
     m[flight + w.F_WARP] = warp
     m[flight + w.F_OP] = op
     m[flight + w.F_TIME] = 0
@@ -156,7 +157,8 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[flight + w.F_AGE] = m[warp + w.V_AGE]
     m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
     room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
-    place = (m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]) % room
+    place = m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]
+    place -= room if place >= room else 0
     queued = g.p[w.AT_QUEUE] + place * w.Q_WORDS
     m[queued + w.Q_FLIGHT] = flight
     m[queued + w.Q_ACCESS] = m[warp + w.V_ACCESS]

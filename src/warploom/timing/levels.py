@@ -9,9 +9,22 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.caches import bank_of, place_of, use_line
+from warploom.timing.caches import (
+    L2_WAYS,
+    Cache,
+    bank_of,
+    fill_at,
+    oldest,
+    place_of,
+    tag_at,
+    use_line,
+)
 from warploom.timing.costs import TICKS
-from warploom.timing.machine import Words
+from warploom.timing.machine import Words, fetch
+
+AHEAD = 8
+"""So many requests before its turn the host is asked for what one needs: L2 is larger than the
+host's caches may be."""
 
 
 @jitable
@@ -38,10 +51,29 @@ def serve_requests(p: Words, sms: Words, m: Words, start: int, stop: int) -> int
             m[order + m[bucket]] = at
             m[bucket] += 1
             total += 1
+    cache = l2(p, m)
     for index in range(total):
+        if cache.sets > 0 and index + AHEAD < total:
+            fetch_set(cache, sms[m[order + index + AHEAD] + w.R_SET])
         at = m[order + index]
         serve(p, sms, m, at, at // p[w.SM_WORDS])
     return total
+
+
+@jitable
+def l2(p: Words, m: Words) -> Cache:
+    """The L2 of the device."""
+    return Cache(m, p[w.AT_L2], p[w.L2_SETS], L2_WAYS)
+
+
+@jitable
+def fetch_set(cache: Cache, place: int) -> None:
+    """A set is wanted soon: its tags, and what the line least recently used gives way for."""
+    first = place * cache.ways
+    fetch(cache.m, tag_at(cache, first))
+    fetch(cache.m, tag_at(cache, first + cache.ways - 1))
+    fetch(cache.m, tag_at(cache, first + cache.ways // 2))
+    fetch(cache.m, fill_at(cache, first + oldest(cache, place)))
 
 
 @jitable
@@ -63,7 +95,7 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
     port = p[w.AT_PORTS] + sm
     m[port] = max(m[port], begins) + count * p[w.PORT_TICKS]
     passes = max(begins, m[port] - count * p[w.PORT_TICKS])
-    there = look_up(p, m, line, sectors, kind, begins)
+    there = look_up(p, m, line, sms[at + w.R_SET], sectors, kind, begins)
     latency = p[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(p)
     sms[at + w.R_FILL] = (max(there, passes) + rounds) // TICKS + latency
     m[w.LAST_ANSWER] = max(m[w.LAST_ANSWER], sms[at + w.R_FILL])
@@ -76,30 +108,32 @@ def base_latency(p: Words) -> int:
 
 
 @jitable
-def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, now: int) -> int:
+def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, now: int) -> int:
     """When the sectors of a line are there, in ticks, less the latency of L2. What is written has
     to go to DRAM at some time, and is charged when it is first written."""
     count = 0
     if p[w.L2_SETS] == 0:
-        for sector in range(4):
+        for sector in range(w.SECTORS):
             count += (sectors >> sector) & 1
         if kind == w.STORE:
             m[w.DRAM_WRITTEN] += 32 * count
         else:
             m[w.DRAM_READ] += 32 * count
         return move(p, m, line, count, kind == w.STORE, now)
-    m[w.L2_CLOCK] += 1
-    entry = use_line(m, p[w.AT_L2], p[w.L2_SETS], p[w.L2_WAYS], line, m[w.L2_CLOCK])
+    cache = l2(p, m)
+    entry = use_line(cache, place, line)
+    tag, fills = tag_at(cache, entry), fill_at(cache, entry)
+    valid, dirty = m[tag], m[tag] >> w.DIRTY_BITS
     there, missing, written = now, 0, 0
-    for sector in range(4):
+    for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
-            if (m[entry + w.LINE_VALID] >> sector) & 1:
+            if valid >> sector & 1:
                 m[w.L2_HITS] += 1
-                there = max(there, m[entry + w.LINE_FILL + sector])
+                there = max(there, m[fills + sector])
             else:
                 m[w.L2_MISSES] += 1
                 missing += int(kind != w.STORE)
-            written += int(kind != w.LOAD) & ~(m[entry + w.LINE_DIRTY] >> sector) & 1
+            written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
         extra = (p[w.LATENCY_DRAM] - p[w.LATENCY_L2]) * TICKS
         there = max(there, move(p, m, line, missing, False, now) + extra)
@@ -108,12 +142,10 @@ def look_up(p: Words, m: Words, line: int, sectors: int, kind: int, now: int) ->
         begins = move(p, m, line, written, True, now)
         there = max(there, begins) if kind == w.STORE else there
         m[w.DRAM_WRITTEN] += 32 * written
-    for sector in range(4):
-        if (sectors & ~m[entry + w.LINE_VALID]) >> sector & 1:
-            m[entry + w.LINE_FILL + sector] = now if kind == w.STORE else there
-    m[entry + w.LINE_VALID] |= sectors
-    if kind != w.LOAD:
-        m[entry + w.LINE_DIRTY] |= sectors
+    for sector in range(w.SECTORS):
+        if (sectors & ~valid) >> sector & 1:
+            m[fills + sector] = now if kind == w.STORE else there
+    m[tag] |= sectors if kind == w.LOAD else sectors | sectors << w.DIRTY_BITS
     return int(there)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.caches import find_line, use_line
+from warploom.timing.caches import L1_WAYS, Cache, fill_at, find_line, place_of, tag_at, use_line
 from warploom.timing.machine import Machine, Words
 from warploom.timing.waits import recheck
 
@@ -23,17 +23,25 @@ def work_queue(g: Machine, m: Words, now: int) -> None:
         m[queued + w.Q_LEFT] -= 1
         m[flight + w.F_LEFT] -= 1
         if m[queued + w.Q_LEFT] == 0:
-            room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
-            m[w.QUEUE_HEAD] = (m[w.QUEUE_HEAD] + 1) % room
+            m[w.QUEUE_HEAD] += 1
+            if m[w.QUEUE_HEAD] == g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]:
+                m[w.QUEUE_HEAD] = 0
             m[w.QUEUE_COUNT] -= 1
             s = m[warp + w.V_SCHEDULER]
             m[s + w.S_QUEUED] -= 1
-            m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
             m[warp + w.V_QUEUED] -= 1
             if m[flight + w.F_LEFT] == 0:
                 land(g, m, flight, now)
             elif m[warp + w.V_QUEUED] == 0:
                 recheck(g, m, warp, now)
+            look_again(m, s, now)
+
+
+@jitable
+def look_again(m: Words, s: int, now: int) -> None:
+    """There may be room for what the ready warps of a scheduler wait for."""
+    if m[s + w.S_READY] > 0:
+        m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
 
 
 @jitable
@@ -73,7 +81,9 @@ def room_for(g: Machine, m: Words, lines: int, start: int) -> bool:
     full = m[w.REQUEST_COUNT] + lines > g.p[w.REQUESTS]
     full = full or m[w.PAIR_COUNT] + 4 * lines > g.p[w.PAIRS]
     for ahead in range(needed):
-        place = g.p[w.AT_MSHRS] + (m[w.MSHR_HEAD] + ahead) % g.p[w.MSHRS]
+        place = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD] + ahead
+        if m[w.MSHR_HEAD] + ahead >= g.p[w.MSHRS]:
+            place -= g.p[w.MSHRS]
         if full or m[place] > start:
             m[w.LSU_FREE] = w.NEVER if full else max(m[place] + 1, start + 2)
             return False
@@ -88,31 +98,38 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
     through = kind & w.THROUGH_L1 and g.p[w.L1_SETS] > 0
     if kind & w.TEXELS:
         land_at(m, flight, start + g.p[w.LATENCY_TEXTURE])
+    cache = l1(g, m)
     for place in range(first, first + g.patterns[pattern + w.P_LINES]):
         number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
         entry = -1
         if kind & w.DROPS_L1 and g.p[w.L1_SETS] > 0:
-            known = find_line(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], number)
+            known = find_line(cache, place_of(number, cache.sets), number)
             if known >= 0:
-                m[known + w.LINE_VALID] &= ~sectors
+                m[tag_at(cache, known)] &= ~sectors
         if through:
-            m[w.CLOCK] += 1
-            entry = use_line(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], number, m[w.CLOCK])
-            missing = sectors & ~m[entry + w.LINE_VALID]
+            entry = use_line(cache, place_of(number, cache.sets), number)
+            tag = tag_at(cache, entry)
+            missing = sectors & ~m[tag]
             count_sectors(m, sectors, missing)
             latency = g.p[w.LATENCY_TEXTURE if kind & w.TEXELS else w.LATENCY_L1]
-            await_line(g, m, flight, entry, sectors & ~missing, start + latency)
+            await_line(g, m, flight, fill_at(cache, entry), sectors & ~missing, start + latency)
             sectors = missing
-            m[entry + w.LINE_VALID] |= missing
+            m[tag] |= missing
         if sectors:
             passes = g.patterns[pattern + w.P_PASSES]
             request(g, m, flight, number, sectors, kind & w.KIND, passes, entry, start)
 
 
 @jitable
+def l1(g: Machine, m: Words) -> Cache:
+    """The L1 of an SM."""
+    return Cache(m, g.p[w.AT_L1], g.p[w.L1_SETS], L1_WAYS)
+
+
+@jitable
 def count_sectors(m: Words, sectors: int, missing: int) -> None:
     """Count the hits and misses of L1."""
-    for sector in range(4):
+    for sector in range(w.SECTORS):
         if (missing >> sector) & 1:
             m[w.L1_MISS_SECTORS] += 1
         elif (sectors >> sector) & 1:
@@ -120,11 +137,11 @@ def count_sectors(m: Words, sectors: int, missing: int) -> None:
 
 
 @jitable
-def await_line(g: Machine, m: Words, flight: int, entry: int, sectors: int, soonest: int) -> None:
-    """A flight needs sectors that L1 has, or that are on their way to it."""
-    for sector in range(4):
+def await_line(g: Machine, m: Words, flight: int, fills: int, sectors: int, soonest: int) -> None:
+    """A flight needs sectors of a line that L1 has, or that are on their way to it."""
+    for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
-            fill = m[entry + w.LINE_FILL + sector]
+            fill = m[fills + sector]
             if fill < 0:
                 pair(g, m, flight, -1 - fill)
             else:
@@ -153,13 +170,18 @@ def request(
     m[at + w.R_KIND] = kind
     m[at + w.R_PASSES] = passes
     m[at + w.R_ENTRY] = entry
+    if g.p[w.L2_SETS] > 0:
+        m[at + w.R_SET] = place_of(line, g.p[w.L2_SETS])
     m[at + w.R_MSHR] = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
     m[m[at + w.R_MSHR]] = w.NEVER
-    m[w.MSHR_HEAD] = (m[w.MSHR_HEAD] + 1) % g.p[w.MSHRS]
+    m[w.MSHR_HEAD] += 1
+    if m[w.MSHR_HEAD] == g.p[w.MSHRS]:
+        m[w.MSHR_HEAD] = 0
     if entry >= 0:
-        for sector in range(4):
+        fills = fill_at(l1(g, m), entry)
+        for sector in range(w.SECTORS):
             if (sectors >> sector) & 1:
-                m[entry + w.LINE_FILL + sector] = -1 - number
+                m[fills + sector] = -1 - number
     pair(g, m, flight, number)
 
 
@@ -182,15 +204,17 @@ def land_at(m: Words, flight: int, time: int) -> None:
 @jitable
 def take_answers(g: Machine, m: Words, now: int) -> None:
     """The answers to all requests of the last quantum are known: flights end."""
+    cache = l1(g, m)
     for number in range(m[w.REQUEST_COUNT]):
         at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
         fill = m[at + w.R_FILL]
         m[m[at + w.R_MSHR]] = fill
         entry = m[at + w.R_ENTRY]
-        if entry >= 0 and m[entry + w.LINE_TAG] == m[at + w.R_LINE] + 1:
-            for sector in range(4):
-                if m[entry + w.LINE_FILL + sector] == -1 - number:
-                    m[entry + w.LINE_FILL + sector] = fill
+        if entry >= 0 and m[tag_at(cache, entry)] >> w.TAG_BITS == m[at + w.R_LINE] + 1:
+            fills = fill_at(cache, entry)
+            for sector in range(w.SECTORS):
+                if m[fills + sector] == -1 - number:
+                    m[fills + sector] = fill
     for index in range(m[w.PAIR_COUNT]):
         at = g.p[w.AT_PAIRS] + 2 * index
         flight = m[at]
@@ -201,8 +225,7 @@ def take_answers(g: Machine, m: Words, now: int) -> None:
     if m[w.LSU_FREE] >= w.NEVER:
         m[w.LSU_FREE] = now
     for number in range(g.p[w.SCHEDULERS]):
-        s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
-        m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)  # flights are free again
+        look_again(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, now)  # flights are free again
     m[w.REQUEST_COUNT] = 0
     m[w.PAIR_COUNT] = 0
 

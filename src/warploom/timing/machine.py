@@ -33,8 +33,13 @@ def behind(words: Words, count: int) -> Words:
     return words[count:]
 
 
-def register_behind() -> None:
-    """Tell Numba how addresses move."""
+def fetch(words: Words, place: int) -> None:
+    """A word of an array is wanted soon. Compiled code asks the host's memory for it."""
+
+
+def register_pointers() -> None:
+    """Tell Numba how addresses move, and what is behind them is asked for."""
+    from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
 
@@ -44,6 +49,26 @@ def register_behind() -> None:
             return builder.gep(given[0], [given[1]])
 
         return pointer(pointer, count), emit
+
+    @intrinsic
+    def asked(_context: Any, pointer: Any, place: Any) -> Any:
+        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
+            address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+            kinds = [address, number, number, number]
+            wanted = ir.FunctionType(ir.VoidType(), kinds)
+            function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), wanted)
+            at = builder.bitcast(builder.gep(given[0], [given[1]]), address)
+            builder.call(function, [at, number(1), number(3), number(1)])
+            return given[0]
+
+        return pointer(pointer, place), emit
+
+    @overload(fetch)
+    def of_addresses(words: Any, place: Any) -> Any:
+        def by_address(words: Any, place: Any) -> None:
+            asked(words, place)
+
+        return by_address if isinstance(words, types.CPointer) else None
 
     @overload(behind)
     def of_pointers(words: Any, count: Any) -> Any:

@@ -51,6 +51,8 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
     issue(g, m, s, picked, now)
     if g.p[w.DISPATCH_WIDTH] > 1:
         issue_second(g, m, s, picked, now)
+    if m[s + w.S_READY] == 0:
+        m[s + w.S_NEXT] = max(m[s + w.S_NEXT], m[s + w.S_WAKE])
 
 
 @jitable
@@ -112,10 +114,12 @@ def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
     """The ready warps that do not issue, each with its reason."""
     for place in range(m[s + w.S_READY]):
         warp = m[s + w.S_RING + place]
-        close_state(g, m, warp, now)
-        m[warp + w.V_WHY] = m[warp + w.V_TRY]
-        if picked < 0 and m[warp + w.V_COUNTED] != m[warp + w.V_TRY]:
-            count_as(m, warp, m[warp + w.V_TRY])
+        why = m[warp + w.V_TRY]
+        if m[warp + w.V_WHY] != why or g.p[w.EVENTS] > 0:
+            close_state(g, m, warp, now)
+            m[warp + w.V_WHY] = why
+        if picked < 0 and m[warp + w.V_COUNTED] != why:
+            count_as(m, warp, why)
 
 
 @jitable

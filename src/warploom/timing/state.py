@@ -15,14 +15,13 @@ import numpy.typing as npt
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.timing import words as w
+from warploom.timing.caches import L1_WAYS, L2_WAYS
 from warploom.timing.costs import SHARED_UNITS, TICKS, UNITS, Costs
 from warploom.timing.schedulers import POLICIES
 
 Words = npt.NDArray[np.int64]
 
 LINE_BYTES = 128
-L1_WAYS, L2_WAYS = 4, 16
-"""Estimates, as in `machine.caches`."""
 FLIGHTS = 2048
 INSTRUCTIONS_OF_A_LINE = 8
 """An instruction has 16 bytes from 7.0 on; before, as good as."""
@@ -116,7 +115,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LSU_QUEUE: timing.lsu_queue,
         w.MSHRS: timing.mshrs,
         w.BLOCK_LAUNCH_CYCLES: timing.block_launch_cycles,
-        w.FETCH_LINE: INSTRUCTIONS_OF_A_LINE,
+        w.FETCH_LINE_BITS: INSTRUCTIONS_OF_A_LINE.bit_length() - 1,
         w.FETCH_LINES: max(1, timing.fetch_instructions // INSTRUCTIONS_OF_A_LINE),
     }
 
@@ -129,9 +128,7 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
     l1_bytes = shape.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
     return {
-        w.L1_WAYS: L1_WAYS,
         w.L1_SETS: l1_bytes // (LINE_BYTES * L1_WAYS),
-        w.L2_WAYS: L2_WAYS,
         w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
@@ -152,15 +149,15 @@ def _shared_units(costs: Costs) -> int:
 
 def _place_sm(p: Words) -> int:
     """Put the parts of an SM's state one after the other; gives its words."""
-    end = w.HEAD_WORDS
+    end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
     for place, words in (
         (w.AT_WARPS, p[w.SLOTS] * w.V_WORDS),
-        (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
         (w.AT_SCHEDULERS, p[w.SCHEDULERS] * w.S_WORDS),
         (w.AT_UNITS, p[w.SCHEDULERS] * p[w.UNIT_COUNT]),
         (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
+        (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
         (w.AT_MSHRS, p[w.MSHRS]),
-        (w.AT_L1, p[w.L1_SETS] * p[w.L1_WAYS] * (2 + w.LINE_WORDS)),
+        (w.AT_L1, p[w.L1_SETS] * (1 + L1_WAYS * (1 + w.SECTORS))),
         (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
         (w.AT_FREE, p[w.FLIGHTS]),
         (w.AT_PAIRS, 2 * p[w.PAIRS]),
@@ -171,7 +168,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
     ):
         p[place] = end
-        end += int(words)
+        end += w.LINE * -(-int(words) // w.LINE)
     return end
 
 
@@ -183,7 +180,7 @@ def _place_memory(p: Words) -> int:
         (w.AT_BANKS, 2 << p[w.BANK_BITS]),
         (w.AT_PORTS, p[w.SMS]),
         (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
-        (w.AT_L2, p[w.L2_SETS] * p[w.L2_WAYS] * (2 + w.LINE_WORDS)),
+        (w.AT_L2, p[w.L2_SETS] * (1 + L2_WAYS * (1 + w.SECTORS))),
     ):
         p[place] = end
         end += int(words)
@@ -193,7 +190,10 @@ def _place_memory(p: Words) -> int:
 def empty_sms(setting: Setting) -> Words:
     """The SMs before the launch, shape (SMs, words)."""
     p = setting.parameters
-    sms = np.zeros((setting.sms, int(p[w.SM_WORDS])), np.int64)
+    size = setting.sms * int(p[w.SM_WORDS])
+    room = np.zeros(size + w.LINE, np.int64)
+    first = -room.ctypes.data // room.itemsize % w.LINE
+    sms = room[first : first + size].reshape(setting.sms, -1)
     sms[:, p[w.AT_FREE] : p[w.AT_FREE] + p[w.FLIGHTS]] = np.arange(p[w.FLIGHTS])
     sms[:, w.FREE_COUNT] = p[w.FLIGHTS]
     for number in range(int(p[w.SCHEDULERS])):

@@ -18,13 +18,13 @@ def close_gap(m: Words, s: int, now: int) -> None:
     gap = now - m[s + w.S_FROM]
     if gap <= 0:
         return
-    reason, most = w.NO_WARP, 0
-    if m[s + w.S_WARPS + w.NOT_SELECTED] > 0:
-        reason = w.DISPATCH_STALL
+    # The most of numbers that have the reason below their counts: without a branch for each.
+    first = w.DISPATCH_STALL if m[s + w.S_WARPS + w.NOT_SELECTED] > 0 else w.NO_WARP
+    most = w.REASON_MASK ^ first
     for state in range(w.NOT_SELECTED + 1, w.REASON_COUNT):
-        if m[s + w.S_WARPS + state] > most:
-            reason, most = state, m[s + w.S_WARPS + state]
-    m[s + w.S_STALLS + reason] += gap
+        count = m[s + w.S_WARPS + state]
+        most = max(most, (count << w.REASON_BITS | (w.REASON_MASK ^ state)) * int(count > 0))
+    m[s + w.S_STALLS + (w.REASON_MASK ^ most & w.REASON_MASK)] += gap
     m[s + w.S_FROM] = now
 
 

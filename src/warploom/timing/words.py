@@ -117,56 +117,54 @@ SLOTS, BLOCK_SLOTS, WARPS_PER_BLOCK, REGISTERS, OPERATIONS, COPIES = range(6, 12
 LATENCY_SHARED, LATENCY_L1, LATENCY_L2, LATENCY_DRAM, LATENCY_ATOMIC = range(12, 17)
 LATENCY_CONSTANT, LATENCY_BARRIER, LATENCY_BRANCH, LATENCY_FETCH = range(17, 21)
 SHARED_WAVEFRONT_CYCLES, L1_REQUEST_CYCLES, L1_WAVEFRONT_CYCLES, LSU_QUEUE = range(21, 25)
-MSHRS, BLOCK_LAUNCH_CYCLES, FETCH_LINES, FETCH_LINE, SHARED_UNITS_MASK = range(25, 30)
-L1_SETS, L1_WAYS, L2_SETS, L2_WAYS, SLICES, SECTOR_TICKS, PORT_TICKS = range(30, 37)
+MSHRS, BLOCK_LAUNCH_CYCLES, FETCH_LINES, FETCH_LINE_BITS, SHARED_UNITS_MASK = range(25, 30)
+L1_SETS, L2_SETS, SLICES, SECTOR_TICKS, PORT_TICKS = range(30, 35)
+TURN_TICKS, LATENCY_TEXTURE = 35, 36
 BANK_BITS, BANK_TICKS, ATOMIC_TICKS, QUANTUM, WARP_WORDS, SM_WORDS, SMS = range(37, 44)
 FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
 AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
-TURN_TICKS, LATENCY_TEXTURE, MEETING = 69, 70, 71
-PARAMETER_COUNT = 72
+MEETING = 69
+PARAMETER_COUNT = 70
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them."""
 
 # ---- the state of an SM -------------------------------------------------------------------------
 
 NOW, LIVE_WARPS, LIVE_BLOCKS, QUEUE_HEAD, QUEUE_COUNT, LSU_FREE, MSHR_HEAD, FREE_COUNT = range(8)
-PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT, CLOCK = range(
-    8, 15
-)
+PAIR_COUNT, REQUEST_COUNT, RESERVED_HEAD, RESERVED_COUNT, LAUNCHED, EVENT_COUNT = range(8, 14)
 LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DONE, LAST_DONE = (
-    range(15, 22)
+    range(14, 21)
 )
-L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(22, 26)
-COME, MET, HEAD_WORDS = range(26, 29)
+L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
+COME, MET, HEAD_WORDS = range(25, 28)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
 where all meet; MET: they may go on."""
 
+LINE = 8
+"""Words of a line of the host's cache: parts of the state begin with one."""
+
 NOT_THERE, ASLEEP, READY = range(3)
 MOST_WARPS = 64
 """Warps of a scheduler at most."""
 
-V_STATE, V_WAKE_AT, V_WHY, V_SINCE, V_WHAT, V_WARP, V_ENTRY, V_ENTRY_STOP, V_OP, V_OP_STOP = range(
-    10
-)
-V_ACCESS, V_LEFT, V_FIRST, V_AGE, V_BLOCK, V_QUEUED, V_FLIGHTS, V_ACK, V_EARLIEST, V_AWAITS = range(
-    10, 20
-)
-V_BARRIER, V_TRY, V_ACTIVE, V_GROUP, V_SCHEDULER, V_REGISTERS, V_UNITS = range(20, 27)
-V_COUNTED, V_EVENT, V_GROUPS = range(27, 30)
+V_STATE, V_WAKE_AT, V_WHY, V_SINCE, V_WHAT, V_OP, V_TRY, V_COUNTED = range(8)
+V_SCHEDULER, V_REGISTERS, V_UNITS, V_AGE, V_LEFT, V_FIRST, V_OP_STOP, V_EARLIEST = range(8, 16)
+V_ACTIVE, V_ENTRY, V_ENTRY_STOP, V_ACCESS, V_QUEUED, V_FLIGHTS, V_AWAITS, V_ACK = range(16, 24)
+V_WARP, V_BLOCK, V_BARRIER, V_GROUP, V_EVENT, V_GROUPS = range(24, 30)
 GROUPS = 8
-V_WORDS = V_GROUPS + GROUPS
-"""A warp in its slot. WAKE_AT: where stands when it wakes. WHY it is in its state SINCE then, and
-WHAT operation comes next; the first of the slots of an operation issued at FIRST, and so many are
-LEFT. QUEUED, FLIGHTS: its instructions in the queue of the load/store unit, and those of which
-nobody knows when they end. ACK: when the last that is known does. EARLIEST: before that it cannot
-issue. AWAITS: see `waits.recheck`. TRY: why it could not issue just now. GROUP, GROUPS: of
-asynchronous copies, the open one, and when each ends. SCHEDULER, REGISTERS, UNITS: where its
-scheduler, registers and units stand. COUNTED: as what its scheduler counts it. EVENT: one more than
-its last event."""
+V_WORDS = LINE * -(-(V_GROUPS + GROUPS) // LINE)
+"""A warp in its slot, what every issue needs in its first lines of the host's cache. WAKE_AT: where
+stands when it wakes. WHY it is in its state SINCE then, and WHAT operation comes next; the first of
+the slots of an operation issued at FIRST, and so many are LEFT. QUEUED, FLIGHTS: its instructions
+in the queue of the load/store unit, and those of which nobody knows when they end. ACK: when the
+last that is known does. EARLIEST: before that it cannot issue. AWAITS: see `waits.recheck`. TRY:
+why it could not issue just now. GROUP, GROUPS: of asynchronous copies, the open one, and when each
+ends. SCHEDULER, REGISTERS, UNITS: where its scheduler, registers and units stand. COUNTED: as what
+its scheduler counts it. EVENT: one more than its last event."""
 
 S_NEXT, S_FREE, S_WAKE, S_LAST, S_FROM, S_QUEUED, S_ACTIVE, S_ISSUED, S_READY = range(9)
 S_WARPS = S_READY + 1
@@ -184,8 +182,9 @@ Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)
 """A flight: a memory instruction that is not over. LEFT: its accesses in the queue and requests
 that have no answer."""
-R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_WORDS = range(9)
-"""A request to what is behind L1; ENTRY is its line there, or -1; FILL when its answer comes."""
+R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET, R_WORDS = range(10)
+"""A request to what is behind L1; ENTRY is its entry in L1, or -1; FILL when its answer comes; SET
+its set in L2."""
 B_WARPS, B_WAITING, B_ARRIVED = 0, 1, 2
 BARRIERS = 16
 B_WORDS = B_ARRIVED + BARRIERS
@@ -194,10 +193,12 @@ arrived at each barrier."""
 E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """A time in which a warp was in one state."""
 
-LINE_TAG, LINE_VALID, LINE_DIRTY, LINE_FILL, LINE_WORDS = 0, 1, 2, 3, 7
-"""A line of a cache: its number and one more, masks of its sectors, and for each sector
-when it is there; in L1, less than 0 for a request that has no answer."""
+SECTORS = 4
+TAG_BITS, DIRTY_BITS, SECTOR_MASK = 8, 4, 15
+"""An entry of a cache (`timing.caches`): a tag with masks of the sectors that are there and, from
+DIRTY_BITS on, of those that were written; and for each sector when it is there, in L1 less than 0
+for a request that has no answer."""
 
 L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
-L2_CLOCK, LAST_ANSWER, MEMORY_WORDS = range(5, 8)
+LAST_ANSWER, MEMORY_WORDS = 5, 6
 """The first words of the memory behind L1: sectors, and bytes; when its last answer comes."""
