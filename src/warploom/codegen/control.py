@@ -10,7 +10,7 @@ Who meets whom is decided by the rules of `machine.reference.splits`; nodes them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from llvmlite import ir
 
@@ -208,13 +208,14 @@ class Control:
             live = frozenset[Register]().union(*(self.blocks.live(way) for way in ways))
             self.frame.part(live)
 
-    def step_apart(self, index: int, condition: Value) -> None:
+    def step_apart(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
         """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
-        counted."""
+        counted; `leave` emits what else is to be before."""
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)
         with self.b.if_then(condition, likely=False):
+            leave()
             made = self.program.instructions[index : block.stop]
             behind = frozenset[Register]().union(
                 *(self.blocks.live(way) for way in block.successors)

@@ -120,9 +120,18 @@ SPACE_CODES = {space: code for code, space in enumerate(Space)}
 FULL = ROW_END
 KINDS_SEEN = FULL + 3
 KINDS_AT = KINDS_SEEN + 1
-MEMO_STEP, MEMO_BITS, MEMO_BASE, MEMO_LOW, MEMO_ROOM, MEMO_KIND, ROW_WIDTH = range(
-    KINDS_AT + KINDS, KINDS_AT + KINDS + 7
-)
+(
+    MEMO_STEP,
+    MEMO_BITS,
+    MEMO_BASE,
+    MEMO_LOW,
+    MEMO_ROOM,
+    MEMO_KIND,
+    MEMO_PASSES,
+    MEMO_LEADER,
+    MEMO_TAKEN,
+    ROW_WIDTH,
+) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
 """An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
 on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
 by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
@@ -130,7 +139,10 @@ for each. Then the loads by rows (`rules.rows`): which kinds there were, a bit e
 KINDS_AT on how often each came again. The last words remember of the access that begins a group
 (`codegen.shaped_access`) how it went the short way: the step between its rows, those bits of the
 first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so that all of
-the group is inside of one allocation; and of every access its kind."""
+the group is inside of one allocation; and of every access its kind. PASSES counts, for the access
+that begins a group, how often all of the group came again. They come to each one's kind when that
+changes, or at the end: LEADER is the number of the row that counts them, and one more, and TAKEN
+how many have come to it (`codegen.row_kinds`)."""
 
 
 @dataclass(frozen=True)

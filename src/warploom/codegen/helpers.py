@@ -38,7 +38,7 @@ CHECKS = {
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
     "relay_start": "int64(i64*, i64*, int64)",
     "end_relay": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
-    "learn_row": "int64(int64, int64, int64, i64*)",
+    "learn_row": "int64(int64, int64, int64, int64, int64, i64*)",
     "next_in_relay": "int64(i64*, i64*, i64*)",
     "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
     "record_guard": "int64(i64*, int64, int64)",

@@ -23,8 +23,11 @@ class Places:
 
     def row(self, index: int, space: Space) -> Value:
         """The counts of an access row."""
-        row = self.rows.get((index, space), 0)
-        return self.lanes.slot(self.frame.rows, row * ROW_WIDTH)
+        return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
+
+    def number(self, index: int, space: Space) -> int:
+        """The number of an access row."""
+        return self.rows.get((index, space), 0)
 
     def cache(self, index: int, space: Space) -> Value:
         """The bounds of the allocation that an access row reached last."""

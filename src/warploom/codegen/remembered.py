@@ -15,6 +15,7 @@ from warploom.codegen.environment import (
     MEMO_BITS,
     MEMO_KIND,
     MEMO_LOW,
+    MEMO_PASSES,
     MEMO_ROOM,
     MEMO_STEP,
 )
@@ -162,11 +163,15 @@ class Remembered:
     def _learn_kinds(self, group: Group) -> Value:
         """Learn the kinds of a group's loads; 1 where all were known."""
         b, known = self.b, I64(1)
+        leader = group.members[0][0] if group.leader is None else group.leader
+        number = I64(self.memory.places.number(leader, group.shape.space))
+        passes = self.word(self.memory.places.row(leader, group.shape.space), MEMO_PASSES)
         for index, offset in group.members:
             row = self.memory.places.row(index, group.shape.space)
             places = [b.add(f, I64(offset)) for f in (group.firsts[0], group.firsts[-1])]
             consecutive = I64(int(group.form is Form.ROWS))
-            known = b.and_(known, call(self.lanes, "learn_row", *places, consecutive, row))
+            given = *places, consecutive, passes, number, row
+            known = b.and_(known, call(self.lanes, "learn_row", *given))
         return known
 
     def word(self, row: Value, word: int) -> Value:

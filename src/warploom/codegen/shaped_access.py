@@ -20,7 +20,7 @@ from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.codegen.access import Shape, count_change
-from warploom.codegen.environment import KINDS_AT, MEMO_KIND
+from warploom.codegen.environment import KINDS_AT, MEMO_KIND, MEMO_PASSES
 from warploom.codegen.groups import Form, Group, find_groups
 from warploom.codegen.lanes import I1, I32, I64, Value, undefined
 from warploom.codegen.masked_access import MaskedAccess
@@ -44,6 +44,8 @@ class ShapedAccess:
         self._remembered = Remembered(memory)
         self._groups: dict[int, Group] = {}
         self._careful: dict[int, ir.Block] = {}
+        self._passing: dict[int, Group] = {}
+        """The loads so far that their groups will count together, at the last of each."""
         self.hurries = False
         """Whether code is made that leaves for the careful one wherever the short way ends."""
         self.masked: MaskedAccess | None = None
@@ -62,6 +64,7 @@ class ShapedAccess:
         if self.frame.convergent and not self.memory.never_inlined:
             self._groups = find_groups(self.memory, self.reading, block)
         self._careful.clear()
+        self._passing.clear()
         self._all_on = False
         self.hurries = len(self._groups) >= HURRIED
 
@@ -75,6 +78,7 @@ class ShapedAccess:
         """Begin the careful version of a block, if there is to be one: the blocks in which code
         comes to it, by instruction."""
         self.hurries = self._all_on = False
+        self._passing.clear()
         for index, group in self._groups.items():
             own = [member for member in group.members if member[0] == index]
             leader = group.members[0][0]
@@ -105,6 +109,7 @@ class ShapedAccess:
         b.cbranch(self._remembered.holds(group, everyone), onward, unknown).set_weights(RARELY)
         self._careful[index] = b.append_basic_block(f"careful{index}")
         b.position_at_end(unknown)
+        self.leave()
         with b.if_then(self._remembered.matches(group, on)):
             self._remembered.learn(group)
         b.branch(self._careful[index])
@@ -212,7 +217,7 @@ class ShapedAccess:
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0])
             return self.common.load(shape, firsts[0])
-        self._count_kind(index, shape)
+        self._count(index, group)
         consecutive = ir.Constant(I1, int(group.form is Form.ROWS))
         rows = Rows(firsts[0], firsts[-1], consecutive)
         return load_rows(RowLoads(self.lanes, shape), rows)
@@ -222,6 +227,23 @@ class ShapedAccess:
         space no sum begins again at 0."""
         assert isinstance(address, Address)
         return [self.b.add(first, I64(address.offset)) for first in group.firsts]
+
+    def _count(self, index: int, group: Group) -> None:
+        """One more load by rows of its kind; where code hurries, a group's are counted as one."""
+        leader, last = group.members[0][0], group.members[-1][0]
+        if not self.hurries or leader == last:
+            self._count_kind(index, group.shape)
+        elif index != last:
+            self._passing[index] = group
+        else:
+            self._passing = {i: other for i, other in self._passing.items() if other is not group}
+            row = self.memory.places.row(leader, group.shape.space)
+            self.lanes.add_to(self.lanes.slot(row, MEMO_PASSES), I64(1))
+
+    def leave(self) -> None:
+        """Code leaves the block where some of a group's loads have passed: they count alone."""
+        for index, group in self._passing.items():
+            self._count_kind(index, group.shape)
 
     def _count_kind(self, index: int, shape: Shape) -> None:
         row = self.memory.places.row(index, shape.space)

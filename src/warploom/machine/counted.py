@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warploom.codegen.environment import FULL, KINDS_AT, KINDS_SEEN, ROW_WIDTH, CountLayout
+from warploom.codegen.environment import FULL, KINDS_SEEN, ROW_WIDTH, CountLayout
 from warploom.codegen.jit import CompiledKernel
+from warploom.codegen.row_kinds import kinds_of
 from warploom.machine.common import STARTS, common_cost, kind_cost
 from warploom.machine.outfit import Bytes, Words
 from warploom.machine.tally import Tally
@@ -20,7 +21,6 @@ from warploom.machine.work import Work
 from warploom.machine.workers import merged
 from warploom.rules.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
 from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, ROW_END, SLOTS
-from warploom.rules.rows import KINDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
     for number, start in np.argwhere(common).tolist():
         cost = common_cost(layout.program, layout.rows[number], layout.rules, STARTS[start])
         tally.accesses[number] += common[number, start] * cost
-    kinds = rows[:, :, KINDS_AT : KINDS_AT + KINDS].sum(axis=0)
+    kinds = kinds_of(rows).sum(axis=0)
     for number, kind in np.argwhere(kinds).tolist():
         cost = kind_cost(layout.program, layout.rows[number], layout.rules, kind)
         tally.accesses[number] += kinds[number, kind] * cost
