@@ -15,8 +15,8 @@ from warploom.analysis.accesses import (
     space_of,
 )
 from warploom.codegen.access import Shape
+from warploom.codegen.atomics import AtomicCode
 from warploom.codegen.lanes import I32, I64, Value, splat_constant, vector
-from warploom.codegen.memory import MemoryCode
 from warploom.core.types import B8, B32, PRED, U32, U64
 from warploom.ptx.ir import Immediate, Instruction, Register, Space
 
@@ -24,9 +24,9 @@ from warploom.ptx.ir import Immediate, Instruction, Register, Space
 class CopyCode:
     """Emits the copies of one warp function."""
 
-    def __init__(self, memory: MemoryCode) -> None:
-        self.memory, self.operands = memory, memory.operands
-        self.lanes, self.b = memory.lanes, memory.b
+    def __init__(self, atomics: AtomicCode) -> None:
+        self.atomics, self.memory, self.operands = atomics, atomics.memory, atomics.operands
+        self.lanes, self.b = atomics.lanes, atomics.b
 
     def copy(self, index: int, made: Instruction, on: Value) -> None:
         """`[d] = [a]`, `size` bytes a lane, of which some come as zeros (PTX ISA, cp.async)."""
@@ -65,7 +65,7 @@ class CopyCode:
 
         self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
         if "mbarrier::complete_tx::bytes" in made.operation.modifiers:
-            self.memory.complete(index, made.operands[3], wanted, on)
+            self.atomics.complete(index, made.operands[3], wanted, on)
 
     def fill(self, index: int, made: Instruction, on: Value) -> None:
         """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""

@@ -14,6 +14,7 @@ from warploom.analysis.accesses import is_bulk_fill
 from warploom.analysis.completions import completion
 from warploom.analysis.services import service_of
 from warploom.analysis.shapes import Reading
+from warploom.codegen.atomics import AtomicCode
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.control import Control
@@ -51,7 +52,8 @@ class InstructionCode:
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
-        self.copies = CopyCode(memory)
+        self.atomics = AtomicCode(memory)
+        self.copies = CopyCode(self.atomics)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
@@ -91,7 +93,7 @@ class InstructionCode:
         """What an instruction gives which destination; all is there before any is written."""
         match made.operation.spec.unit:
             case Unit.ATOMIC:
-                return self.memory.atomic(index, made, on)
+                return self.atomics.emit(index, made, on)
             case Unit.MATRIX:
                 return self.matrix.emit(index, made, on)
             case Unit.TEXTURE:
@@ -181,7 +183,7 @@ class InstructionCode:
         """Tell an mbarrier of the bytes of an access, where it names one."""
         told = completion(made)
         if told is not None:
-            self.memory.atomic(index, told, on)
+            self.atomics.emit(index, told, on)
 
     def _computed(self, made: Instruction) -> list[Result]:
         """What the terms of an instruction give."""

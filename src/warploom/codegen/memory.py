@@ -12,7 +12,6 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
-from warploom.analysis.uses import reads
 from warploom.codegen.access import STACK, Shape, count_change
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
@@ -31,7 +30,7 @@ from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
-from warploom.core.types import U64, ScalarType
+from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.rows import LINE_BYTES
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
@@ -39,7 +38,7 @@ from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 MOST_INLINED = 128
 """Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
 
-_EachSpace = Callable[[Space, Value, Value], None]
+EachSpace = Callable[[Space, Value, Value], None]
 """What to do for the lanes in one space: the space, their addresses in it, their mask."""
 
 
@@ -57,7 +56,6 @@ class MemoryCode:
         self.common = CommonAccess(self.places)
         self.pieces = PieceCode(operands)
         self.recording = recording
-        self._read = frozenset[Operand]().union(*map(reads, self.frame.program.instructions))
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
@@ -111,7 +109,7 @@ class MemoryCode:
                 old = self.b.load(result, typ=value.type)
                 self.b.store(self.lanes.blend(lanes_there, value, old), result)
 
-        self._by_space(addresses, mask, load_some)
+        self.by_space(addresses, mask, load_some)
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
     def store(self, index: int, made: Instruction, mask: Value) -> None:
@@ -139,11 +137,11 @@ class MemoryCode:
             store = self.store_to if _is_inlined(there) else self.store_any
             store(index, there, offsets, values, lanes_there)
 
-        self._by_space(addresses, mask, store_some)
+        self.by_space(addresses, mask, store_some)
 
     def load_any(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """Load out of line, whatever the addresses are; lanes that are off get anything."""
-        self._call(index, shape, self.functions.plain(shape), addresses, mask)
+        self.call(index, shape, self.functions.plain(shape), addresses, mask)
         at = [self.places.at(number * shape.part_bytes) for number in range(shape.parts)]
         return [self.b.load(a, typ=vector(shape.element), align=16) for a in at]
 
@@ -153,7 +151,7 @@ class MemoryCode:
         """Store out of line, whatever the addresses are."""
         for number, value in enumerate(values):
             self.b.store(value, self.places.at(number * shape.part_bytes), align=16)
-        self._call(index, shape, self.functions.plain(shape), addresses, mask)
+        self.call(index, shape, self.functions.plain(shape), addresses, mask)
 
     def load_from(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """Load from a space: the common way or any other."""
@@ -255,7 +253,7 @@ class MemoryCode:
 
     # ---- any other access -----------------------------------------------------------------------
 
-    def _call(
+    def call(
         self, index: int, shape: Shape, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Call an access function, and leave where it reports a fault."""
@@ -281,56 +279,7 @@ class MemoryCode:
             self.frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[shape.space]))
             self.frame.leave(Status.FAULT)
 
-    def atomic(
-        self, index: int, made: Instruction, mask: Value
-    ) -> list[tuple[Operand, Value, ScalarType]]:
-        """An atomic or a reduction; what it gives to which destination."""
-        operation = made.operation
-        type = operation.modifiers.scalar()
-        first = len(operation.spec.destinations)
-        address, *sources = made.operands[first:]
-        addresses = self.operands.address(address)
-        sources = sources[: operation.value_count]
-        parts = len(elements(sources[0])) if sources else 1
-        given = [
-            self.operands.bits(element, type) for source in sources for element in elements(source)
-        ]
-        for number, value in enumerate(given):
-            self.b.store(value, self.places.at(number * type.bytes * LANES), align=16)
-        space = space_of(made)
-        wanted = [
-            (place, target)
-            for place, target in enumerate(e for o in made.operands[:first] for e in elements(o))
-            if target in self._read
-        ]
-
-        def apply(part: Space, offsets: Value, there: Value) -> None:
-            shape = Shape("atomic", part, type, parts)
-            function = self.functions.atomic(shape, operation, len(sources), tells=bool(wanted))
-            self._call(index, shape, function, offsets, there)
-
-        if space is Space.GENERIC:
-            self._by_space(addresses, mask, apply)
-        else:
-            apply(space, addresses, mask)
-        answer = operation.answer(len(sources))
-        results: list[tuple[Operand, Value, ScalarType]] = []
-        for place, target in wanted:
-            at = self.places.at((2 * parts + place) * type.bytes * LANES)
-            value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
-            if answer.op != "arg":
-                value = self.operands.lower(answer, [value, *given[place::parts]])
-            results.append((target, value, answer.type))
-        return results
-
-    def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
-        """Tell the mbarriers at an address of bytes that have come."""
-        self.b.store(amounts, self.places.at(0), align=16)
-        shape = Shape("store", Space.SHARED, U64)
-        where = self.operands.address(address)
-        self._call(index, shape, self.functions.completion(), where, mask)
-
-    def _by_space(self, addresses: Value, mask: Value, each: _EachSpace) -> None:
+    def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""
         b = self.b
         window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
@@ -375,7 +324,7 @@ class MemoryCode:
             ]
             return [p.splat(p.b.load(a, typ=element, align=1), width) for a in at]
         shape = Shape("load", Space.PARAM, type, parts)
-        self._call(index, shape, self.functions.plain(shape), self.operands.address(address), mask)
+        self.call(index, shape, self.functions.plain(shape), self.operands.address(address), mask)
         return [
             self.b.load(self.places.at(k * shape.part_bytes), typ=vector(element), align=16)
             for k in range(parts)
