@@ -33,13 +33,14 @@ COLUMNS = {
 def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
     """The trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where it is
     one of another launch, or the SM had no blocks."""
-    launch = timing.launch
-    own = timing.program.name, launch.grid, launch.block, timing.device.name
-    theirs = trace.launch.kernel, trace.launch.grid, trace.launch.block, trace.device.name
+    launch, program = timing.launch, timing.program
+    own = program.name, len(program.instructions), launch.grid, launch.block, timing.device.name
+    of_trace = trace.launch.grid, trace.launch.block, trace.device.name
+    theirs = trace.launch.kernel, len(trace.code), *of_trace
     if own != theirs:
         timed, traced = (
-            f"{kernel} with grid {grid} and block {block} on {device}"
-            for kernel, grid, block, device in (own, theirs)
+            f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
+            for kernel, count, grid, block, device in (own, theirs)
         )
         raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
     return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
