@@ -137,7 +137,7 @@ function Legend({ made }: { made: Modelled }) {
     <ul class="legend" aria-label="States">
       {totals.map(({ name, cycles: own }) => {
         const look = LOOKS[name]!;
-        const share = `${((100 * own) / whole).toFixed(1)} %`;
+        const share = own / whole < 0.0005 ? "< 0.1 %" : `${((100 * own) / whole).toFixed(1)} %`;
         return (
           <li key={name} data-state={name} tabIndex={0} {...tip(stateHelp(name), `${readable(name)}: ${share} of these warps' cycles.`)}>
             <i class={look.hatched ? "hatched" : ""} style={{ "--state": `var(${look.colour})`, height: `${12 * look.tall}px`, opacity: look.faint ? FAINT : 1 }} />
