@@ -26,8 +26,12 @@ class Visits:
         """How often the warp went through each operation, in blocks that it has left."""
 
     def nth(self, operation: int, *, selected: bool) -> int:
-        """How often the warp had come to an operation before, for the state that is next: one in
-        which the operation waits, or in which one of its slots is issued."""
+        """How often the warp had come before to the operation that its next state is about: one
+        in which it waits to be issued or, if `selected`, one of its slots is.
+
+        Operations of a block issue in their order, so what does not come later is of another time;
+        so is what has been issued whole, as a barrier to which the parts of a warp come in turn.
+        """
         slots = int(self._operations[operation, w.OP_SLOTS])
         over = operation == self._operation and self._issued >= slots
         if over or operation < self._operation or not self._is_here(operation):
