@@ -91,6 +91,36 @@ def test_every_state_belongs_to_a_step(device: str) -> None:
             assert found == set(range(steps[instruction]))
 
 
+GRID = """
+#include <cooperative_groups.h>
+extern "C" __global__ void g(float *y) {
+    float a = threadIdx.x;
+    for (int t = 0; t < 4; t++) {
+        if (blockIdx.x == t && threadIdx.x >= 32) for (int i = 0; i < 64; i++) a = a * 1.5f + .5f;
+        cooperative_groups::this_grid().sync();
+    }
+    y[blockIdx.x * blockDim.x + threadIdx.x] = a;
+}
+"""
+
+
+def test_parts_of_a_warp_that_do_the_same_in_turn_are_told_apart() -> None:
+    """Lanes that part before a barrier come to the branch behind it in turn; it is all that its
+    block has."""
+    gpu = wl.Device("v100", record=True)
+    y = gpu.zeros(16 * 64, np.float32)
+    kernel = gpu.compile(GRID)["g"][16, 64]
+    timing = kernel(y, cooperative=True).time(timeline=1 << 14)
+    trace = kernel.trace(y, cooperative=True)
+    told = rows(modelled(timing, trace, 3))
+    alone = [b.start for b in trace.basic_blocks if b.stop - b.start == 1]
+    branch = next(i for i in alone if trace.code[i].is_branch and trace.code[i - 1].is_barrier)
+    steps = Counter(step.instruction for step in trace.warp(3, 0).steps)
+    assert steps[branch] > 4  # turns of the loop
+    own = {r["visit"] for r in told if (r["warp"], r["instruction"]) == (6, branch)}
+    assert own == set(range(steps[branch]))
+
+
 def test_an_sm_is_chosen() -> None:
     timing, trace = launched("v100", 81)
     assert blocks_of(timing, 0) == (0, 80)

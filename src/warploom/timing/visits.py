@@ -30,7 +30,7 @@ class Visits:
         in which it waits to be issued or, if `selected`, one of its slots is.
 
         Operations of a block issue in their order, so what does not come later is of another time;
-        so is what has been issued whole, as a barrier to which the parts of a warp come in turn.
+        so is what has been issued whole, as by the parts of a warp that do the same in turn.
         """
         slots = int(self._operations[operation, w.OP_SLOTS])
         over = operation == self._operation and self._issued >= slots
