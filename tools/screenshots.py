@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from playwright.sync_api import Browser, sync_playwright
 
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
@@ -22,13 +23,14 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 
 @dataclass(frozen=True)
 class Picture:
-    """A lesson, the keys to press, and how the page is looked at."""
+    """A lesson, the keys to press, and how the page is looked at; `timed`: with modelled time."""
 
     name: str
     lesson: str
     keys: str
     size: tuple[int, int] = (1280, 720)
     scheme: str = "light"
+    timed: bool = False
 
 
 PICTURES = (
@@ -38,6 +40,7 @@ PICTURES = (
     Picture("banks", "banks", "n n", (1280, 900)),
     Picture("machine", "occupancy", "n n n"),
     Picture("numbers", "switch", "n n n n n", (1280, 800)),
+    Picture("time", "reduction", "n n 6", (1280, 860), timed=True),
     Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
     Picture("compare", "lock", "n n n n End", (1440, 900)),
     Picture("lesson", "lockstep", ""),
@@ -60,7 +63,8 @@ def take(browser: Browser, picture: Picture) -> None:
     """Open the lesson, press the keys, keep what is to be seen."""
     lesson = find_lesson(picture.lesson)
     assert lesson is not None
-    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    requests = (replace(request, timed=picture.timed) for request in requests_of(lesson))
+    traces = [record(request).to_bytes() for request in requests]
     show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
     width, height = picture.size
     with tempfile.TemporaryDirectory() as folder:

@@ -50,6 +50,38 @@ def test_a_large_launch_is_recorded_by_compiled_code(kernel: Path, tmp_path: Pat
     assert trace.left_out.warps == 1
 
 
+def test_a_timed_launch_becomes_a_trace_with_its_time(kernel: Path, tmp_path: Path) -> None:
+    """Recorded are the blocks that ran where the time is shown: on SM 1 of 80, 1 and 81."""
+    saved = tmp_path / "trace.wl"
+    launch = ("--grid", "82", "--arg", "i32[2624]=zeros", "--device", "v100", "--scheduler", "gto")
+    invoke("time", str(kernel), *launch, "--sm", "1", "--trace", str(saved))
+    trace = Trace.from_bytes(saved.read_bytes())
+    assert trace.modelled is not None
+    assert (trace.modelled.sm, trace.modelled.scheduler) == (1, "gto")
+    assert [w.block for w in trace.warps] == [1, 81]
+    assert trace.launch.engine == "compiled"
+
+
+def test_the_view_models_time_where_asked_to(kernel: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trace.wl"
+    launch = ("--arg", "i32[32]=zeros", "--device", "v100", "--save", str(saved))
+    invoke("view", str(kernel), *launch)
+    assert Trace.from_bytes(saved.read_bytes()).modelled is None
+    invoke("view", str(kernel), *launch, "--time")
+    trace = Trace.from_bytes(saved.read_bytes())
+    assert trace.modelled is not None
+    assert trace.modelled.cycles > 0
+    assert trace.launch.engine == "reference"
+
+
+def test_a_launch_that_ends_badly_has_no_time(kernel: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "trace.wl"
+    invoke("view", str(kernel), "--arg", "i32[8]=zeros", "--time", "--save", str(saved))
+    trace = Trace.from_bytes(saved.read_bytes())
+    assert trace.modelled is None
+    assert "Invalid __global__ write" in trace.error
+
+
 @pytest.mark.skipif(not BUNDLE.exists(), reason="the page was not built")
 def test_a_saved_trace_becomes_a_page(kernel: Path, tmp_path: Path) -> None:
     saved, page = tmp_path / "trace.wl", tmp_path / "page.html"

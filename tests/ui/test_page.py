@@ -6,14 +6,18 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from warploom.observe.schema import DIVERGED
 from warploom.observe.trace import Trace
+from warploom.timing.traced import COLUMNS
 from warploom.ui.lessons import ORDER, find_lesson, labels_of, requests_of
 from warploom.ui.page import BUNDLE, export
 from warploom.ui.record import record
@@ -300,13 +304,151 @@ def test_a_kernel_that_never_ends_is_stopped_and_the_page_says_so(page: Any, url
     assert "stopped after 6 seconds" in page.locator(".trouble").inner_text()
 
 
+@pytest.fixture(scope="module")
+def timed(asked: LaunchRequest) -> Trace:
+    return record(msgspec.structs.replace(asked, block="64", args=("i32[64]=zeros",), timed=True))
+
+
+@pytest.fixture(scope="module")
+def timed_page(timed: Trace, tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("pages") / "timed.html"
+    file.write_text(export(exported_show("halves", ("halves",)), [timed.to_bytes()]))
+    return file.as_uri()
+
+
+def spans(trace: Trace) -> list[dict[str, int]]:
+    """The times in which a warp was in one state, as the trace has them."""
+    told = trace.modelled
+    assert told is not None
+    columns = {n: np.frombuffer(getattr(told, n), t).tolist() for n, t in COLUMNS.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def test_only_a_timed_trace_has_modelled_time(page: Any, exported: str, timed_page: str) -> None:
+    show(page, exported + "#step=0&view=time")
+    page.keyboard.press("6")
+    assert page.get_by_role("tab", name="Time").count() == 0
+    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Memory"
+    show(page, timed_page + "#step=0&view=time")
+    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Time"
+
+
+def test_modelled_time_says_what_it_is(page: Any, timed_page: str, timed: Trace) -> None:
+    show(page, timed_page)
+    page.keyboard.press("6")
+    told = timed.modelled
+    assert told is not None
+    said = page.locator(".facts").inner_text()
+    for part in ("Modelled", timed.device.title, f"scheduler {told.scheduler}", "SM 0 of the 1"):
+        assert part in said
+    assert f"{told.cycles:,} cycles" in said
+    sums: Counter[str] = Counter()
+    for one in spans(timed):
+        sums[told.states[one["state"]]] += one["until"] - one["since"]
+    listed = page.locator(".time .legend li").all()
+    shown = {li.get_attribute("data-state"): li.locator("b").inner_text() for li in listed}
+    assert set(shown) == set(sums)
+    for name, own in sums.items():
+        share = 100 * own / sums.total()
+        assert shown[name] == (f"{share:.1f} %" if share >= 0.05 else "< 0.1 %")
+
+
+def test_a_time_in_a_track_leads_to_its_warp_and_step(
+    page: Any, timed_page: str, timed: Trace
+) -> None:
+    """The longest wait of the second warp in a later turn of a loop: the tooltip tells of it, a
+    click goes there."""
+    show(page, timed_page)
+    page.keyboard.press("6")
+    told = timed.modelled
+    assert told is not None
+    ends = [min(s["since"] for s in spans(timed)), max(s["until"] for s in spans(timed))]
+    later = (s for s in spans(timed) if s["warp"] == 1 and s["visit"] > 0)
+    longest = max(later, key=lambda one: one["until"] - one["since"])
+    place = page.locator("canvas.tracks").bounding_box()
+    row = sorted({s["slot"] for s in spans(timed)}).index(longest["slot"])
+    share = ((longest["since"] + longest["until"]) / 2 - ends[0]) / (ends[1] - ends[0])
+    at = place["x"] + 52 + share * (place["width"] - 60), place["y"] + 20 + 18 * row + 9
+    page.mouse.move(*at)
+    state = told.states[longest["state"]].replace("_", " ")
+    cycles = f"{state}, cycles {longest['since']:,} to {longest['until']:,}"
+    said = page.locator(".tip").inner_text()
+    assert f"Modelled: {cycles}" in said
+    assert timed.instructions[longest["instruction"]] in said
+    assert timed.line(longest["instruction"]).partition(":")[2] in said
+    page.mouse.click(*at)
+    assert "block 0, warp 1" in page.locator(".warp > header").inner_text()
+    steps = [s for s in timed.warp(0, 1).steps if s.instruction == longest["instruction"]]
+    assert f"step={steps[longest['visit']].time}" in link(page)
+    assert cycles in page.locator(".told").inner_text()
+
+
+def link(page: Any) -> str:
+    """Where the page is, once it has written that down."""
+    page.wait_for_timeout(400)
+    return str(page.evaluate("location.hash"))
+
+
+def test_tracks_are_walked_and_zoomed_by_keys(page: Any, timed_page: str, timed: Trace) -> None:
+    """From a warp's first state, the arrow goes to the second, and the one below to the other
+    slot; stepping through the launch brings its own state along."""
+    show(page, timed_page)
+    page.keyboard.press("6")
+    said = page.locator(".told b")
+    page.locator("canvas.tracks").focus()
+    for _ in range(len(spans(timed))):
+        page.keyboard.press("ArrowLeft")
+    first, second = spans(timed)[:2]
+    assert f"cycles {first['since']:,} to {first['until']:,}" in said.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert f"cycles {second['since']:,} to {second['until']:,}" in said.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert "block 0, warp 1" in page.locator(".told").inner_text()
+    before = picture(page)
+    page.locator("canvas.tracks").focus()
+    page.keyboard.press("+")
+    closer = picture(page)
+    assert closer != before
+    page.keyboard.press("0")
+    assert picture(page) == before
+    page.get_by_role("button", name="Look closer").click()
+    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="All").click()
+    page.locator(".timeline").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    ended = page.locator(".told").inner_text()
+    assert "selected" in ended
+    assert "ret" in ended
+
+
+def test_time_is_modelled_on_request(page: Any, url: str, timed: Trace) -> None:
+    """The launch is asked for with its time, of the SM that was chosen; then it is there."""
+    asked: list[LaunchRequest] = []
+
+    def answer(route: Any) -> None:
+        asked.append(msgspec.json.decode(route.request.post_data_buffer, type=LaunchRequest))
+        route.fulfill(body=timed.to_bytes(), content_type="application/octet-stream")
+
+    page.route("**/run", answer)
+    show(page, url)
+    assert page.get_by_role("tab", name="Time").count() == 0
+    page.keyboard.press("r")
+    page.get_by_label("Model the time").check()
+    page.get_by_label("of SM").fill("3")
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("tab", name="Time").click()
+    assert page.locator("canvas.tracks").is_visible()
+    assert [(one.timed, one.sm) for one in asked] == [(True, 3)]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(chromium: Any, exported: str, scheme: str) -> None:
+def test_it_fits_a_phone(chromium: Any, timed_page: str, scheme: str) -> None:
     context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     made = context.new_page()
-    made.goto(exported)
+    made.goto(timed_page)
     made.wait_for_selector(".tabs")
-    for tab in ("Code", "Warp", "Memory", "Machine", "Numbers"):
+    for tab in ("Code", "Warp", "Memory", "Machine", "Numbers", "Time"):
         made.get_by_role("tab", name=tab).click()
         wide = made.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, tab

@@ -5,13 +5,14 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
-import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, moment, other, pane, playing, running, show, speed, stepBy, time, warp, type Pane } from "./state.ts";
+import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, running, show, speed, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
 import { Numbers } from "./views/Numbers.tsx";
+import { Time } from "./views/Time.tsx";
 import { Timeline } from "./views/Timeline.tsx";
 import { Transport } from "./views/Transport.tsx";
 import { Warp } from "./views/Warp.tsx";
@@ -22,6 +23,7 @@ const TABS: readonly (readonly [Pane, string])[] = [
   ["memory", "Memory"],
   ["machine", "Machine"],
   ["numbers", "Numbers"],
+  ["time", "Time"],
 ];
 
 export function App() {
@@ -39,7 +41,7 @@ export function App() {
         <Code model={shown} />
         <div class="right">
           <Tabs />
-          {other.value && pane.value !== "machine" && pane.value !== "numbers" ? <Compare /> : <Single />}
+          {other.value && !["machine", "numbers", "time"].includes(pane.value) ? <Compare /> : <Single />}
         </div>
       </main>
       <div class="bottom">
@@ -69,13 +71,14 @@ function Below() {
   const shown = model.value!;
   if (pane.value === "machine") return <Machine model={shown} time={time.value} />;
   if (pane.value === "numbers") return <Numbers model={shown} warp={warp.value} time={time.value} />;
+  if (pane.value === "time" && modelled.value) return <Time model={shown} made={modelled.value} />;
   return <Memory model={shown} warp={warp.value} time={time.value} />;
 }
 
 function Tabs() {
   return (
     <nav class="tabs" role="tablist" aria-label="Views">
-      {TABS.map(([name, title]) => (
+      {TABS.filter(([name]) => name !== "time" || modelled.value).map(([name, title]) => (
         <button key={name} role="tab" class={`tab-${name}`} aria-selected={pane.value === name} aria-controls="below" onClick={() => (pane.value = name)}>
           {title}
         </button>
@@ -165,7 +168,7 @@ function Keys() {
           </div>
         ))}
       </dl>
-      <p>Everything that is drawn here was recorded while the kernel ran. Hover a mark, or give it the focus, and it says what it means.</p>
+      <p>Everything that is drawn here was recorded while the kernel ran; what was modelled says so. Hover a mark, or give it the focus, and it says what it means.</p>
     </div>
   );
 }

@@ -12,6 +12,8 @@ const SHARED = "CUDA C++ Programming Guide, “Shared Memory”";
 const OCCUPANCY = "CUDA C++ Programming Guide, “Hardware Multithreading”";
 const SYNC = "CUDA C++ Programming Guide, “Synchronization Functions”";
 
+const STATES = "Nsight Compute, Kernel Profiling Guide, “Warp Stall Reasons”; modelled as docs/timing.md says";
+
 const entry = (text: string, source: string): Help => ({ text, source });
 
 export const HELP = {
@@ -45,6 +47,22 @@ export const HELP = {
   warps: entry("Each row is a warp, from its first step to its last. A bar is as high as lanes are active.", SIMT),
   ratio: entry("Lanes active in this warp's instructions, over those that it has. 100 % means no lane was ever off.", SIMT),
   slower: entry("Instructions that the warp issued, over those that its lanes executed on average: 1 where all lanes go one way.", SIMT),
+  state_selected: entry("Selected: the scheduler issues an instruction of this warp.", STATES),
+  state_not_selected: entry("Eligible, but not selected: the warp could issue, and its scheduler issues another one's instruction.", STATES),
+  state_wait: entry("Stall, wait: a latency that is known beforehand, as of the arithmetic before it, has not passed.", STATES),
+  state_dispatch_stall: entry("Stall, dispatch: the scheduler holds an instruction back that it could otherwise issue.", STATES),
+  state_short_scoreboard: entry("Stall, short scoreboard: the warp waits for shared memory, a special function or a conversion.", STATES),
+  state_long_scoreboard: entry("Stall, long scoreboard: the warp waits for global, local or texture memory.", STATES),
+  state_barrier: entry("Stall, barrier: the warp waits for the others of its block.", STATES),
+  state_membar: entry("Stall, membar: a fence waits until what the warp wrote is to be seen.", STATES),
+  state_branch_resolving: entry("Stall, branch resolving: a branch was taken, and its target is not known yet.", STATES),
+  state_no_instruction: entry("Stall, no instruction: the next instruction has to be fetched.", STATES),
+  state_math_pipe_throttle: entry("Stall, math pipe throttle: the unit that the instruction needs is taken.", STATES),
+  state_mio_throttle: entry("Stall, MIO throttle: the queue to shared memory and special functions is full.", STATES),
+  state_lg_throttle: entry("Stall, LG throttle: the queue to global and local memory is full.", STATES),
+  state_tex_throttle: entry("Stall, tex throttle: the queue to the texture unit is full.", STATES),
+  state_sleeping: entry("Stall, sleeping: all lanes of the warp sleep, as __nanosleep() makes them.", STATES),
+  state_drain: entry("Stall, drain: the warp has ended, and what it wrote is on its way to memory.", STATES),
 } as const;
 
 export type HelpKey = keyof typeof HELP;

@@ -2,7 +2,7 @@
 
 import { showCaption } from "./lesson.tsx";
 import { runNow } from "./launch.tsx";
-import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, pane, playing, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
   ["Space", "play or pause"],
@@ -11,7 +11,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   [", .", "a step of the launch, whichever warp it is"],
   ["↑ ↓", "another warp"],
   ["Home End", "the first step, the end"],
-  ["1 – 5", "memory, machine, numbers, warp, code"],
+  ["1 – 6", "memory, machine, numbers, warp, code, modelled time"],
   ["N P", "the lesson's next or previous caption"],
   ["E", "edit the kernel; Esc leaves the editor"],
   ["Ctrl ⏎", "run what was edited"],
@@ -20,7 +20,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["?", "this list"],
 ];
 
-const PANES: readonly Pane[] = ["memory", "machine", "numbers", "warp", "code"];
+const PANES: readonly Pane[] = ["memory", "machine", "numbers", "warp", "code", "time"];
 
 export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
@@ -49,7 +49,8 @@ function leave(): void {
 function actionOf(key: string, shift: boolean): (() => void) | null {
   const shown = model.value;
   if (!shown) return null;
-  const place = "12345".indexOf(key);
+  const place = "123456".indexOf(key);
+  if (PANES[place] === "time" && !modelled.value) return null;
   if (place >= 0) return () => (pane.value = PANES[place]!);
   switch (key) {
     case " ":

@@ -101,6 +101,16 @@ export function Launch() {
       </label>
       <fieldset>
         <label class="check">
+          <input type="checkbox" checked={asked.timed} onChange={(event) => change({ timed: event.currentTarget.checked })} />
+          <span>Model the time</span>
+        </label>
+        {asked.timed && (
+          <label>
+            <span>of SM</span>
+            <input type="number" min="0" value={asked.sm} onInput={(event) => change({ sm: Number(event.currentTarget.value) })} />
+          </label>
+        )}
+        <label class="check">
           <input type="checkbox" checked={beside.value !== null} onChange={(event) => compareWith(event.currentTarget.checked ? asked.device : null)} />
           <span>Compare with</span>
         </label>

@@ -1,9 +1,9 @@
 // Deep links: the position is in the URL, behind `#`.
 
 import { batch, effect } from "@preact/signals";
-import { goTo, model, pane, register, time, warp, type Pane } from "./state.ts";
+import { goTo, model, modelled, pane, register, time, warp, type Pane } from "./state.ts";
 
-const PANES: readonly string[] = ["warp", "memory", "machine", "numbers", "code"];
+const PANES: readonly string[] = ["warp", "memory", "machine", "numbers", "time", "code"];
 
 /** Go where the URL says. */
 export function followLink(): void {
@@ -15,7 +15,7 @@ export function followLink(): void {
     if (wanted >= 0 && wanted < shown.trace.warps.length) warp.value = wanted;
     goTo(Number(asked.get("step")) || 0);
     const seen = asked.get("view") ?? "";
-    if (PANES.includes(seen)) pane.value = seen as Pane;
+    if (PANES.includes(seen) && (seen !== "time" || modelled.value)) pane.value = seen as Pane;
     const name = asked.get("register");
     const index = shown.trace.registers.findIndex((one) => one.name === name);
     if (index >= 0) register.value = index;

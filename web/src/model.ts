@@ -287,11 +287,11 @@ function nobodyOff(existing: number) {
 }
 
 /** Bytes as numbers; a copy, for they need not be aligned. */
-function u32(bytes: Uint8Array): Uint32Array {
+export function u32(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.slice().buffer);
 }
 
-function u64(bytes: Uint8Array): BigUint64Array {
+export function u64(bytes: Uint8Array): BigUint64Array {
   return new BigUint64Array(bytes.slice().buffer);
 }
 

@@ -1,6 +1,6 @@
 // Made by tools/page_types.py from the Python schema; do not edit.
 
-export const VERSION = 2;
+export const VERSION = 3;
 export const DIVERGED = 1;
 export const MET = 2;
 export const COSTS = ["requests", "sectors", "lines", "transactions", "transactions_32", "transactions_64", "transactions_128", "bytes_requested", "bytes_moved", "wavefronts", "bank_conflicts", "passes", "writes"] as const;
@@ -153,6 +153,26 @@ export interface LeftOut {
   warps: number;
 }
 
+export interface ModelledTime {
+  scheduler: string;
+  clock_mhz: number;
+  cycles: number;
+  blocks: number;
+  sampled_blocks: number;
+  sm: number;
+  sms: number;
+  states: readonly string[];
+  count: number;
+  slot: Uint8Array;
+  warp: Uint8Array;
+  state: Uint8Array;
+  since: Uint8Array;
+  until: Uint8Array;
+  instruction: Uint8Array;
+  visit: Uint8Array;
+  left_out: number;
+}
+
 export interface Trace {
   version: number;
   launch: LaunchFacts;
@@ -173,6 +193,7 @@ export interface Trace {
   writes: Writes;
   left_out: LeftOut;
   error: string;
+  modelled: ModelledTime | null;
 }
 
 export interface LaunchRequest {
@@ -195,6 +216,9 @@ export interface LaunchRequest {
   trace_warps: number;
   trace_steps: number;
   trace_blocks: readonly number[];
+  timed: boolean;
+  scheduler: string | null;
+  sm: number;
 }
 
 export interface SourceError {

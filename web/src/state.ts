@@ -2,9 +2,10 @@
 
 import { batch, computed, signal } from "@preact/signals";
 import type { Model } from "./model.ts";
+import { Modelled } from "./modelled.ts";
 import type { LaunchRequest, Lesson, Refusal, Show } from "./schema.ts";
 
-export type Pane = "warp" | "memory" | "machine" | "numbers" | "code";
+export type Pane = "warp" | "memory" | "machine" | "numbers" | "time" | "code";
 
 export const show = signal<Show | null>(null);
 export const model = signal<Model | null>(null);
@@ -106,6 +107,9 @@ export function open(first: Model, second: Model | null): void {
     register.value = null;
     playing.value = false;
     zoom.value = null;
+    cycles.value = null;
+    picked.value = null;
+    if (pane.value === "time" && !first.trace.modelled) pane.value = "memory";
     time.value = first.stepsOf(0)[0] ?? 0;
   });
 }
@@ -121,5 +125,38 @@ export function batchGo(step: number, row: number | undefined): void {
     goTo(step);
     if (row !== undefined) warp.value = row;
     else if (step < shown.count) warp.value = shown.warp[step]!;
+  });
+}
+
+// ---- modelled time ---------------------------------------------------------------------------
+
+/** What was modelled of the run; null where nothing was. */
+export const modelled = computed(() => {
+  const shown = model.value;
+  return shown?.trace.modelled ? new Modelled(shown, shown.trace.modelled) : null;
+});
+
+/** The cycles in sight, all of them where null. */
+export const cycles = signal<readonly [number, number] | null>(null);
+
+/** The span of modelled time that was chosen, and the step and the warp that were shown then. */
+const picked = signal<{ readonly span: number; readonly time: number; readonly warp: number } | null>(null);
+
+/** The span that is shown: the one that was chosen, until a step or a warp is, and then its own. */
+export const chosenSpan = computed(() => {
+  const [made, one, now] = [modelled.value, picked.value, moment.value];
+  if (one && one.time === time.value && one.warp === warp.value) return one.span;
+  return made && now ? made.spanOf(warp.value, now.step) : null;
+});
+
+/** Choose a span, and go to its warp and its step, where they were recorded. */
+export function pickSpan(span: number): void {
+  const made = modelled.value;
+  if (!made) return;
+  batch(() => {
+    const [row, step] = [made.recorded(span), made.stepOf(span)];
+    if (row !== null) warp.value = row;
+    if (step !== null) goTo(step);
+    picked.value = { span, time: time.value, warp: warp.value };
   });
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 
 from warploom.cli.launching import launch
@@ -21,14 +22,15 @@ from warploom.cli.options import (
     StrictTarget,
     grouped,
 )
+from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
+from warploom.observe.trace import Trace
 from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
 from warploom.timing.result import Timing
-
-STATES = 1 << 15
-"""So many states of each SM's warps are kept for a trace."""
+from warploom.timing.traced import MOST_STATES, check_sm
+from warploom.ui.record import record_with
 
 
 @grouped
@@ -53,7 +55,16 @@ def time(
             help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
         ),
     ] = None,
-    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --perfetto tells of.")] = 0,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE.wl",
+            help="Write a trace of the launch with the same in it, for `warploom view`.",
+        ),
+    ] = None,
+    sm: Annotated[
+        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace tell of.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel and model its time: cycles, stalls, throughputs, what bounds it.
@@ -75,12 +86,16 @@ def time(
         scheduler=scheduler,
         sample=sample,
         workers=workers,
-        timeline=STATES if perfetto is not None else 0,
+        timeline=MOST_STATES if perfetto is not None or trace is not None else 0,
     )
     if roofline is not None:
         _draw(made, roofline)
     if perfetto is not None:
-        _write_trace(made, perfetto, sm)
+        _write_perfetto(made, perfetto, sm)
+    if trace is not None:
+        request = request_of(file, launched, rules, TraceOptions())
+        request = replace(request, timed=True, scheduler=scheduler, sm=sm)
+        _write_trace(record_with(request, made), trace)
     if as_json:
         print(time_as_json(made))
     elif sys.stdout.isatty():
@@ -97,9 +112,8 @@ def _draw(made: Timing, file: Path) -> None:
     print(as_text(line), file=sys.stderr)
 
 
-def _write_trace(made: Timing, file: Path, sm: int) -> None:
-    if sm >= made.sms:
-        raise WarploomError(f"there is no SM {sm}: {made.sms} had blocks, the first of them SM 0")
+def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
+    check_sm(made, sm)
     try:
         from warploom.report.perfetto import write_trace
     except ImportError:
@@ -107,5 +121,17 @@ def _write_trace(made: Timing, file: Path, sm: int) -> None:
             "a trace for Perfetto needs its package: pip install 'warploom[perfetto]'"
         ) from None
     count = write_trace(made, file, sm)
-    left_out = ", no more: the room for them was used up" if count >= STATES else ""
+    left_out = ", no more: the room for them was used up" if count >= MOST_STATES else ""
     print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
+
+
+def _write_trace(trace: Trace, file: Path) -> None:
+    file.write_bytes(trace.to_bytes())
+    told = trace.modelled
+    assert told is not None
+    left_out = f"; {told.left_out:,} cycles of warps left out" if told.left_out else ""
+    print(
+        f"{file}: {trace.steps.count:,} steps, and {told.count:,} states of the warps of SM"
+        f" {told.sm}{left_out}. `warploom view {file}` shows them.",
+        file=sys.stderr,
+    )

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
-from warploom.cli.options import LaunchOptions, RuleOptions, grouped
+from warploom.cli.options import LaunchOptions, RuleOptions, Scheduler, grouped
 from warploom.cli.pages import Export, PageOptions, write_page
+from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
-from warploom.host.sources import source_of
 from warploom.observe.trace import Trace
 from warploom.ui.record import record
-from warploom.ui.schema import AUTOMATIC, LaunchRequest
 from warploom.ui.shows import exported_show, live_show
 
 TRACE_SUFFIX = ".wl"
-
-
-@dataclass(frozen=True)
-class TraceOptions:
-    """What of a launch is recorded."""
-
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="What records: reference (everything), compiled (fast, without registers), or"
-            " automatic: by the size of the launch."
-        ),
-    ] = AUTOMATIC
-    trace_warps: Annotated[int, typer.Option(min=1, help="Record so many warps at most.")] = 64
-    trace_steps: Annotated[
-        int, typer.Option(min=1, help="Record so many steps of each warp at most.")
-    ] = 100_000
-    trace_block: Annotated[
-        list[int] | None,
-        typer.Option(help="Record this block, not the first that run; may be given several times."),
-    ] = None
 
 
 @grouped
@@ -48,6 +26,11 @@ def view(
     rules: RuleOptions,
     traced: TraceOptions,
     page: PageOptions,
+    time: Annotated[
+        bool, typer.Option("--time", help="Model the time, too: a track for each warp of an SM.")
+    ] = False,
+    scheduler: Scheduler = None,
+    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0,
     save: Annotated[
         Path | None, typer.Option(metavar="TRACE.wl", help="Write the trace to a file.")
     ] = None,
@@ -62,7 +45,8 @@ def view(
     if file.suffix == TRACE_SUFFIX:
         trace = _read(file)
     else:
-        request = _request(file, launched, rules, traced)
+        request = request_of(file, launched, rules, traced)
+        request = replace(request, timed=time, scheduler=scheduler, sm=sm)
         trace = record(request)
     data = trace.to_bytes()
     if save is not None:
@@ -71,34 +55,6 @@ def view(
         write_page(export, exported_show(file.name, (file.name,)), [data])
     if save is None and export is None:
         page.serve(live_show(file.name, 1, request=request), [data])
-
-
-def _request(
-    file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
-) -> LaunchRequest:
-    """The launch as the page has it, so that it can change it."""
-    source, _ = source_of(file)
-    return LaunchRequest(
-        name=str(file),
-        source=source,
-        kernel=launched.kernel or "",
-        grid=launched.grid,
-        block=launched.block,
-        shared=launched.shared,
-        args=tuple(launched.arg or ()),
-        options=tuple(launched.option or ()),
-        device=launched.device or "h100",
-        engine=traced.engine,
-        schedule=rules.schedule,
-        seed=rules.seed,
-        l1=rules.l1,
-        bank_bytes=rules.bank_bytes,
-        max_instructions=launched.max_instructions,
-        cooperative=launched.cooperative,
-        trace_warps=traced.trace_warps,
-        trace_steps=traced.trace_steps,
-        trace_blocks=tuple(traced.trace_block or ()),
-    )
 
 
 def _read(file: Path) -> Trace:

@@ -12,7 +12,7 @@ import msgspec
 
 from warploom.machine.lanes_off import LanesOff, Meeting
 
-VERSION = 2
+VERSION = 3
 """Of the schema; a reader refuses any other."""
 
 DIVERGED, MET = 1, 2
@@ -210,3 +210,35 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     steps: int = 0
     warps: int = 0
+
+
+class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What the warps of one SM did at every cycle, as `timing` models it: nothing here was counted.
+
+    `cycles` are those of the whole launch, by the SMs' clock; of its `blocks` the first
+    `sampled_blocks` were replayed. `sms` had blocks, and `sm` is the one of which there is more:
+    `count` times in which a warp was in one state, slot by slot, each slot's in order, in columns
+    of little-endian numbers. `slot` (u32) is where the warp was, `warp` (u32) its number in the
+    launch, `state` (u8) an index of `states`, which have Nsight Compute's names; `since` and
+    `until` (u64) are cycles, the second the first of the next state. `instruction` (u32) is what
+    the warp was at, and `visit` (u32) how often it had come there before. `left_out` are the
+    cycles of the SM's warps for which there was no room.
+    """
+
+    scheduler: str
+    clock_mhz: float
+    cycles: int
+    blocks: int
+    sampled_blocks: int
+    sm: int
+    sms: int
+    states: tuple[str, ...]
+    count: int
+    slot: bytes
+    warp: bytes
+    state: bytes
+    since: bytes
+    until: bytes
+    instruction: bytes
+    visit: bytes
+    left_out: int

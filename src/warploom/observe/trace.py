@@ -27,6 +27,7 @@ from warploom.observe.schema import (
     DeviceFacts,
     LaunchFacts,
     LeftOut,
+    ModelledTime,
     OccupancyFacts,
     Register,
     Shape,
@@ -40,7 +41,8 @@ from warploom.observe.schema import (
 
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
-    """What a launch did. `error` is what ended it, empty if it ended well."""
+    """What a launch did. `error` is what ended it, empty if it ended well. `modelled` is how long
+    it would take, where that was asked for (`Timing.add_to`)."""
 
     version: int
     launch: LaunchFacts
@@ -61,6 +63,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     writes: Writes
     left_out: LeftOut
     error: str
+    modelled: ModelledTime | None = None
 
     @property
     def warp_size(self) -> int:

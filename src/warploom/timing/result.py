@@ -11,19 +11,23 @@ import numpy as np
 from warploom.analysis.program import Program
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
+from warploom.observe.trace import Trace
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.records import Record
 from warploom.timing.replay import Outcome
 from warploom.timing.roofs import Roof, bound_of, roofs_of
 from warploom.timing.sampling import extrapolated
+from warploom.timing.traced import with_time
+from warploom.timing.visits import Visits
 from warploom.timing.work import Work
 
 
 @dataclass(frozen=True)
 class WarpState:
     """A time in which the warp of an SM's slot was in one state, before or while it issued the PTX
-    instruction `instruction` of the program. `warp` is its number in the launch."""
+    instruction `instruction` of the program, to which it had come `visit` times before. `warp` is
+    its number in the launch."""
 
     slot: int
     warp: int
@@ -31,6 +35,7 @@ class WarpState:
     since: int
     until: int
     instruction: int
+    visit: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Timing:
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
+        self.launch = record.launch
+        """What was launched."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
@@ -273,10 +280,30 @@ class Timing:
         events = row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
         places = self._work.operations[events[:, w.E_OP], w.OP_INSTRUCTION].tolist()
         rows: list[list[int]] = events.tolist()
-        return [
-            WarpState(slot, warp, w.REASONS[state], since, until, instruction)
-            for (slot, warp, state, since, until, _), instruction in zip(rows, places, strict=True)
-        ]
+        found: list[WarpState] = []
+        ways: dict[int, Visits] = {}
+        for row, instruction in zip(rows, places, strict=True):
+            slot, warp, state, since, until, operation = row
+            if warp not in ways:
+                ways[warp] = Visits(self._record, self._work, warp)
+            visit = ways[warp].nth(operation, selected=state == w.SELECTED)
+            name = w.REASONS[state]
+            found.append(WarpState(slot, warp, name, since, until, instruction, visit))
+        return found
+
+    def warp_cycles(self, sm: int = 0) -> int:
+        """Cycles of all warps of an SM: of those that `timeline` tells, and of those for which it
+        had no room."""
+        return int(self._outcome.sms[sm, w.ACTIVE_WARP_CYCLES])
+
+    def add_to(self, trace: Trace, sm: int = 0) -> Trace:
+        """The trace of the same launch (`kernel[grid, block].trace`), with what the warps of an SM
+        did cycle by cycle: the view shows both. `timeline=` of `time` bounds it.
+
+        Raises WarploomError for a trace of another launch, an SM without blocks, or without a
+        timeline.
+        """
+        return with_time(trace, self, sm)
 
     def __repr__(self) -> str:
         return f"Timing({self.cycles:,} cycles on {self.device.name}, {self.scheduler}; modelled)"

@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warploom.core.errors import CompileError, PtxError, WarploomError
+from warploom.core.errors import (
+    CompileError,
+    DeadlockError,
+    InstructionLimit,
+    KernelFault,
+    PtxError,
+    WarploomError,
+)
 from warploom.host.device import Device
 from warploom.host.launcher import Launcher
 from warploom.host.requests import Prepared, Request, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.trace import Trace, TraceLimits
+from warploom.timing.result import Timing
+from warploom.timing.traced import MOST_STATES, blocks_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest, Refusal, SourceError
 
 MOST_WARPS = 64
@@ -21,20 +30,43 @@ _NVRTC = re.compile(r"^[^\n]*?\((\d+)\): (?:error|catastrophic error)[^:]*: (.*)
 
 
 def record(request: LaunchRequest) -> Trace:
-    """The trace of a launch. Raises what the compiler or the launch does."""
+    """The trace of a launch, with its modelled time where that is asked for. Raises what the
+    compiler or the launch does."""
+    return record_with(request, _timed(request) if request.timed else None)
+
+
+def record_with(request: LaunchRequest, timing: Timing | None) -> Trace:
+    """The trace of a launch, with what was modelled of it; recorded are then the blocks of the SM
+    that is shown, if not others are asked for."""
     ready = _prepared(request)
+    blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
         steps=request.trace_steps,
-        blocks=frozenset(request.trace_blocks) or None,
+        blocks=frozenset(blocks) or None,
     )
-    return ready.launcher.trace(
+    trace = ready.launcher.trace(
         *ready.values,
         limits=limits,
         engine=_engine(request.engine, ready.launcher),
         max_instructions=request.max_instructions,
         cooperative=request.cooperative,
     )
+    return timing.add_to(trace, request.sm) if timing else trace
+
+
+def _timed(request: LaunchRequest) -> Timing | None:
+    """The modelled time of a launch; none of one that ends badly, which its trace tells of."""
+    ready = _prepared(request, record=True)
+    try:
+        run = ready.launcher(
+            *ready.values,
+            max_instructions=request.max_instructions,
+            cooperative=request.cooperative,
+        )
+    except (KernelFault, DeadlockError, InstructionLimit):
+        return None
+    return run.time(scheduler=request.scheduler, timeline=MOST_STATES)
 
 
 def _engine(wanted: str, launcher: Launcher) -> str:
@@ -46,7 +78,7 @@ def _engine(wanted: str, launcher: Launcher) -> str:
     return "reference" if warps <= MOST_WARPS else "compiled"
 
 
-def _prepared(request: LaunchRequest) -> Prepared:
+def _prepared(request: LaunchRequest, *, record: bool = False) -> Prepared:
     gpu = Device(
         request.device,
         schedule=request.schedule,
@@ -54,6 +86,7 @@ def _prepared(request: LaunchRequest) -> Prepared:
         l1_global=request.l1,
         bank_bytes=request.bank_bytes,
         output=lambda text: None,
+        record=record,
     )
     language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
     module = gpu.compile(request.source, language, request.options, name=request.name)

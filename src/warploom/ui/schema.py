@@ -16,7 +16,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `engine` is AUTOMATIC, "reference" (everything is recorded) or "compiled" (fast; registers are
     not). `trace_warps` and `trace_steps` bound the recording; `trace_blocks` are the blocks to
-    record, the first that run where there are none.
+    record, the first that run where there are none. `timed`: model the time, too, with `scheduler`
+    (the device's own if None), and show what the warps of SM `sm` did.
     """
 
     name: str
@@ -38,6 +39,9 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     trace_warps: int = 64
     trace_steps: int = 100_000
     trace_blocks: tuple[int, ...] = ()
+    timed: bool = False
+    scheduler: str | None = None
+    sm: int = 0
 
 
 class SourceError(msgspec.Struct, frozen=True):

@@ -1,0 +1,62 @@
+"""What verbs share that record a launch for the view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warploom.cli.options import LaunchOptions, RuleOptions
+from warploom.host.sources import source_of
+from warploom.ui.schema import AUTOMATIC, LaunchRequest
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """What of a launch is recorded."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="What records: reference (everything), compiled (fast, without registers), or"
+            " automatic: by the size of the launch."
+        ),
+    ] = AUTOMATIC
+    trace_warps: Annotated[int, typer.Option(min=1, help="Record so many warps at most.")] = 64
+    trace_steps: Annotated[
+        int, typer.Option(min=1, help="Record so many steps of each warp at most.")
+    ] = 100_000
+    trace_block: Annotated[
+        list[int] | None,
+        typer.Option(help="Record this block, not the first that run; may be given several times."),
+    ] = None
+
+
+def request_of(
+    file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
+) -> LaunchRequest:
+    """The launch as the page has it, so that it can change it."""
+    source, _ = source_of(file)
+    return LaunchRequest(
+        name=str(file),
+        source=source,
+        kernel=launched.kernel or "",
+        grid=launched.grid,
+        block=launched.block,
+        shared=launched.shared,
+        args=tuple(launched.arg or ()),
+        options=tuple(launched.option or ()),
+        device=launched.device or "h100",
+        engine=traced.engine,
+        schedule=rules.schedule,
+        seed=rules.seed,
+        l1=rules.l1,
+        bank_bytes=rules.bank_bytes,
+        max_instructions=launched.max_instructions,
+        cooperative=launched.cooperative,
+        trace_warps=traced.trace_warps,
+        trace_steps=traced.trace_steps,
+        trace_blocks=tuple(traced.trace_block or ()),
+    )

@@ -1,0 +1,90 @@
+"""Modelled time as a part of a trace, so that whatever shows the trace can show both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from warploom.core.errors import WarploomError
+from warploom.observe.schema import ModelledTime
+from warploom.observe.trace import Trace
+from warploom.timing import words as w
+
+if TYPE_CHECKING:
+    from warploom.timing.result import Timing
+
+MOST_STATES = 1 << 15
+"""So many states of each SM's warps are kept for who wants to look at them."""
+
+COLUMNS = {
+    "slot": "<u4",
+    "warp": "<u4",
+    "state": "<u1",
+    "since": "<u8",
+    "until": "<u8",
+    "instruction": "<u4",
+    "visit": "<u4",
+}
+"""The columns of the states, each with the type of its numbers."""
+
+
+def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
+    """The trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where it is
+    one of another launch, or the SM had no blocks."""
+    launch, program = timing.launch, timing.program
+    own = program.name, len(program.instructions), launch.grid, launch.block, timing.device.name
+    of_trace = trace.launch.grid, trace.launch.block, trace.device.name
+    theirs = trace.launch.kernel, len(trace.code), *of_trace
+    if own != theirs:
+        timed, traced = (
+            f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
+            for kernel, count, grid, block, device in (own, theirs)
+        )
+        raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
+    return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
+
+
+def modelled_time(timing: Timing, sm: int) -> ModelledTime:
+    """What the warps of an SM did. Raises WarploomError where it had no blocks, or no timeline was
+    kept."""
+    check_sm(timing, sm)
+    found = timing.timeline(sm)
+    if not found:
+        raise WarploomError(
+            f"nothing was kept of what SM {sm} did; run.time(timeline=N) keeps N states of each SM"
+        )
+    found.sort(key=lambda one: (one.slot, one.since))
+    columns: dict[str, bytes] = {}
+    for name, kind in COLUMNS.items():
+        values = [getattr(one, name) for one in found]
+        numbers = map(w.REASONS.index, values) if name == "state" else values
+        columns[name] = np.fromiter(numbers, kind, len(found)).tobytes()
+    return ModelledTime(
+        scheduler=timing.scheduler,
+        clock_mhz=timing.spec.clock_mhz,
+        cycles=timing.cycles,
+        blocks=timing.blocks,
+        sampled_blocks=timing.sampled_blocks,
+        sm=sm,
+        sms=timing.sms,
+        states=w.REASONS[: w.NO_WARP],
+        count=len(found),
+        **columns,
+        left_out=timing.warp_cycles(sm) - sum(one.until - one.since for one in found),
+    )
+
+
+def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:
+    """The blocks of an SM's timeline, in the order in which they came. Raises WarploomError where
+    it had none."""
+    check_sm(timing, sm)
+    warps = timing.launch.warps_per_block
+    return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))
+
+
+def check_sm(timing: Timing, sm: int) -> None:
+    """Raise WarploomError for an SM that had no blocks."""
+    if not 0 <= sm < timing.sms:
+        raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")
