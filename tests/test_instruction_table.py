@@ -23,3 +23,16 @@ def test_every_instruction_that_runs_is_in_the_manual() -> None:
 
 def test_what_does_not_run_has_no_form() -> None:
     assert not set(TOOL["REASONS"]) & set(FORMS)
+
+
+def test_every_form_that_runs_is_executed() -> None:
+    untested = [
+        spec.syntax for forms in FORMS.values() for spec in forms if not TOOL["executed_by"](spec)
+    ]
+    assert not untested
+
+
+def test_what_no_count_shows_has_a_test() -> None:
+    text = (ROOT / TOOL["WHERE_UNCOUNTED"]).read_text()
+    for name in set(TOOL["UNCOUNTED"].values()):
+        assert f"def {name}(" in text

@@ -5,24 +5,36 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Iterator
+import sys
 from functools import cache
 from pathlib import Path
 
 import warploom.isa.ops  # noqa: F401  (fills the tables)
 from warploom.isa.absent import REASONS
-from warploom.isa.spec import FORMS, OpSpec, Slot, Unit
+from warploom.isa.spec import FORMS, OpSpec, Slot
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "instructions.md"
-AGREEMENT = "tests/machine/test_every_form_agrees.py"
-ATOMICS = "tests/machine/test_every_atomic_agrees.py"
-PRODUCTS = "tests/programs/test_matrix.py"
-SPARSE_PRODUCTS = "tests/programs/test_sparse_products.py"
-"""The tests of every form of a product: they take the forms from the tables."""
+MACHINE_TESTS = ROOT / "tests" / "machine"
+EXECUTING = (
+    *("test_every_form_agrees", "test_every_atomic_agrees", "test_every_access_agrees"),
+    *("test_every_warp_form_agrees", "test_every_texel_form_agrees"),
+)
+"""Each executes all forms that it lists, with every value of every modifier, on both machines, and
+fails where the machines counted no lane that executed one."""
 
-TESTS = ("tests/machine", "tests/programs", "tests/host", "tests/test_examples.py")
+UNCOUNTED = {
+    "call": "test_calls_return",
+    "ret": "test_calls_return",
+    **dict.fromkeys(("alloca", "stacksave", "stackrestore"), "test_the_stack_is_the_same"),
+    "trap": "test_a_trap_stops_the_kernel",
+}
+"""What no count shows, for others stand for it or it ends the kernel: the test of it by name."""
+
+WHERE_UNCOUNTED = "tests/machine/test_every_warp_form_agrees.py"
+
 MOST_SHOWN = 24
 
 MANUAL = {
@@ -75,8 +87,9 @@ def table() -> str:
         "",
         "Written by `tools/instruction_table.py` from the instruction tables. Every line of syntax",
         "stands with the values that its modifiers take and the test that executes it on both",
-        "machines. An opcode or modifier that is not here is an error that names its line.",
-        "So is one that is newer than its module's `.version` or `.target`, as it is to ptxas.",
+        "machines with each of them. An opcode or modifier that is not here is an error that names",
+        "its line. So is one that is newer than its module's `.version` or `.target`, as it is to",
+        "ptxas.",
         "",
     ]
     for section, names in MANUAL.items():
@@ -135,35 +148,19 @@ def values(slot: Slot) -> str:
 
 
 def executed_by(spec: OpSpec) -> str | None:
-    """The test that executes a form: the one of all that compute, or one that has its opcode."""
-    reaches = spec.unit is Unit.ATOMIC or any(o.type == "address" for o in spec.operands)
-    wide = any(slot.choices == ("b128",) for slot in spec.slots)
-    if spec.unit is Unit.ATOMIC and "async" not in spec.syntax and not wide:
-        return ATOMICS
-    if spec.semantics is not None and not reaches and not wide:
-        return AGREEMENT
-    if spec.unit is Unit.MATRIX and "ctype" in spec.syntax:
-        return SPARSE_PRODUCTS if "sparse" in spec.syntax else PRODUCTS
-    opcode = "".join([re.escape(spec.name), *fixed(spec), *([r"\.b128"] if wide else [])])
-    pattern = re.compile(rf"(?<![\w.%]){opcode}(?![\w])")
-    return next((name for name, text in tests() if pattern.search(text)), None)
-
-
-def fixed(spec: OpSpec) -> Iterator[str]:
-    """Patterns of the flags that stand right behind the name in every opcode of the form."""
-    for slot in spec.slots:
-        if slot.choices != (slot.name,):
-            return
-        flag = re.escape(f".{slot.name}")
-        yield f"(?:{flag})?" if slot.optional else flag
+    """The test that executes a form."""
+    return WHERE_UNCOUNTED if spec.name in UNCOUNTED else executed().get(spec)
 
 
 @cache
-def tests() -> tuple[tuple[str, str], ...]:
-    """The tests that execute kernels: names and texts."""
-    paths = [path for name in TESTS for path in sorted([ROOT / name, *(ROOT / name).rglob("*")])]
-    files = [p for p in paths if p.is_file() and p.suffix in (".py", ".ptx")]
-    return tuple((str(p.relative_to(ROOT)), p.read_text()) for p in files)
+def executed() -> dict[OpSpec, str]:
+    """The forms that the tests execute, as they list them."""
+    sys.path.insert(0, str(MACHINE_TESTS))
+    try:
+        listed = {name: importlib.import_module(name).SPECS for name in EXECUTING}
+    finally:
+        sys.path.remove(str(MACHINE_TESTS))
+    return {spec: f"tests/machine/{name}.py" for name, specs in listed.items() for spec in specs}
 
 
 if __name__ == "__main__":

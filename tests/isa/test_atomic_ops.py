@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from opcode_values import NAN32, f32, f64
 
+from warploom.core.types import TYPES
 from warploom.isa.spec import decode
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import collect
@@ -51,3 +52,11 @@ def test_what_is_left(opcode: str, old: int, operands: tuple[int, ...], new: int
     type = operation.modifiers.scalar()
     values = [collect([value], type) for value in (old, *operands)]
     assert int(evaluate(operation.combine(len(operands)), values, 1)[0]) == new
+
+
+@pytest.mark.parametrize(("space", "new"), [("global", 0), ("shared", 2)])
+def test_a_generic_address_keeps_subnormals_where_it_leads_to_shared_memory(
+    space: str, new: int
+) -> None:
+    ones = [collect([1], TYPES["f32"])] * 2
+    assert int(evaluate(decode("atom.add.f32").combine(1, space), ones, 1)[0]) == new

@@ -44,7 +44,7 @@ class AccessFunctions:
         text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
         kind = "atomic" if tells else "reduction"
         name = f"access.{kind}.{text}x{shape.parts}.{count}.{shape.space.value}"
-        return self._get(name, shape, operation.combine(count), tells=tells)
+        return self._get(name, shape, operation.combine(count, shape.space.value), tells=tells)
 
     def completion(self) -> Value:
         """The function that tells an mbarrier of bytes which have come; counted as a store."""

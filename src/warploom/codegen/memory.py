@@ -238,7 +238,7 @@ class MemoryCode:
     ) -> None:
         """The common way or any other, as the addresses turn out."""
         # Where lanes have parted, they are not all on, as in the common access they are.
-        narrow = shape.space is Space.LOCAL and shape.size < 4
+        narrow = shape.space is Space.LOCAL and shape.type.bytes < 4
         if self.apart or self.never_inlined or narrow:
             any_other()
             return

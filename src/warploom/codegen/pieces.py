@@ -1,7 +1,7 @@
 """Parameters of inlined calls as registers.
 
 They are stored and loaded at fixed places of a thread's frame. Cutting the frame wherever some
-access begins or ends leaves pieces that each access covers whole; each piece is a register.
+element begins or ends leaves pieces that each access covers whole; each piece is a register.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from warploom.core.types import Kind, ScalarType
 from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
-def frame_access(program: Program, instruction: Instruction) -> tuple[int, int] | None:
-    """(offset, bytes) in the thread's frame that a `ld.param` or `st.param` reaches, else None."""
+def frame_access(program: Program, instruction: Instruction) -> range | None:
+    """Where in the thread's frame the elements that a `ld.param` or `st.param` reaches begin, and
+    at the last step end, in bytes; None where it reaches none."""
     if instruction.operation.name not in ("ld", "st"):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))
@@ -25,18 +26,19 @@ def frame_access(program: Program, instruction: Instruction) -> tuple[int, int] 
         return None
     data = next(o for o in instruction.operands if not isinstance(o, Address))
     count = len(data.elements) if isinstance(data, Vector) else 1
-    size = instruction.operation.modifiers.scalar().bytes * count
-    return place.offset + address.base.offset + address.offset, size
+    size = instruction.operation.modifiers.scalar().bytes
+    start = place.offset + address.base.offset + address.offset
+    return range(start, start + size * count + 1, size)
 
 
 def frame_pieces(program: Program) -> dict[int, Register]:
     """The pieces of the frame, by offset; `type.bits` of the register tells a piece's length."""
     found = (frame_access(program, i) for i in program.instructions)
     accesses = {a for a in found if a is not None}
-    cuts = sorted({edge for offset, size in accesses for edge in (offset, offset + size)})
+    cuts = sorted({edge for access in accesses for edge in access})
     pieces: dict[int, Register] = {}
     for start, end in pairwise(cuts):
-        if any(offset <= start < offset + size for offset, size in accesses):
+        if any(access[0] <= start < access[-1] for access in accesses):
             bits = 8 * (end - start)
             type = ScalarType(f"b{bits}", Kind.BITS, bits)
             pieces[start] = Register(f"frame+{start}", type)

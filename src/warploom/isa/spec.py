@@ -203,14 +203,15 @@ class Operation:
         """How many operands an atomic combines with memory at most; hints are none of them."""
         return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
 
-    def combine(self, count: int) -> Term:
+    def combine(self, count: int, space: str = "") -> Term:
         """What an atomic with `count` such operands leaves in memory: `argument(0)` is the value
-        that was there before, `argument(1)` and on are the operands, as wide as it."""
-        return _atomic_terms(self, count)[0]
+        that was there before, `argument(1)` and on are the operands, as wide as it. `space` is
+        where its address leads, if the opcode does not say."""
+        return _atomic_terms(self, count, space)[0]
 
     def answer(self, count: int) -> Term:
         """What the destination of an atomic gets: the value before, unless its form says more."""
-        return _atomic_terms(self, count)[1]
+        return _atomic_terms(self, count, "")[1]
 
 
 HINTS = ("policy", "hint")
@@ -218,12 +219,15 @@ HINTS = ("policy", "hint")
 
 
 @cache
-def _atomic_terms(operation: Operation, count: int) -> tuple[Term, Term]:
+def _atomic_terms(operation: Operation, count: int, space: str) -> tuple[Term, Term]:
     """What an atomic leaves in memory, and what its destination gets."""
     assert operation.spec.unit is Unit.ATOMIC
     assert operation.spec.semantics is not None
-    args = [argument(i, operation.modifiers.scalar()) for i in range(count + 1)]
-    result = operation.spec.semantics(operation.modifiers, *args)
+    modifiers = operation.modifiers
+    if space and "space" not in modifiers:
+        modifiers = Modifiers({**modifiers.values, "space": space})
+    args = [argument(i, modifiers.scalar()) for i in range(count + 1)]
+    result = operation.spec.semantics(modifiers, *args)
     return result if isinstance(result, tuple) else (result, args[0])  # type: ignore[return-value]
 
 

@@ -92,7 +92,7 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
             raise scope.error(message, base.span)
     elif isinstance(base, Symbol):
         check_space(scope, operation, base)
-        if operation.name != "ld" and base.name in scope.inputs:
+        if operation.name not in ("ld", "prefetch") and base.name in scope.inputs:
             raise scope.error(f"parameter `{base.name}` can only be read", base.span)
 
 

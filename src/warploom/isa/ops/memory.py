@@ -12,11 +12,12 @@ from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
+SHARED = ("shared", "shared::cta", "shared::cluster")
 SPACES = {
-    "space": (
-        *("const", "global", "local", "param", "param::entry", "param::func"),
-        *("shared", "shared::cta", "shared::cluster"),
-    ),
+    "space": ("const", "global", "local", "param", "param::entry", "param::func", *SHARED),
+}
+WRITTEN_SPACES = {
+    "space": ("global", "local", "param", "param::func", *SHARED),
 }
 ORDER = {"scope": ("cta", "cluster", "gpu", "sys")}
 L1_EVICTIONS = tuple(
@@ -58,7 +59,7 @@ def store(syntax: str, **choices: tuple[str, ...]) -> None:
         unit=Unit.MEMORY,
         semantics=None,
         doc=STORE_DOC,
-        **(EVICTIONS | VALUES | SPACES | choices),
+        **(EVICTIONS | VALUES | WRITTEN_SPACES | choices),
     )
 
 
@@ -67,7 +68,7 @@ load("{.weak}{.space}.cop", cop=("ca", "cg", "cs", "lu", "cv"))
 load(".volatile{.space}")
 load(".relaxed.scope{.space}", **ORDER)
 load(".acquire.scope{.space}", **ORDER)
-load(".mmio.relaxed.scope{.space}", scope=("sys",))
+load(".mmio.relaxed.scope{.space}", scope=("sys",), space=("global",))
 load("{.weak}.space{.cop}.nc", space=("global",), cop=("ca", "cg", "cs"))
 
 store("{.weak}{.space}")
@@ -75,7 +76,7 @@ store("{.weak}{.space}.cop", cop=("wb", "cg", "cs", "wt"))
 store(".volatile{.space}")
 store(".relaxed.scope{.space}", **ORDER)
 store(".release.scope{.space}", **ORDER)
-store(".mmio.relaxed.scope{.space}", scope=("sys",))
+store(".mmio.relaxed.scope{.space}", scope=("sys",), space=("global",))
 
 COMPLETES = "mbarrier::complete_tx::bytes"
 """The modifier of what tells an mbarrier how many bytes have come."""

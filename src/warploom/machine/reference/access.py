@@ -125,11 +125,10 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     values = sources[: operation.value_count]
     given = [[read(warp, e, type) for e in elements_of(source)] for source in values]
     parts = len(given[0]) if given else 1
-    term = operation.combine(len(given))
     olds = [[0] * warp.size for _ in range(parts)]
     request = _request(warp, index, instruction, address, type.bytes * parts)
     for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask)):
-        lane = reached.lane
+        lane, term = reached.lane, operation.combine(len(given), reached.space.value)
         for place in range(parts):
             at = reached.address + place * type.bytes
             old = int.from_bytes(reached.store.read(at, type.bytes), "little")

@@ -1,0 +1,236 @@
+"""Every form that moves bytes, or tells caches about them, on both machines: the same bits."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from form_kernels import VECTORS, Kernel, agree, covering
+
+import warploom.isa.ops  # noqa: F401  (fills FORMS)
+from warploom.isa.spec import FORMS, Operation, OpSpec
+
+NAMES = (
+    *("ld", "ldu", "st", "prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
+    *("cp", "cvta", "isspacep", "mov", "mbarrier", "fence"),
+)
+
+
+def is_access(spec: OpSpec) -> bool:
+    """Whether it reaches memory by an address, or orders copies."""
+    reaches = any(operand.type == "address" for operand in spec.operands)
+    if spec.name in ("mbarrier", "cp"):
+        return True
+    if spec.name == "isspacep":
+        return spec.semantics is None
+    if spec.name == "mov":
+        return any(slot.choices == ("b128",) for slot in spec.slots)
+    return reaches or spec.name == "cvta" or spec.syntax.startswith("red.async")
+
+
+SPECS = [
+    spec
+    for name in (*NAMES, "red")
+    for spec in FORMS[name]
+    if is_access(spec) and (name != "red" or "async" in spec.syntax)
+]
+KERNELS = 8
+
+ECHO = """
+.func (.param .align 32 .b8 back[32]) echo (.param .align 32 .b8 given[32])
+{
+\t.reg .b64 %a, %b;
+\tld.param.v2.b64 {%a, %b}, [given];
+\tst.param.v2.b64 [back], {%a, %b};
+\tld.param.v2.b64 {%a, %b}, [given+16];
+\tst.param.v2.b64 [back+16], {%a, %b};
+\tret;
+}
+"""
+ALL_WORDS = tuple(range(0, 32, 8))
+
+
+def legal(operation: Operation) -> bool:
+    """At most 32 bytes at once, and those of 32 or 64 bits; 128 bits only alone (PTX ISA, ld)."""
+    m = operation.modifiers
+    if operation.name not in ("ld", "ldu", "st") or "type" not in m:
+        return True
+    count = VECTORS.get(m.text("vec", ""), 1)
+    bits = m.scalar().bits
+    return count * bits <= (256 if count < 8 or bits == 32 else 0) and (bits < 128 or count == 1)
+
+
+def place(operation: Operation, name: str = "space") -> str:
+    """Where 32 bytes of the thread are in a space."""
+    space = operation.modifiers.text(name, "").partition("::")[0]
+    return {
+        "": "%own", "global": "%own", "shared": "%cell", "local": "own", "const": "fixed+32",
+        "param": "given+32",
+    }[space]  # fmt: skip
+
+
+def add(kernel: Kernel, operation: Operation) -> None:
+    """One instruction, what it needs before, and what it left."""
+    name, m = operation.name, operation.modifiers
+    if name in ("ld", "ldu", "st") and "type" in m and "async" not in m:
+        _plain(kernel, operation)
+    elif name == "cvta":
+        _converted(kernel, operation)
+    elif name == "mbarrier" or "mbarrier" in operation.text:
+        _at_barrier(kernel, operation)
+    elif name == "cp" or name == "st":
+        _copied(kernel, operation)
+    elif name == "isspacep":
+        kernel.lines.append("cvta.param.u64 %at, given")
+        kernel.add(operation, ["%o1_0", "%at"])
+    elif name == "createpolicy":
+        kernel.add(operation, ["%o64_0", "[%own]", "16", "32"])
+    elif name == "mov":
+        kernel.add(operation)
+    else:
+        _hint(kernel, operation)
+
+
+def _hint(kernel: Kernel, operation: Operation) -> None:
+    space = operation.modifiers.text("space", "")
+    at = f"[{place(operation) if 'tensormap' not in operation.modifiers else _map(space)}]"
+    sizes = ["128"] if len(operation.spec.operands) > 1 else []
+    kernel.add_effect(operation, [at, *sizes])
+
+
+def _map(space: str) -> str:
+    return {"const": "fixed", "param": "given"}.get(space, "%own")
+
+
+def _plain(kernel: Kernel, operation: Operation) -> None:
+    """A load or a store, with all bytes around it seen."""
+    m, name = operation.modifiers, operation.name
+    space = m.text("space", "")
+    called = space in ("param", "param::func") and (name == "st" or space == "param::func")
+    at = "back" if called and name == "ld" else "slot" if called else place(operation)
+    if name == "ldu":
+        at = "%base+128"
+    policy = [kernel.register(64)] if "L2::cache_hint" in m else []
+    value = next(o for o in operation.spec.operands if o.name in ("d", "b"))
+    shown = kernel.operand(operation, value)
+    if called:
+        kernel.lines += ["{", ".param .align 32 .b8 slot[32]", ".param .align 32 .b8 back[32]"]
+        kernel.lines += [f"st.param.b64 [slot+{i}], {kernel.register(64)}" for i in ALL_WORDS]
+    if called and name == "ld":
+        kernel.lines.append("call (back), echo, (slot)")
+    if name != "st":
+        kernel.add(operation, [shown, f"[{at}]", *policy])
+    else:
+        kernel.add_effect(operation, [f"[{at}]", shown, *policy])
+        if called:
+            kernel.lines.append("call (back), echo, (slot)")
+        read = "back" if called else at
+        head = "param" if called else space or "global"
+        if head != "global":  # which is compared as a whole
+            for i in (0, 16):
+                kernel.lines.append(f"ld.{head}.v2.b64 {{%o64_4, %o64_5}}, [{read}+{i}]")
+                kernel.lines.append("mad.lo.u64 %at, %o64_4, 3, %o64_5")
+                kernel.put("b64", "%at")
+    if called:
+        kernel.lines.append("}")
+
+
+def _converted(kernel: Kernel, operation: Operation) -> None:
+    """The generic address less where its space begins, for that differs from launch to launch."""
+    m = operation.modifiers
+    space, size = m.text("space", ""), m.text("size", "")
+    whole = "b" + size[1:]
+    named = {
+        "global": "%own", "const": "fixed", "local": "own", "param": "given", "shared": "cells",
+    }[space.partition("::")[0]]  # fmt: skip
+    if named == "%own" and size == "u32":
+        kernel.lines.append("cvt.u32.u64 %i, %own")
+        named = "%i"
+    if "to" not in m:
+        kernel.add(operation, [f"%o{size[1:]}_0", named])
+        return
+    kernel.lines.append(f"cvta.{space}.{size} %o{size[1:]}_1, {named}")
+    kernel.add(operation, [f"%o{size[1:]}_0", f"%o{size[1:]}_1"])
+    assert whole
+
+
+def _at_barrier(kernel: Kernel, operation: Operation) -> None:
+    """An mbarrier of the thread, with a few arrivals to come; its word afterwards."""
+    m, spec = operation.modifiers, operation.spec
+    count = kernel.rng.randrange(1, 4)
+    kernel.lines += [
+        "st.shared.b64 [%cell], 0",
+        f"mbarrier.init.shared.b64 [%cell], {count + 1}",
+        "mbarrier.arrive.shared.b64 %o64_3, [%cell]",
+        "mbarrier.expect_tx.relaxed.cta.shared.b64 [%cell], 16",
+        f"st.shared.v2.b64 [%cell+32], {{{kernel.register(64)}, {kernel.register(64)}}}",
+    ]
+    at = "[%cell]"
+    if operation.modifiers.text("space", "") == "" and operation.name != "st":
+        kernel.lines += ["cvt.u64.u32 %at, %cell", "cvta.shared.u64 %at, %at"]
+        at = "[%at]"
+    shown: list[str] = []
+    for form in spec.shown:
+        if form.type == "address":
+            shown.append(at)
+            if form.name == "barrier":
+                shown[-1] = "[%cell]"
+            elif operation.name in ("st", "red") or form.name == "d":
+                shown[-1] = "[%cell+32]"
+            elif operation.name == "cp" and len(spec.shown) > 1:
+                shown[-1] = "[%own]"
+        elif form.name == "policy":
+            shown += [kernel.register(64)] if "L2::cache_hint" in m else []
+        elif form.name == "state" and not form.written:
+            shown.append("%o64_3")
+        elif form.name in ("count", "hint"):
+            shown.append("1")
+        elif form.name in ("bytes", "size"):
+            shown.append("16")
+        elif form.name == "parity":
+            shown.append(str(kernel.rng.randrange(2)))
+        else:
+            shown.append(kernel.operand(operation, form))
+    if spec.destinations:
+        kernel.add(operation, shown)
+    else:
+        kernel.add_effect(operation, shown)
+    for offset in (0, 32, 40):
+        kernel.lines.append(f"ld.shared.b64 %at, [%cell+{offset}]")
+        kernel.put("b64", "%at")
+
+
+def _copied(kernel: Kernel, operation: Operation) -> None:
+    """A copy of 16 bytes between the thread's places, or what orders copies."""
+    m, spec = operation.modifiers, operation.spec
+    into_shared = m.text("to", "shared").startswith("shared")
+    ends = {"d": "[%cell]", "a": "[%own]"} if into_shared else {"d": "[%own]", "a": "[%cell]"}
+    if operation.name == "st":  # st.bulk
+        if "space" in m:
+            ends["a"] = "[%cell]"
+        else:
+            kernel.lines += ["cvt.u64.u32 %at, %cell", "cvta.shared.u64 %at, %at"]
+            ends["a"] = "[%at]"
+    values = {"size": "16", "count": str(kernel.rng.choice([0, 5, 16])), "n": "0", "value": "0"}
+    shown: list[str] = []
+    for form in spec.shown:
+        if form.name == "policy":
+            shown += [kernel.register(64)] if "L2::cache_hint" in m else []
+        else:
+            shown.append((ends | values)[form.name])
+    kernel.lines.append(f"st.shared.v2.b64 [%cell], {{{kernel.register(64)}, %d0}}")
+    kernel.add_effect(operation, shown)
+    kernel.lines.append("cp.async.wait_all")
+    for offset in (0, 8):
+        kernel.lines.append(f"ld.shared.b64 %at, [%cell+{offset}]")
+        kernel.put("b64", "%at")
+
+
+@pytest.mark.parametrize("part", range(KERNELS))
+def test_both_machines_move_the_same(part: int) -> None:
+    rng = random.Random(part)
+    kernel = Kernel(rng, functions=ECHO)
+    for spec in SPECS[part::KERNELS]:
+        for operation in covering(spec, rng, legal):
+            add(kernel, operation)
+    agree(kernel, SPECS[part::KERNELS], part)

@@ -1,0 +1,192 @@
+"""Every form of what lanes and threads do together, of control flow and of matrix instructions, on
+both machines: the same bits."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from form_kernels import Kernel, agree, covering, run
+
+import warploom.isa.ops  # noqa: F401  (fills FORMS)
+from warploom.core.errors import DeviceTrap
+from warploom.isa.spec import FORMS, Operation, Unit
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.reference.machine import ReferenceEngine
+
+STACK = ("alloca", "stacksave", "stackrestore")
+GONE = ("call", "ret", "trap", *STACK)
+"""What no counter of a kernel that ends can show: calls and the stack, which other instructions
+stand for, and what stops the kernel."""
+
+UNITS = (Unit.WARP, Unit.CONTROL, Unit.BARRIER, Unit.MATRIX)
+SPECS = [
+    spec
+    for forms in FORMS.values()
+    for spec in forms
+    if spec.unit in UNITS or spec.name in ("membar", "fence")
+    if spec.name not in GONE
+    if spec.unit in UNITS or all(operand.type != "address" for operand in spec.operands)
+]
+KERNELS = 8
+
+
+def add(kernel: Kernel, operation: Operation) -> None:
+    """One instruction, with operands of the kind that it takes."""
+    name, spec = operation.name, operation.spec
+    if name in ("bra", "brx", "exit"):
+        _jump(kernel, operation)
+        return
+    if name in ("bar", "barrier") and "arrive" in operation.text:
+        kernel.lines.append("setp.eq.u32 %q, %warpid, 0")
+        kernel.at[kernel.size] = operation.text
+        kernel.lines += [f"@%q {operation.text} 3, 64", "@!%q bar.sync 3, 64"]
+        return
+    shown = [_operand(kernel, operation, form.name) or "" for form in spec.shown]
+    for place, form in enumerate(spec.shown):
+        shown[place] = shown[place] or kernel.operand(operation, form)
+    if (
+        shown
+        and "{" not in shown[0]
+        and (name in ("shfl", "elect") or "match.all" in operation.text)
+    ):
+        shown[0] += "|%q"
+    if name in ("bar", "barrier") and spec.destinations:
+        shown = [shown[0], "4", "64", "%p1"]
+    if not spec.destinations:
+        kernel.add_effect(operation, shown)
+    else:
+        kernel.add(operation, shown)
+    if name in ("wmma", "stmatrix") and not spec.destinations:
+        space = operation.modifiers.text("space", "") or "shared"
+        for offset in range(0, 64, 8):
+            at = "%cell" if space.startswith("shared") else "%own"
+            kernel.lines.append(f"ld.{space.partition('::')[0]}.b64 %at, [{at}+{offset}]")
+            kernel.put("b64", "%at")
+
+
+def _jump(kernel: Kernel, operation: Operation) -> None:
+    """A branch past what would change a result; with .uni all lanes take it."""
+    label = f"L{len(kernel.lines)}"
+    guard = "" if "uni" in operation.modifiers else "@%p0 "
+    kernel.at[kernel.size] = operation.text
+    kernel.lines.append("mov.u32 %i, 1")
+    if operation.name == "brx":
+        kernel.lines.append(f"T{label}: .branchtargets {label}, E{label};")
+        kernel.lines.append(f"and.b32 %t, {'%r0' if guard else '1'}, 1")
+        kernel.lines.append(f"{operation.text} %t, T{label}")
+    else:
+        kernel.lines.append(
+            f"{guard}{operation.text}{'' if operation.name == 'exit' else ' ' + label}"
+        )
+    kernel.lines += [f"{label}:", "add.u32 %i, %i, 2", f"E{label}:"]
+    kernel.put("b32", "%i")
+
+
+def _operand(kernel: Kernel, operation: Operation, name: str) -> str | None:
+    """What is given for an operand of this name; None for a register of its type."""
+    if operation.name in ("bar", "barrier"):
+        return {"membermask": "0xFFFFFFFF", "a": "4", "b": "64"}.get(name)
+    if name == "membermask":
+        return "0xFFFFFFFF"
+    if operation.name == "wmma" and name in ("a", "b") and "atype" not in operation.modifiers:
+        # Several lanes hold the same element of half precision, so that they hold the same.
+        kernel.lines.append(f"shfl.sync.idx.b32 %t, {kernel.register(32)}, 0, 31, -1")
+        return "{" + ", ".join(["%t"] * 8) + "}"
+    if name == "f":
+        return "0"
+    if name == "stride":
+        return "32"
+    if name == "p":
+        return _matrix(kernel, operation)
+    if operation.name in ("nanosleep", "pmevent"):
+        return "1"
+    if operation.name == "alloca":
+        return {"size": "32", "alignment": "16"}.get(name)
+    if operation.name == "stackrestore":
+        type = operation.modifiers.text("type", "")
+        kernel.lines.append(f"stacksave.{type} %o{type[1:]}_1")
+        return f"%o{type[1:]}_1"
+    return None
+
+
+def _matrix(kernel: Kernel, operation: Operation) -> str:
+    """A matrix in memory that all lanes of a warp reach: its rows, or where it begins."""
+    if operation.name in ("ldmatrix", "stmatrix"):
+        if "space" in operation.modifiers:
+            return "[%cell]"
+        kernel.lines += ["cvt.u64.u32 %at, %cell", "cvta.shared.u64 %at, %at"]
+        return "[%at]"
+    space = operation.modifiers.text("space", "")
+    kernel.lines += ["and.b32 %i, %tid.x, 32", "mov.u32 %t, cells", "mad.lo.u32 %i, %i, 128, %t"]
+    if space == "global":
+        kernel.lines += ["and.b32 %i, %tid.x, 32", "mad.wide.u32 %at, %i, 256, %base"]
+        return "[%at]"
+    if space:
+        return "[%i]"
+    kernel.lines += ["cvt.u64.u32 %at, %i", "cvta.shared.u64 %at, %at"]
+    return "[%at]"
+
+
+def kernel(rng: random.Random) -> Kernel:
+    """With random words in shared memory."""
+    made = Kernel(rng)
+    made.lines += [f"st.shared.b64 [%cell+{i}], {made.register(64)}" for i in range(0, 128, 8)]
+    made.lines.append("bar.sync 0")
+    return made
+
+
+@pytest.mark.parametrize("part", range(KERNELS))
+def test_both_machines_do_the_same(part: int) -> None:
+    rng = random.Random(part)
+    made = kernel(rng)
+    for spec in sorted(SPECS[part::KERNELS], key=lambda spec: spec.name == "exit"):
+        for operation in covering(spec, rng):
+            add(made, operation)
+    agree(made, SPECS[part::KERNELS], part)
+
+
+MACHINES = (ReferenceEngine(), CompiledEngine())
+TWICE = """
+.func (.param .b32 d) twice (.param .b32 a)
+{{
+\t.reg .b32 %v;
+\tld.param.b32 %v, [a];
+\tadd.u32 %v, %v, %v;
+\tst.param.b32 [d], %v;
+\tret{};
+}}
+"""
+
+
+@pytest.mark.parametrize("uni", ["", ".uni"])
+def test_calls_return(uni: str) -> None:
+    """Twice a number, by a function and by an addition, on both machines."""
+    made = Kernel(random.Random(1), functions=TWICE.format(uni))
+    made.lines += ["{", ".param .b32 a", ".param .b32 d", "st.param.b32 [a], %r0"]
+    made.lines += [f"call{uni} (d), twice, (a)", "ld.param.b32 %i, [d]", "}"]
+    made.put("b32", "%i")
+    made.lines.append("add.u32 %i, %r0, %r0")
+    made.put("b32", "%i")
+    for machine in MACHINES:
+        called, added = run(made, 1, machine).results.T
+        assert called.any()
+        assert (called == added).all()
+
+
+def test_a_trap_stops_the_kernel() -> None:
+    made = Kernel(random.Random(1), lines=["@%two trap"], size=8)
+    for machine in MACHINES:
+        with pytest.raises(DeviceTrap):
+            run(made, 1, machine)
+
+
+def test_the_stack_is_the_same() -> None:
+    made = Kernel(random.Random(1))
+    for name in STACK:
+        for spec in FORMS[name]:
+            for operation in covering(spec, made.rng):
+                add(made, operation)
+    first, second = (run(made, 1, machine).results for machine in MACHINES)
+    assert first.shape[1] == 4  # two types of `alloca` and of `stacksave`
+    assert (first == second).all()
