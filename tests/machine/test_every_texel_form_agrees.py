@@ -28,7 +28,7 @@ FORMATTED = {"b32": "u32", "b64": "u32"}
 def objects(memory: DeviceMemory) -> None:
     """A texture of each geometry, then a surface of each, of random words."""
     rng = np.random.default_rng(3)
-    sampler = d.sampler_word((d.CLAMP,) * 3, flags=0)
+    sampler = d.sampler_word((d.CLAMP, d.CLAMP, d.CLAMP), flags=0)
     for kind in (d.TEXTURE, d.SURFACE):
         for geometry in d.GEOMETRIES:
             buffer = memory.allocate(4 * TEXELS, geometry)
