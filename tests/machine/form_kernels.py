@@ -127,6 +127,9 @@ class Kernel:
         """One instruction, with all operands that it can have, and its results stored."""
         self.at[self.size] = operation.text
         forms = operation.spec.shown
+        if shown is not None and not operation.spec.destinations:
+            self.lines.append(statement(operation, list(shown)))
+            return
         carries = operation.spec.has_implicit
         if carries:  # what the flag was before
             self.lines.append("add.cc.u32 %t, %r0, %r1")
@@ -145,11 +148,6 @@ class Kernel:
             self.lines.append("addc.u32 %t, 0, 0")
         if two or carries:
             self.put("b32", "%t")
-
-    def add_effect(self, operation: Operation, shown: Sequence[str]) -> None:
-        """One instruction that writes no register."""
-        self.at[self.size] = operation.text
-        self.lines.append(statement(operation, list(shown)))
 
     def outputs(self, operation: Operation) -> list[tuple[int, str]]:
         """The registers that it writes, with their widths."""

@@ -95,7 +95,7 @@ def _hint(kernel: Kernel, operation: Operation) -> None:
     space = operation.modifiers.text("space", "")
     at = f"[{place(operation) if 'tensormap' not in operation.modifiers else _map(space)}]"
     sizes = ["128"] if len(operation.spec.operands) > 1 else []
-    kernel.add_effect(operation, [at, *sizes])
+    kernel.add(operation, [at, *sizes])
 
 
 def _map(space: str) -> str:
@@ -121,7 +121,7 @@ def _plain(kernel: Kernel, operation: Operation) -> None:
     if name != "st":
         kernel.add(operation, [shown, f"[{at}]", *policy])
     else:
-        kernel.add_effect(operation, [f"[{at}]", shown, *policy])
+        kernel.add(operation, [f"[{at}]", shown, *policy])
         if called:
             kernel.lines.append("call (back), echo, (slot)")
         read = "back" if called else at
@@ -191,10 +191,7 @@ def _at_barrier(kernel: Kernel, operation: Operation) -> None:
             shown.append(str(kernel.rng.randrange(2)))
         else:
             shown.append(kernel.operand(operation, form))
-    if spec.destinations:
-        kernel.add(operation, shown)
-    else:
-        kernel.add_effect(operation, shown)
+    kernel.add(operation, shown)
     for offset in (0, 32, 40):
         kernel.lines.append(f"ld.shared.b64 %at, [%cell+{offset}]")
         kernel.put("b64", "%at")
@@ -219,7 +216,7 @@ def _copied(kernel: Kernel, operation: Operation) -> None:
         else:
             shown.append((ends | values)[form.name])
     kernel.lines.append(f"st.shared.v2.b64 [%cell], {{{kernel.register(64)}, %d0}}")
-    kernel.add_effect(operation, shown)
+    kernel.add(operation, shown)
     kernel.lines.append("cp.async.wait_all")
     for offset in (0, 8):
         kernel.lines.append(f"ld.shared.b64 %at, [%cell+{offset}]")

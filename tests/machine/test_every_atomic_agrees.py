@@ -35,10 +35,7 @@ def add(kernel: Kernel, operation: Operation, *, alone: bool) -> None:
             shown += [kernel.register(64)] if "L2::cache_hint" in m else []
         else:
             shown.append(kernel.operand(operation, form))
-    if spec.destinations:
-        kernel.add(operation, shown)
-    else:
-        kernel.add_effect(operation, shown)
+    kernel.add(operation, shown)
     for offset in range(0, max(8, bits * count // 8), 8):
         kernel.lines.append(f"ld.{space}.b64 %at, [{own}+{offset}]")
         kernel.put("b64", "%at")

@@ -69,10 +69,7 @@ def add(kernel: Kernel, operation: Operation) -> None:
             shown.append("%at")
         else:
             shown.append(kernel.operand(operation, form))
-    if spec.destinations:
-        kernel.add(operation, shown)
-    else:
-        kernel.add_effect(operation, shown)
+    kernel.add(operation, shown)
 
 
 def _coordinates(kernel: Kernel, operation: Operation, geometry: str) -> str:

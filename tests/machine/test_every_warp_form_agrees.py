@@ -53,10 +53,7 @@ def add(kernel: Kernel, operation: Operation) -> None:
         shown[0] += "|%q"
     if name in ("bar", "barrier") and spec.destinations:
         shown = [shown[0], "4", "64", "%p1"]
-    if not spec.destinations:
-        kernel.add_effect(operation, shown)
-    else:
-        kernel.add(operation, shown)
+    kernel.add(operation, shown)
     if name in ("wmma", "stmatrix") and not spec.destinations:
         space = operation.modifiers.text("space", "") or "shared"
         for offset in range(0, 64, 8):
