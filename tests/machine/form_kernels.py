@@ -2,7 +2,7 @@
 
 Compiling is what takes time here, so that many instructions share a kernel: each reads registers as
 memory gives them, or places of its thread in memory, and what it writes goes to the results.
-`agree` looks at what the machines counted, so that a form which no lane executed is an error.
+`assert_agreement` looks at what the machines counted: a form which no lane executed is an error.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def run(
     return Outcome(found.reshape(THREADS, -1), left, frozenset(reached))
 
 
-def agree(
+def assert_agreement(
     kernel: Kernel, specs: Sequence[OpSpec], seed: int, prepare: Prepare = lambda _: None
 ) -> None:
     """Both machines give the same, and both executed every choice of every slot of the forms."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from form_kernels import VECTORS, Kernel, agree, covering
+from form_kernels import VECTORS, Kernel, assert_agreement, covering
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, OpSpec
@@ -230,4 +230,4 @@ def test_both_machines_move_the_same(part: int) -> None:
     for spec in SPECS[part::KERNELS]:
         for operation in covering(spec, rng, legal):
             add(kernel, operation)
-    agree(kernel, SPECS[part::KERNELS], part)
+    assert_agreement(kernel, SPECS[part::KERNELS], part)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from form_kernels import Kernel, agree, covering, elements, width
+from form_kernels import Kernel, assert_agreement, covering, elements, width
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation
@@ -48,4 +48,4 @@ def test_both_machines_leave_the_same(part: int) -> None:
     for spec in SPECS[part::KERNELS]:
         for number, operation in enumerate(covering(spec, rng)):
             add(kernel, operation, alone=number % 2 == 0)
-    agree(kernel, SPECS[part::KERNELS], part)
+    assert_agreement(kernel, SPECS[part::KERNELS], part)

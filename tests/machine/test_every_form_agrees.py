@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from form_kernels import Kernel, agree, covering
+from form_kernels import Kernel, assert_agreement, covering
 from random_programs import COMPUTING
 
 SPECS = COMPUTING
@@ -19,4 +19,4 @@ def test_both_machines_compute_the_same(part: int) -> None:
     for spec in SPECS[part::KERNELS]:
         for operation in covering(spec, rng):
             kernel.add(operation)
-    agree(kernel, SPECS[part::KERNELS], part)
+    assert_agreement(kernel, SPECS[part::KERNELS], part)

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from form_kernels import Kernel, agree, covering, elements
+from form_kernels import Kernel, assert_agreement, covering, elements
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, Unit
@@ -97,4 +97,4 @@ def test_both_machines_give_the_same(part: int) -> None:
     for spec in SPECS[part::KERNELS]:
         for operation in covering(spec, rng):
             add(kernel, operation)
-    agree(kernel, SPECS[part::KERNELS], part, objects)
+    assert_agreement(kernel, SPECS[part::KERNELS], part, objects)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from form_kernels import Kernel, agree, covering, run
+from form_kernels import Kernel, assert_agreement, covering, run
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.core.errors import DeviceTrap
@@ -140,7 +140,7 @@ def test_both_machines_do_the_same(part: int) -> None:
     for spec in sorted(SPECS[part::KERNELS], key=lambda spec: spec.name == "exit"):
         for operation in covering(spec, rng):
             add(made, operation)
-    agree(made, SPECS[part::KERNELS], part)
+    assert_agreement(made, SPECS[part::KERNELS], part)
 
 
 MACHINES = (ReferenceEngine(), CompiledEngine())

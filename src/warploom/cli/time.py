@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -33,11 +34,38 @@ from warploom.timing.traced import MOST_STATES, check_sm
 from warploom.ui.record import record_with
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """The files that are written beside the report."""
+
+    roofline: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the roofline into a file.")
+    ] = None
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.pftrace",
+            help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
+        ),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE.wl",
+            help="Write a trace of the launch with the same in it, for `warploom view`.",
+        ),
+    ] = None
+    sm: Annotated[
+        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace tell of.")
+    ] = 0
+
+
 @grouped
 def time(
     file: File,
     launched: LaunchOptions,
     rules: RuleOptions,
+    outputs: Outputs,
     strict_target: StrictTarget = False,
     save: Save = None,
     scheduler: Scheduler = None,
@@ -45,26 +73,6 @@ def time(
     workers: Annotated[
         int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
     ] = 1,
-    roofline: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the roofline into a file.")
-    ] = None,
-    perfetto: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.pftrace",
-            help="Write what each warp of an SM did, cycle by cycle, for ui.perfetto.dev.",
-        ),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TRACE.wl",
-            help="Write a trace of the launch with the same in it, for `warploom view`.",
-        ),
-    ] = None,
-    sm: Annotated[
-        int, typer.Option(min=0, help="The SM whose warps --perfetto and --trace tell of.")
-    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel and model its time: cycles, stalls, throughputs, what bounds it.
@@ -86,16 +94,16 @@ def time(
         scheduler=scheduler,
         sample=sample,
         workers=workers,
-        timeline=MOST_STATES if perfetto is not None or trace is not None else 0,
+        timeline=MOST_STATES if outputs.perfetto or outputs.trace else 0,
     )
-    if roofline is not None:
-        _draw(made, roofline)
-    if perfetto is not None:
-        _write_perfetto(made, perfetto, sm)
-    if trace is not None:
+    if outputs.roofline:
+        _draw(made, outputs.roofline)
+    if outputs.perfetto:
+        _write_perfetto(made, outputs.perfetto, outputs.sm)
+    if outputs.trace:
         request = request_of(file, launched, rules, TraceOptions())
-        request = replace(request, timed=True, scheduler=scheduler, sm=sm)
-        _write_trace(record_with(request, made), trace)
+        request = replace(request, timed=True, scheduler=scheduler, sm=outputs.sm)
+        _write_trace(record_with(request, made), outputs.trace)
     if as_json:
         print(time_as_json(made))
     elif sys.stdout.isatty():
