@@ -48,3 +48,44 @@ def test_registers_are_zero_though_a_block_has_run_there(
     found = np.frombuffer(memory.read(words.address, 512), np.uint32)
     assert not found[:THREADS].any()
     assert (found[64 : 64 + THREADS] == 7 * BLOCKS).all()
+
+
+BESIDE_EACH_OTHER = """
+.version 8.6
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 words)
+{
+.reg .b32 %unwritten, %block, %found, %arrived; .reg .b64 %at, %base; .reg .pred %wait;
+ld.param.u64 %base, [words];
+mov.u32 %block, %ctaid.x;
+mad.wide.u32 %at, %block, 4, %base;
+atom.global.add.u32 %found, [%base+64], 1;
+AGAIN:
+ld.volatile.global.u32 %arrived, [%base+64];
+setp.lt.u32 %wait, %arrived, 3;
+@%wait bra AGAIN;
+bar.sync 0;
+red.global.add.u32 [%at], %unwritten;
+mov.u32 %unwritten, 7;
+bar.sync 0;
+red.global.add.u32 [%at+32], %unwritten;
+ret;
+}
+"""
+
+
+def test_a_launch_finds_nothing_of_the_one_before_in_any_slot() -> None:
+    # Each block awaits the others: all have to be resident at once.
+    engine, memory = CompiledEngine(), DeviceMemory(1 << 30)
+    program = build(parse(BESIDE_EACH_OTHER), "k")
+    counted: list[object] = []
+    for _ in range(2):
+        words = memory.allocate(128)
+        given = struct.pack("<Q", words.address)
+        launch = Launch((BLOCKS, 1, 1), (1, 1, 1), given)
+        tally = engine.launch(program, launch, memory)
+        found = np.frombuffer(memory.read(words.address, 64), np.uint32)
+        assert found.tolist() == [0] * 8 + [7] * BLOCKS + [0] * 5
+        counted.append((tally.warps.tolist(), tally.records.tolist()))
+    assert counted[0] == counted[1]

@@ -33,9 +33,12 @@ ALIGNMENT = 128
 """Of every array, in bytes."""
 
 
-KEPT_BYTES = 1 << 20
-"""Rooms of up to this size are kept for the next launch: to clear one is cheaper than to have the
-system make another."""
+KEPT_BYTES = 1 << 26
+"""Rooms of up to this size are kept for the next launch: to clear what was used of one is cheaper
+than to have the system make another."""
+
+KEPT_COUNTS = 1 << 20
+"""The same for the counts alone, all of which are cleared."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,9 @@ class Outfit:
     whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that
     have no slot. `start` holds the first bytes, with those places where the environment has
     addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
-    in each row of accesses (see `_common_costs`). `serves` says
-    whether the host serves calls of the kernel, `most_instructions` how many of its instructions a
-    warp can issue, where nothing repeats.
+    in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
+    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
+    `most_instructions` how many of its instructions a warp can issue, where nothing repeats.
     """
 
     kernel: CompiledKernel
@@ -60,6 +63,7 @@ class Outfit:
     costs: Words
     size: int
     addressed: npt.NDArray[np.intp]
+    by_slot: Mapping[Slot, int]
     serves: bool
     most_instructions: int | None
     _free: list[Room] = field(default_factory=list["Room"])
@@ -72,7 +76,9 @@ class Outfit:
         environment = np.zeros(len(Slot), np.int64)
         filled = _filled(kernel, launch, plan)
         filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
-        zeros = _zeros(kernel, launch, slots)
+        by_slot = _by_slot(kernel, launch)
+        zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
+        zeros |= {base: slots * size for base, size in by_slot.items()}
         arrays = (environment, *filled.values())
         counted = (8 * kernel.layout.size, 8 * ROW_WIDTH * max(1, len(kernel.layout.rows)))
         sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
@@ -99,6 +105,7 @@ class Outfit:
             _common_costs(kernel.layout),
             end,
             addressed,
+            by_slot,
             serves,
             None if serves else _most_instructions(program),
         )
@@ -114,8 +121,14 @@ class Outfit:
 
     def give_back(self, room: Room) -> None:
         """A launch has ended, and nobody looks at its arrays any more."""
-        if self.size <= KEPT_BYTES:
+        if self.keeps:
             self._free.append(room)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a room is kept for the next launch."""
+        counted = self.starts[Slot.CACHE_AT] - self.counts_at
+        return self.size <= KEPT_BYTES and counted <= KEPT_COUNTS
 
 
 class Room:
@@ -129,8 +142,8 @@ class Room:
         self.address = int(self.arena.ctypes.data)
         self._start = outfit.start.copy()
         self._start[: 8 * len(Slot)].view(np.int64)[outfit.addressed] += self.address
-        self._head, self._rest = np.split(self.arena, [len(self._start)])
-        self._costs = outfit.costs
+        self._head = self.arena[: len(self._start)]
+        self._outfit = outfit
         rows = max(1, len(outfit.kernel.layout.rows))
         by_row = self.words(outfit.rows_at, rows * ROW_WIDTH)
         self._cost_of_row = by_row[EXAMPLE_COST::ROW_WIDTH][: len(outfit.costs)]
@@ -148,19 +161,22 @@ class Room:
 
     def counts(self) -> Bytes:
         """What was counted, for whoever wants it when the room is given back: as it stands, where
-        it is most of a room that no other launch will have."""
-        lent = self.arena.nbytes > KEPT_BYTES and 2 * self.counted.nbytes > self.arena.nbytes
-        return self.counted if lent else self.counted.copy()
+        no other launch will have the room."""
+        return self.counted.copy() if self._outfit.keeps else self.counted
 
     def clear(self) -> None:
         """As it was at first."""
-        self._rest[:] = 0
+        outfit = self._outfit
+        used = int(self.plan[plan_words.MOST_RESIDENT]) if outfit.kernel.suspends else 1
+        self.arena[outfit.counts_at : outfit.starts[Slot.STATES_BASE]] = 0
+        for base, size in outfit.by_slot.items():
+            self.arena[outfit.starts[base] :][: used * size] = 0
         self._fill()
 
     def _fill(self) -> None:
         """Write what is not zero."""
         self._head[:] = self._start
-        self._cost_of_row[:] = self._costs
+        self._cost_of_row[:] = self._outfit.costs
 
     def words(self, start: int, count: int) -> Words:
         """So many 64-bit words."""
@@ -207,15 +223,14 @@ def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, n
     }
 
 
-def _zeros(kernel: CompiledKernel, launch: Launch, slots: int) -> dict[Slot, int]:
-    """The arrays that begin as zeros, with their sizes in bytes."""
-    warps, local = launch.warps_per_block, local_stride(kernel.program.local_bytes)
+def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
+    """What a block has in its slot, with its size in bytes; zeros at first."""
+    warps = launch.warps_per_block
     return {
-        Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows)),
-        Slot.STATES_BASE: 8 * slots * warps * plan_words.STATE_WORDS,
-        Slot.CONTEXTS_BASE: slots * kernel.context_bytes * warps,
-        Slot.SHARED_BASE: slots * _shared_stride(kernel, launch),
-        Slot.LOCAL_BASE: slots * local * warps,
+        Slot.STATES_BASE: 8 * warps * plan_words.STATE_WORDS,
+        Slot.CONTEXTS_BASE: kernel.context_bytes * warps,
+        Slot.SHARED_BASE: _shared_stride(kernel, launch),
+        Slot.LOCAL_BASE: local_stride(kernel.program.local_bytes) * warps,
     }
 
 

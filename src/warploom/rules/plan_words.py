@@ -37,14 +37,16 @@ Words = npt.NDArray[Any]
     TOUCHED,
     BEFORE,
     WARP_SIZE,
+    MOST_RESIDENT,
     PLAN_WORDS,
-) = range(24)
+) = range(25)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
 TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
 the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
-BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes."""
+BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that
+were at once; as each takes the first free slot, no other slots have been used."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""

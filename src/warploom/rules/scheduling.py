@@ -41,6 +41,7 @@ from warploom.rules.plan_words import (
     ISSUED,
     LENGTH,
     LOOKED,
+    MOST_RESIDENT,
     NEXT_BLOCK,
     PARTED,
     POLICY,
@@ -103,7 +104,7 @@ SHORT_TURN = 64
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
     """Nothing is resident yet."""
-    plan[RESIDENT] = 0
+    plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
     plan[HOPELESS] = 0
     plan[ROUND] = 0
@@ -212,6 +213,7 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
     slots[slot] = block_in_turn(plan)
     plan[NEXT_BLOCK] += 1
     plan[RESIDENT] += 1
+    plan[MOST_RESIDENT] = max(plan[MOST_RESIDENT], plan[RESIDENT])
     plan[HOPELESS] = 0
     plan[FRESH] = 1
     make_current(plan, slots, slot)
