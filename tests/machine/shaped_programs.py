@@ -47,6 +47,8 @@ STEPS = (
     "cvt.u16.u32 %short, {a};",
     "setp.lt.s32 {p}, {a}, {b};",
     "setp.eq.u32 {p}, {a}, {n};",
+    "setp.{cmp}.s32 {p}, {a}, {u};",
+    "setp.{cmp}.u32 {p}, {u}, {a};",
     "selp.u32 {d}, {a}, {b}, {p};",
     "@{p} mov.u32 {d}, {a};",
     "@!{p} add.u32 {d}, {d}, {n};",
@@ -119,6 +121,7 @@ def _filled(draw: st.DrawFn, line: str) -> str:
     wide = draw(_D), draw(_D)
     return line.format(
         d=draw(_R), a=draw(_R), b=draw(_R), c=draw(_R), w=wide[0], v=wide[1], p=draw(_P),
+        cmp=draw(st.sampled_from(["lt", "le", "gt", "ge", "eq", "ne"])),
         u=draw(_U), limit=draw(st.sampled_from([1, 3, 16, 31, 40])),
         n=draw(st.sampled_from([0, 1, 3, 4, -4, 8, 0x10000000])),
         k=draw(st.sampled_from([0, 1, 2, 5, 28])),
@@ -162,6 +165,50 @@ def asides(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(2, 6))):
         lines += [*_aside(draw), _filled(draw, draw(st.sampled_from(STEPS)))]
     return "\n".join(lines)
+
+
+@st.composite
+def idle_rounds(draw: st.DrawFn) -> str:
+    """Laps between barriers in which only the threads below some number, or from it on, have work:
+    mostly the first ones, and mostly fewer of them each lap."""
+    cmp = draw(st.sampled_from(["ge", "ge", "gt", "hs", "lt", "le", "eq", "ne"]))
+    type = "u32" if cmp == "hs" else draw(st.sampled_from(["s32", "u32"]))
+    compared = draw(st.sampled_from(["%x, %s", "%x, %s", "%s, %x"]))
+    work = [
+        draw(st.sampled_from(["add.u32 %r0, %r0, %s;", "st.shared.u32 [%spot], %r1;"])),
+        draw(st.sampled_from(["ld.shared.u32 %r1, [%spot+64];", "mov.u32 %r2, %s;"])),
+    ]
+    change = st.sampled_from(
+        ["shr.u32 %s, %s, 1;", "sub.u32 %s, %s, 33;", "add.u32 %e, %e, %s;", "xor.b32 %s, %s, 64;"]
+    )
+    after = [draw(change) for _ in range(draw(st.integers(1, 3)))]
+    before = draw(st.sampled_from(["", "add.u32 %e, %e, 1;", "mov.u32 %f, %e;"]))
+    leave = draw(st.sampled_from(["", "", "@%l exit;"]))
+    return "\n".join(
+        [
+            "{",
+            ".reg .u32 %x, %s, %e, %f, %m; .reg .pred %q, %w, %l;",
+            "mov.u32 %x, %tid.x;",
+            f"mov.u32 %s, {draw(st.sampled_from([0, 1, 5, 31, 32, 33, 64, 70]))};",
+            "mov.u32 %e, %ctaid.x; mov.u32 %f, 0; mov.u32 %m, 0;",
+            f"setp.gt.u32 %l, %x, {draw(st.sampled_from([20, 40, 64]))};",
+            leave,
+            draw(st.sampled_from(["", "bar.sync 0;"])),
+            "lap:",
+            before,
+            f"setp.{cmp}.{type} %q, {compared};",
+            f"@{draw(st.sampled_from(['', '', '!']))}%q bra past;",
+            *work,
+            "past:",
+            "bar.sync 0;",
+            *after,
+            "add.u32 %m, %m, 1;",
+            "setp.lt.u32 %w, %m, 4;",
+            "@%w bra lap;",
+            "add.u32 %r3, %e, %f; mov.u32 %r4, %s;",
+            "}",
+        ]
+    )
 
 
 @st.composite

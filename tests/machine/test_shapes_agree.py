@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shaped_programs import OUT_BYTES, asides, shaped_kernels
+from shaped_programs import OUT_BYTES, asides, idle_rounds, shaped_kernels
 from test_machines_agree import counts
 
 from warploom.analysis.build import build
@@ -26,6 +26,9 @@ from warploom.ptx.parser import parse
 
 BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (32, 2)]
 """In lines, in rows, and neither; with and without a last warp that is not full."""
+
+LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
+"""In lines, of several warps."""
 
 
 def prepared(
@@ -132,3 +135,21 @@ def test_shapes_are_true(random_examples: int) -> None:
             return
 
     hold()
+
+
+def test_warps_that_have_nothing_to_do_are_counted(random_examples: int) -> None:
+    """Between barriers, where others of their block have."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(
+        text=shaped_kernels(idle_rounds()),
+        block=st.sampled_from(LONG_BLOCKS),
+        schedule=schedules(),
+    )
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()

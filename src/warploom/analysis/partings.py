@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.analysis.cfg import splits
+from warploom.analysis.idle import IdleWay, idle_ways
 from warploom.analysis.program import Block, Program
 from warploom.analysis.uses import member_mask, waits_before, writes
 from warploom.isa.spec import Unit
@@ -64,6 +65,11 @@ class Partings:
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
         size = sum(self.program.blocks[i].stop - self.program.blocks[i].start for i in found)
         return frozenset(found if size <= MOST_IN_ROUNDS else ())
+
+    @cached_property
+    def idle(self) -> list[IdleWay]:
+        """The ways on which warps in a round have nothing to do."""
+        return idle_ways(self.program, self.rounds)
 
     def _waits_at_end(self, block: Block) -> bool:
         return waits(self.program.instructions[block.stop - 1])

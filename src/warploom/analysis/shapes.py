@@ -40,11 +40,13 @@ Shapes = Mapping[Register, Shape]
 
 class Formation(Enum):
     """How the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
-    Hierarchy"). LINE: a warp is 32 threads along x. ROWS: each of its halves is 16 along x."""
+    Hierarchy"). LINE: a warp is 32 threads along x. ROWS: each of its halves is 16 along x. BLOCK:
+    what is asked is not how lanes differ but whether all threads of a block agree."""
 
     LINE = "line"
     ROWS = "rows"
     ANY = "any"
+    BLOCK = "block"
 
 
 def formation_of(block: tuple[int, int, int]) -> Formation:
@@ -59,6 +61,9 @@ def special_shape(name: str, formation: Formation) -> Shape:
     """The shape of a special register."""
     special = SPECIAL_REGISTERS[name]
     name = special.same_as or name
+    if formation is Formation.BLOCK:
+        agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
+        return UNIFORM if agreed else VECTOR
     if name == "%laneid":
         return Shape(1, 1)
     if name.startswith("%tid"):
@@ -157,14 +162,15 @@ class Reading:
                 return VECTOR
 
     def _loaded(self, made: Instruction) -> Shape:
-        """Lanes that load from one place get the same."""
+        """Lanes that load from one place at once get the same; warps are not there at once."""
         space, address = space_of(made), made.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)
             base = address.base
             named = isinstance(base, Symbol) and not self.program.places[base.name].frame
             return UNIFORM if named else VECTOR
-        if space not in (Space.GLOBAL, Space.CONST, Space.SHARED):
+        shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
+        if not shared or self.formation is Formation.BLOCK:
             return VECTOR
         shape = self.address(address)
         return shape if shape.is_known and shape.stride == 0 else VECTOR
@@ -234,8 +240,8 @@ def _met_apart(program: Program, formation: Formation, shapes: Shapes) -> set[Re
             point = program.reconvergence[block.index]
             if point == program.exit:
                 continue
-            for between in _between(program, block.successors, point):
-                inside = program.blocks[between]
+            for index in between(program, block.successors, point):
+                inside = program.blocks[index]
                 for made in program.instructions[inside.start : inside.stop]:
                     found.update(r for r in writes(made) if r in program.live_in[point])
     return found
@@ -249,7 +255,7 @@ def _goes_together(branch: Instruction, reading: Reading) -> bool:
     return agrees
 
 
-def _between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
+def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
     """The blocks that ways lead through before they come to a point."""
     seen: set[int] = set()
     pending = [way for way in ways if way not in (point, program.exit)]

@@ -106,29 +106,36 @@ class Control:
 
     # ---- branches -------------------------------------------------------------------------------
 
-    def branch(self, copy: Copy, block: int, taken: Value, instruction: int) -> None:
-        """A guarded branch at the end of `block`; `taken` are the active lanes that take it."""
+    def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
+        """A guarded branch at the end of `block`; active lanes in which the guard holds take it."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
-        mask = self.frame.mask()
-        goes, stays = lanes.bits(taken), lanes.bits(b.and_(mask, b.not_(taken)))
+        active = lanes.bits(self.frame.mask())
+        goes = b.and_(lanes.bits(guard), active)
+        stays = b.xor(active, goes)
         all_stay, some_stay = self.blocks.append("stay"), self.blocks.append("some")
         b.cbranch(b.icmp_unsigned("==", goes, I32(0)), all_stay, some_stay)
         with b.goto_block(all_stay):
-            self.go(copy, following, block)
+            self._go_together(copy, following, block)
         b.position_at_end(some_stay)
         all_go, parted = self.blocks.append("go"), self.blocks.append("parted")
         weights = b.cbranch(b.icmp_unsigned("==", stays, I32(0)), all_go, parted)
         if copy is not Copy.DIVERGENT:
             weights.set_weights([99, 1])
         with b.goto_block(all_go):
-            self.go(copy, target, block)
+            self._go_together(copy, target, block)
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
         if copy is not Copy.DIVERGENT and block in self._asides:
             self._step_aside(block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
+
+    def _go_together(self, copy: Copy, index: int, origin: int) -> None:
+        """All active lanes go one way at a branch on which they could have parted."""
+        if copy is Copy.ROUND:
+            self.suspension.idle.note(origin, index)
+        self.go(copy, index, origin)
 
     def _step_aside(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
         """Some lanes run a block, and meet the others right behind it."""

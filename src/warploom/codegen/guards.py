@@ -19,7 +19,7 @@ class Guards:
         """The guard's value, counted; None where there is none."""
         held = self.held(made)
         if held is not None:
-            on = self.lanes.bits(self.b.and_(held, self.frame.mask()))
+            on = self.b.and_(self.lanes.bits(held), self.lanes.bits(self.frame.mask()))
             agrees = self.agrees(made)
             count = self._counted_together(made) if agrees else self.lanes.popcount(on)
             self.frame.count(self.frame.layout.guarded[index], count)

@@ -21,6 +21,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.guards import Guards
 from warploom.codegen.lanes import LANES, Value
+from warploom.codegen.leading import LeadingCode
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
 from warploom.codegen.memory import MemoryCode, elements
@@ -60,6 +61,7 @@ class InstructionCode:
         self.warpwide = WarpwideCode(self.operands)
         self.moves = MoveCode(self.operands)
         self.shaped = ShapedCode(self.operands, reading)
+        self.leading = LeadingCode(self.operands, reading)
         self.shaped_access = ShapedAccess(memory, reading)
 
     def emit(
@@ -128,8 +130,19 @@ class InstructionCode:
                 return [self.moves.is_parameter(made)]
             case "mov" if not is_copy(made):
                 return self.moves.moved(made)
+            case "setp":
+                return self._compared(made)
             case _:
                 return self._computed(made)
+
+    def _compared(self, made: Instruction) -> list[Result]:
+        """What a comparison gives: whether it holds, and where there is a second target the
+        opposite."""
+        held = self.leading.compare(made, lambda: self._computed(made)[0][1])
+        if held is None:
+            return self._computed(made)
+        targets = spread(made.operands[:1])
+        return [(t, v, PRED) for t, v in zip(targets, (held, self.b.not_(held)), strict=False)]
 
     def _loaded(self, index: int, made: Instruction, on: Value) -> list[Result]:
         type = made.operation.modifiers.scalar()

@@ -8,7 +8,7 @@ schedule is then told how far each warp has come (`codegen.turns.end_relay`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from llvmlite import ir
 
@@ -70,9 +70,11 @@ class Relay:
         with self.b.if_then(self.together):
             self._arrive(site)
 
-    def pass_on(self, site: int) -> None:
+    def pass_on(self, site: int, skip: Callable[[Value, Callable[[], None]], None]) -> None:
         """In a round, the running warp waits at a barrier of all threads; what it needs later is
-        saved. Where one before it has come there, and one comes after it, that is next."""
+        saved. Where one before it has come there, and one comes after it, that is next, unless code
+        can `skip` all that are left: it is given the site from which they go, and what then makes
+        the last one arrive."""
         b, frame = self.b, self.frame
         following = b.add(frame.warp, I64(1))
         same = b.icmp_signed("==", frame.get(self._site), I64(site))
@@ -81,6 +83,7 @@ class Relay:
         with b.if_then(b.not_(b.and_(whole, b.and_(same, more)))):
             self._arrive(site)
         self._pay()
+        skip(frame.get(self._start), lambda: self._arrive(site))
         frame.set_warp(following)
         b.branch(self._turn)
 

@@ -74,6 +74,11 @@ class Saved:
             if register not in self.frame.steady:
                 self.frame.keep(register, self._together[register])
 
+    def keep_together(self, registers: Iterable[Register]) -> None:
+        """Put these where all lanes together will find them."""
+        for register in sorted(registers, key=lambda r: r.name):
+            self.frame.keep(register, self._together[register])
+
     def take_up_together(self, live: Iterable[Register]) -> None:
         """The opposite of `save_together`."""
         b, frame = self.b, self.frame

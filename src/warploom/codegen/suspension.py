@@ -7,11 +7,14 @@ there.
 
 from __future__ import annotations
 
+from functools import partial
+
 from llvmlite import ir
 
 from warploom.analysis.partings import Partings
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Status
+from warploom.codegen.idle import IdleCode
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.relay import Relay
 from warploom.codegen.reshaping import Reshaping
@@ -27,6 +30,7 @@ class Suspension:
         self, blocks: Blocks, saved: Saved, relay: Relay, reshaping: Reshaping, partings: Partings
     ) -> None:
         self.blocks, self.saved, self.relay, self.reshaping = blocks, saved, relay, reshaping
+        self.idle = IdleCode(blocks.frame, saved, partings.idle if blocks.frame.shapes else ())
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._partings = partings
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
@@ -64,7 +68,7 @@ class Suspension:
     def hand_over(self, block: int) -> None:
         """The same in a round, at a simple barrier; code goes on nowhere."""
         self.saved.save_registers(self.blocks.live(self._behind(block)))
-        self.relay.pass_on(self._sites[block])
+        self.relay.pass_on(self._sites[block], partial(self.idle.skip, block, self._sites))
 
     def _behind(self, block: int) -> int:
         return self.blocks.program.blocks[block].successors[-1]
@@ -105,6 +109,8 @@ class Suspension:
         self.frame.convergent = True
         self.saved.take_up_together(self.blocks.live(following))
         self.frame.convergent = False
+        if copy is Copy.ROUND:
+            self.idle.begin()
         self.reshaping.set_stale(False)
         self.b.branch(self.blocks.entrance(copy, following))
         return way

@@ -195,8 +195,7 @@ class WarpFunction:
             held = self.lanes.lane(self.guards.agreed(made), 0)
             self.control.branch_together(copy, block.index, held)
         elif name == "bra":
-            taken = self.b.and_(guard, self.frame.mask())
-            self.control.branch(copy, block.index, taken, index)
+            self.control.branch(copy, block.index, guard, index)
         elif name == "brx":
             self.ways.branch(copy, block, index, made, guard)
         elif name in ("ret", "exit"):

@@ -1,0 +1,234 @@
+"""Ways from one barrier of the block to the next on which warps have nothing to do.
+
+In a tree reduction the threads from some number on only wait: `if (tid < stride) ...`. Where a warp
+goes past such a branch with all its lanes, so do all warps behind it: the number of the thread only
+rises from warp to warp, and what it is compared with is the same for the whole block. What they
+count on that way is known then, and what they compute is what the first of them has computed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from warploom.analysis.cfg import ENDS, splits
+from warploom.analysis.program import Block, Program
+from warploom.analysis.shapes import Formation, Reading, between, computes, shapes_of
+from warploom.analysis.strides import UNIFORM
+from warploom.analysis.uses import member_mask, reads_clock, votes, writes
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction, Register, Special
+
+RISING = frozenset({"ge", "gt", "hs", "hi"})
+"""Comparisons that, where they hold for a first operand, hold for all that are greater."""
+
+_PAIRS = {"le": "ge", "lt": "gt", "ls": "hs", "lo": "hi"}
+SWAPPED = _PAIRS | {b: a for a, b in _PAIRS.items()}
+"""The comparison of the operands the other way round."""
+
+_OPPOSITES = {"lt": "ge", "le": "gt", "lo": "hs", "ls": "hi"}
+INVERSE = _OPPOSITES | {b: a for a, b in _OPPOSITES.items()}
+"""The comparison that holds where the other does not."""
+
+
+@dataclass(frozen=True)
+class IdleWay:
+    """The only way from behind the barrier at the end of block `site` to the branch at the end of
+    block `branch`, on from there to block `past`, and straight to the barrier at the end of the
+    last of `blocks`, which are all that it leads through.
+
+    `taken` are the guarded branches on it that are taken. `changed` are the registers that are
+    written on it and read behind it: all threads of the block agree on each.
+    """
+
+    site: int
+    branch: int
+    past: int
+    blocks: tuple[int, ...]
+    taken: tuple[int, ...]
+    changed: frozenset[Register]
+
+
+def idle_ways(program: Program, among: Iterable[int]) -> list[IdleWay]:
+    """All such ways through some blocks, in launches whose blocks have all their threads along
+    x."""
+    return list(_Search(program, sorted(among)).ways()) if among else []
+
+
+def waits_for_all(made: Instruction) -> bool:
+    """Whether it is a barrier at which every thread of the block just waits."""
+    barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
+    return barrier and "arrive" not in made.operation.modifiers and not votes(made)
+
+
+class _Search:
+    """What is known of a program while its idle ways are looked for."""
+
+    def __init__(self, program: Program, among: Sequence[int]) -> None:
+        self.program, self.among = program, among
+        self.reading = Reading(program, Formation.BLOCK, shapes_of(program, Formation.BLOCK))
+        self._numbers = _thread_numbers(program)
+
+    def ways(self) -> Iterator[IdleWay]:
+        apart = self._apart()
+        blocks = self.program.blocks
+        sites = {b.index for b in blocks if waits_for_all(self._last(b))} - apart
+        for site in sorted(sites):
+            for block in (blocks[index] for index in self.among):
+                before = self._only_way(blocks[site].successors[-1], block.index)
+                for past in block.successors if before and splits(self._last(block)) else ():
+                    after = self._straight_on(past)
+                    if after and after[-1] in sites:
+                        yield from self._idle(site, before, after)
+
+    def _last(self, block: Block) -> Instruction:
+        return self.program.instructions[block.stop - 1]
+
+    def _apart(self) -> set[int]:
+        """Blocks to which some threads may come more often than others."""
+        found: set[int] = set()
+        for block in self.program.blocks:
+            if splits(self._last(block)) and not self._agreed(self._last(block)):
+                point = self.program.reconvergence[block.index]
+                found |= between(self.program, block.successors, point)
+        return found
+
+    def _agreed(self, branch: Instruction) -> bool:
+        """Whether all threads of the block go one way at a branch."""
+        return branch.operation.name == "bra" and self.reading.guard(branch) == UNIFORM
+
+    # ---- ways -----------------------------------------------------------------------------------
+
+    def _onward(self, index: int) -> list[int]:
+        """The blocks behind a block, if it does not end with a barrier."""
+        block = self.program.blocks[index]
+        if self._last(block).operation.spec.unit is Unit.BARRIER:
+            return []
+        return [way for way in block.successors if way in self.among]
+
+    def _before(self, index: int) -> list[int]:
+        return [block for block in self.among if index in self._onward(block)]
+
+    def _only_way(self, begin: int, end: int) -> tuple[int, ...]:
+        """The blocks from one to another; none if there is no way, or more than one."""
+        if begin not in self.among:
+            return ()
+        inside = _reached(begin, self._onward) & _reached(end, self._before)
+        further = {block: [to for to in self._onward(block) if to in inside] for block in inside}
+        single = all(len(ways) == int(block != end) for block, ways in further.items())
+        if not inside or not single:
+            return ()
+        found = [begin]
+        while found[-1] != end:
+            found += further[found[-1]]
+        return tuple(found)
+
+    def _straight_on(self, begin: int) -> tuple[int, ...]:
+        """The blocks from one to the next barrier, if nothing branches there."""
+        found: list[int] = []
+        while begin not in found and begin != self.program.exit:
+            found.append(begin)
+            block = self.program.blocks[begin]
+            if waits_for_all(self._last(block)):
+                return tuple(found)
+            if len(block.successors) != 1:
+                return ()
+            begin = block.successors[0]
+        return ()
+
+    def _idle(
+        self, site: int, before: tuple[int, ...], after: tuple[int, ...]
+    ) -> Iterator[IdleWay]:
+        """The way through the blocks before and after the branch, if a warp that goes it does
+        nothing and all behind it do the same."""
+        program, taken = self.program, list[int]()
+        branch, past, blocks = before[-1], after[0], (*before, *after)
+        for here, to in pairwise(blocks):
+            block = program.blocks[here]
+            last = self._last(block)
+            if splits(last):
+                goes = to == block.successors[0]
+                known = self._rises(block, goes) if here == branch else self._agreed(last)
+                if not known or len(set(block.successors)) == 1:
+                    return
+                taken += [block.stop - 1] if goes else []
+        inside = [made for index in blocks for made in self._body(program.blocks[index])]
+        behind = program.blocks[blocks[-1]].successors[-1]
+        live = program.live_in[behind] if behind != program.exit else frozenset[Register]()
+        changed = live.intersection(r for made in inside for r in writes(made))
+        agreed = all(self.reading.shapes.get(register) == UNIFORM for register in changed)
+        if agreed and all(_is_quiet(made) for made in inside):
+            yield IdleWay(site, branch, past, blocks, tuple(taken), changed)
+
+    def _body(self, block: Block) -> Iterable[Instruction]:
+        """The instructions of a block but for the branch or the barrier at its end."""
+        ends = self._last(block).operation.name in ENDS
+        return self.program.instructions[block.start : block.stop - ends]
+
+    # ---- the branch -----------------------------------------------------------------------------
+
+    def _rises(self, block: Block, taken: bool) -> bool:
+        """Whether all lanes of the warps behind one go this way at the end of a block, if all of
+        that one do."""
+        guard = self._last(block).guard
+        made = self._compared(block)
+        if guard is None or made is None:
+            return False
+        comparison, (_, first, second) = str(made.operation.modifiers["cmp"]), made.operands
+        if guard.negated == taken:
+            comparison = INVERSE.get(comparison, "")
+        if second in self._numbers:
+            comparison, first, second = SWAPPED.get(comparison, ""), second, first
+        type = made.operation.modifiers.scalar()
+        agrees = self.reading.shape(second, type) == UNIFORM
+        return comparison in RISING and first in self._numbers and agrees and type.is_integer
+
+    def _compared(self, block: Block) -> Instruction | None:
+        """The comparison in a block that decides the branch at its end."""
+        guard = self._last(block).guard
+        inside = self.program.instructions[block.start : block.stop - 1]
+        places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]
+        if not places:
+            return None
+        made = inside[places[-1]]
+        plain = made.operation.name == "setp" and len(made.operands) == 3 and made.guard is None
+        later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
+        same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
+        return made if same else None
+
+
+def _thread_numbers(program: Program) -> set[Register]:
+    """Registers that are `%tid.x` wherever they are read."""
+    written = Counter(register for made in program.instructions for register in writes(made))
+    found: set[Register] = set()
+    for made in program.instructions:
+        match made.operands:
+            case (Register() as register, Special("%tid.x")) if _always_moves(made):
+                found.add(register)
+            case _:
+                pass
+    return {r for r in found if written[r] == 1} - program.live_in[0]
+
+
+def _always_moves(made: Instruction) -> bool:
+    return made.operation.name == "mov" and made.guard is None
+
+
+def _is_quiet(made: Instruction) -> bool:
+    """Whether it does nothing but compute, in every lane."""
+    quiet = computes(made) or made.operation.name in ("mov", "cvta")
+    return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
+
+
+def _reached(start: int, further: Callable[[int], Iterable[int]]) -> set[int]:
+    """What is reached from a block, itself included."""
+    seen: set[int] = set()
+    pending = [start]
+    while pending:
+        at = pending.pop()
+        if at not in seen:
+            seen.add(at)
+            pending.extend(further(at))
+    return seen

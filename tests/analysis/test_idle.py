@@ -1,0 +1,113 @@
+"""On which ways between barriers warps have nothing to do."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from warploom.analysis.build import build
+from warploom.analysis.idle import idle_ways
+from warploom.analysis.program import Program
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.ptx.parser import parse
+
+KERNEL = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 words)
+{{
+.reg .u32 %x, %y, %stride, %lap, %r<3>; .reg .u64 %at, %base; .reg .pred %p, %again;
+.shared .align 4 .b8 part[1024];
+ld.param.u64 %base, [words];
+mov.u32 %x, %tid.x;
+mov.u32 %y, %tid.y;
+mad.lo.u32 %r0, %y, 64, %x;
+mad.wide.u32 %at, %r0, 4, %base;
+mov.u32 %stride, 32;
+mov.u32 %lap, 0;
+bar.sync 0;
+LAP:
+{compare}
+{branch} bra PAST;
+red.global.add.u32 [%at], 1;
+PAST:
+bar.sync 0;
+{change}
+add.u32 %lap, %lap, 1;
+setp.lt.u32 %again, %lap, 3;
+@%again bra LAP;
+ret;
+}}
+"""
+COMPARE, BRANCH = "setp.ge.u32 %p, %x, %stride;", "@%p"
+
+
+def program(compare: str = COMPARE, branch: str = BRANCH, change: str = "") -> Program:
+    return build(parse(KERNEL.format(compare=compare, branch=branch, change=change)), "k")
+
+
+def changed(program: Program) -> list[set[str]]:
+    """What warps change on each of the program's idle ways."""
+    ways = idle_ways(program, range(len(program.blocks)))
+    return [{register.name for register in way.changed} for way in ways]
+
+
+@pytest.mark.parametrize(
+    ("compare", "branch"),
+    [
+        (COMPARE, BRANCH),
+        ("setp.gt.s32 %p, %x, 7;", "@%p"),
+        ("setp.lt.u32 %p, %x, %stride;", "@!%p"),
+        ("setp.le.u32 %p, %stride, %x;", "@%p"),
+        ("setp.gt.u32 %p, %stride, %x;", "@!%p"),
+        ("setp.hs.u32 %p, %x, %stride;", "@%p"),
+    ],
+)
+def test_threads_from_a_number_on_have_nothing_to_do(compare: str, branch: str) -> None:
+    # From the first barrier, and from the one in the loop, which counts a lap before.
+    assert changed(program(compare, branch)) == [set(), {"%lap"}]
+
+
+@pytest.mark.parametrize(
+    ("compare", "branch"),
+    [
+        ("setp.lt.u32 %p, %x, %stride;", "@%p"),
+        ("setp.ge.u32 %p, %x, %stride;", "@!%p"),
+        ("setp.eq.u32 %p, %x, %stride;", "@%p"),
+        ("setp.ge.u32 %p, %y, %stride;", "@%p"),
+        ("setp.ge.u32 %p, %x, %r0;", "@%p"),
+        ("ld.shared.u32 %r1, [part]; setp.ge.u32 %p, %x, %stride;", "@%p"),
+        ("mov.u32 %r1, %clock; setp.ge.u32 %p, %x, %stride;", "@%p"),
+        ("@%again setp.ge.u32 %p, %x, %stride;", "@%p"),
+    ],
+)
+def test_others_may_have_work(compare: str, branch: str) -> None:
+    assert changed(program(compare, branch)) == []
+
+
+def test_what_threads_do_not_agree_on_is_for_each_to_compute() -> None:
+    # Read behind the next barrier; only the way from the first one does not write it.
+    made = program(change="add.u32 %x, %x, 0;")
+    assert changed(made) == []
+    made = program(change="add.u32 %r0, %r0, %x; add.u32 %r2, %r2, %r0;")
+    assert changed(made) == [set()]
+
+
+@pytest.mark.parametrize("height", [1, 2])
+def test_every_row_of_a_block_works(height: int) -> None:
+    memory = DeviceMemory(1 << 30)
+    words = memory.allocate(4 * 64 * height)
+    given = struct.pack("<Q", words.address)
+    launch = Launch((1, 1, 1), (64, height, 1), given)
+    tally = CompiledEngine().launch(program(), launch, memory)
+    found = np.frombuffer(memory.read(words.address, 4 * 64 * height), np.uint32)
+    # In each of three laps the first 32 threads of each row add 1; their warps alone.
+    assert found.reshape(height, 64).tolist() == [[3] * 32 + [0] * 32] * height
+    begin, lap, end = 8, 2 + 1 + 3, 1  # instructions; of a lap without the addition
+    assert tally.warps.sum() == 2 * height * (begin + 3 * lap + end) + 3 * height
+    assert tally.threads.sum() == 32 * tally.warps.sum()
