@@ -13,7 +13,7 @@ from warploom.analysis.uses import member_mask, waits_before, writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 
-MOST_IN_ROUNDS = 64
+MOST_IN_ROUNDS = 160
 """Instructions of which a third copy is made: where more lie between barriers, what it costs to
 pass on from warp to warp does not count, and the copy only takes time to compile."""
 
