@@ -68,22 +68,14 @@ class ShapedAccess:
         self.masked = None
         if self.frame.convergent and not self.memory.never_inlined:
             self._groups = find_groups(self.memory, self.reading, block)
-        stepped = self._stepped(block)
+        stepped = find_stepped(self.memory, self.reading, block, self._groups)
         self._groups |= stepped
         self._careful.clear()
         self._passing.clear()
         self._puts.forget()
         self._all_on = False
         self._fetches_ahead = bool(stepped)
-        self.hurries = len(self._groups) >= HURRIED or bool(stepped)
-
-    def _stepped(self, block: Block) -> dict[int, Group]:
-        """The stores of a block that may be put off; none where a policy chooses whose last."""
-        if not self.frame.convergent or not self.frame.shapes:
-            return {}
-        if self.memory.never_inlined or self.memory.functions.shuffles:
-            return {}
-        return find_stepped(self.memory, self.reading, block, self._groups)
+        self.hurries = self._fetches_ahead or len(self._groups) >= HURRIED
 
     def begin_masked(self) -> None:
         """Begin a block that some lanes run while the others wait."""
