@@ -24,23 +24,27 @@ BETWEEN = (
     "mov.u32 %r{a}, %ctaid.x;",
     "ld.param.u32 %r{a}, [step];",
     "ld.global.u32 %r{a}, [%row+{l}];",
-    "ld.global.u32 %r{a}, [%source+{o}];",
+    "ld.global.u32 %r{a}, [%source+{w}];",
     "ld.global.u32 %r{a}, [%seen+{l}];",
     "ld.global.u64 %d{a}, [%source+{w}];",
 )
 
 ENDING = (
     "ld.global.u32 %r{a}, [%place+{o}];",
-    "ld.volatile.global.u32 %r{a}, [%source+{o}];",
+    "ld.volatile.global.u32 %r{a}, [%source+{w}];",
     "@%p ld.global.u32 %r{a}, [%row+{o}];",
     "@%p st.{s}.u32 [%place+{o}], %r{a};",
     "st.release.gpu.global.u32 [%own], %r{a};",
-    "atom.global.add.u32 %r{a}, [%source+{o}], 1;",
+    "atom.global.add.u32 %r{a}, [%source+{w}], 1;",
     "bar.warp.sync -1;",
     "membar.gl;",
     "add.u64 %place, %place, 4;",
     "mov.u64 %place, %place;",
 )
+
+FIRSTS = (*(2048,) * 8, 2176, 2052, 16, 2050, 3500, 5000, BYTES - 64)
+STEPS = (*(32, 64, 128) * 3, 132, 40, 20, 16, 12, 8, 4, 0, -64, -8, 6, 1 << 20)
+MOVES = (0, 0, 0, 0, 0, 4, 8, 128, 128, -128, 1000)
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,11 @@ def stepped_kernels(draw: st.DrawFn) -> Stepped:
             for _ in range(draw(st.integers(0, 2))):
                 kind = ENDING if draw(st.integers(0, 11)) == 0 else BETWEEN
                 body.append(_filled(draw, draw(st.sampled_from(kind)), shared))
-    step = draw(st.sampled_from([32, 64, 128, 132, 4, 8, 12, 16, 20, 40, 0, -64, -8, 6, 1 << 20]))
     return Stepped(
         _text("\n".join(body), shared, guarded=draw(st.integers(0, 4)) == 0),
-        draw(st.sampled_from([2048, 2048, 2052, 2176, 0, 2050, 5000, BYTES - 64, BYTES])),
-        step,
-        draw(st.sampled_from([0, 0, 4, 8, 128, -128, 1000])),
+        draw(st.sampled_from(FIRSTS)),
+        draw(st.sampled_from(STEPS)),
+        draw(st.sampled_from(MOVES)),
         draw(st.sampled_from([0, 128, 1920, 2048, 4096, 4000])),
     )
 

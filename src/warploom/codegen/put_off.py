@@ -139,11 +139,16 @@ class PutOff:
         pending, b = self._pending, self.b
         if pending is None or pending.kept == 0:
             return
-        (_, base), *_ = members = pending.group.members[: pending.kept]
-        shape = pending.group.shape
-        pointer = self.common.pointer(shape, b.add(pending.first, I64(base)))
-        puts = _function(self.frame.module, shape.element, [o - base for _, o in members])
-        b.call(puts, [pointer, pending.step, self.memory.places.at(0)])
+        shape, members = pending.group.shape, pending.group.members
+        offsets = [offset for _, offset in members[: pending.kept]]
+        # Where code leaves too early, they go one after the other: that is rare.
+        together = pending.kept == len(members)
+        parts = [offsets] if together else [[offset] for offset in offsets]
+        for number, part in enumerate(parts):
+            puts = _function(self.frame.module, shape.element, [o - part[0] for o in part])
+            pointer = self.common.pointer(shape, b.add(pending.first, I64(part[0])))
+            data = self.memory.places.at(number * shape.part_bytes)
+            b.call(puts, [pointer, pending.step, data])
         for number in range(pending.kept):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
