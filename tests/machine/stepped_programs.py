@@ -48,19 +48,29 @@ MOVES = (0, 0, 0, 0, 0, 4, 8, 128, 128, -128, 1000)
 
 
 @dataclass(frozen=True)
-class Stepped:
-    """A kernel, and where its lanes write: from `first` on, `step` bytes from lane to lane, `move`
-    from lap to lap; `seen` is where it reads in the same buffer."""
+class Places:
+    """Where lanes write: from `first` on, `step` bytes from lane to lane, `move` from lap to lap;
+    `seen` is where they read in the same buffer."""
 
-    text: str
     first: int
     step: int
     move: int
     seen: int
 
 
+def places() -> st.SearchStrategy[Places]:
+    """Mostly inside of the buffer, without meeting each other."""
+    return st.builds(
+        Places,
+        st.sampled_from(FIRSTS),
+        st.sampled_from(STEPS),
+        st.sampled_from(MOVES),
+        st.sampled_from([0, 128, 1920, 2048, 4096, 4000]),
+    )
+
+
 @st.composite
-def stepped_kernels(draw: st.DrawFn) -> Stepped:
+def stepped_kernels(draw: st.DrawFn) -> str:
     """A kernel `k(out, source, first, step, move, seen, lanes)` of eight laps."""
     shared = draw(st.integers(0, 5)) == 0
     body: list[str] = []
@@ -71,13 +81,7 @@ def stepped_kernels(draw: st.DrawFn) -> Stepped:
             for _ in range(draw(st.integers(0, 2))):
                 kind = ENDING if draw(st.integers(0, 11)) == 0 else BETWEEN
                 body.append(_filled(draw, draw(st.sampled_from(kind)), shared))
-    return Stepped(
-        _text("\n".join(body), shared, guarded=draw(st.integers(0, 4)) == 0),
-        draw(st.sampled_from(FIRSTS)),
-        draw(st.sampled_from(STEPS)),
-        draw(st.sampled_from(MOVES)),
-        draw(st.sampled_from([0, 128, 1920, 2048, 4096, 4000])),
-    )
+    return _text("\n".join(body), shared, guarded=draw(st.integers(0, 4)) == 0)
 
 
 def _filled(draw: st.DrawFn, line: str, shared: bool) -> str:

@@ -4,14 +4,14 @@ and the same counts, or the same fault in the same memory."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stepped_programs import BYTES, Stepped, stepped_kernels
+from stepped_programs import BYTES, Places, places, stepped_kernels
 from test_machines_agree import counts
 
 import warploom as wl
@@ -54,33 +54,41 @@ FIELDS = ("kind", "thread", "block", "line", "size")
 
 
 def left_behind(
-    made: Stepped, block: tuple[int, int], lanes: int, schedule: Schedule, engine: object
+    text: str,
+    runs: Sequence[Places],
+    block: tuple[int, int],
+    lanes: int,
+    schedule: Schedule,
+    engine: object,
 ) -> Any:
-    """The fault of a run or its counts, and both buffers."""
-    module = parse(made.text)
+    """The fault of each run or its counts, and both buffers."""
+    module = parse(text)
     verify(module)
     program = build(module, "k")
-    memory = DeviceMemory(1 << 28)
     start = np.random.default_rng(0).integers(0, 1 << 32, BYTES // 4, np.uint32).tobytes()
-    out, source = (memory.allocate(BYTES, name).address for name in ("out", "source"))
-    for place in (out, source):
-        memory.write(place, start)
-    given = out, source, made.first, made.step, made.move, made.seen, lanes
-    launch = Launch(
-        (2, 1, 1),
-        (*block, 1),
-        struct.pack("<QQqi4xqQI", *given),
-        Image(module, memory).addresses(program.globals),
-        max_instructions=50_000,
-        schedule=schedule,
-    )
-    try:
-        found: object = counts(engine.launch(program, launch, memory))  # type: ignore[attr-defined]
-    except MemoryFault as fault:
-        found = [getattr(fault, name) for name in FIELDS]
-    except WarploomError as error:
-        found = type(error)
-    return found, memory.read(out, BYTES), memory.read(source, BYTES)
+    all_found: list[object] = []
+    for at in runs:
+        memory = DeviceMemory(1 << 28)
+        out, source = (memory.allocate(BYTES, name).address for name in ("out", "source"))
+        for place in (out, source):
+            memory.write(place, start)
+        given = out, source, at.first, at.step, at.move, at.seen, lanes
+        launch = Launch(
+            (2, 1, 1),
+            (*block, 1),
+            struct.pack("<QQqi4xqQI", *given),
+            Image(module, memory).addresses(program.globals),
+            max_instructions=50_000,
+            schedule=schedule,
+        )
+        try:
+            found: object = counts(engine.launch(program, launch, memory))  # type: ignore[attr-defined]
+        except MemoryFault as fault:
+            found = [getattr(fault, name) for name in FIELDS]
+        except WarploomError as error:
+            found = type(error)
+        all_found.append((found, memory.read(out, BYTES), memory.read(source, BYTES)))
+    return all_found
 
 
 def run(engine: str, source: str, name: str, given: Callable[[wl.Device], Any]) -> Any:
@@ -144,13 +152,16 @@ def test_machines_agree_on_steps(random_examples: int) -> None:
         max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
     @given(
-        made=stepped_kernels(),
+        text=stepped_kernels(),
+        runs=st.lists(places(), min_size=6, max_size=6),
         block=st.sampled_from(BLOCKS),
         lanes=st.sampled_from([32, 32, 9, 0]),
         schedule=schedules(),
     )
-    def agree(made: Stepped, block: tuple[int, int], lanes: int, schedule: Schedule) -> None:
-        given = made, block, lanes, schedule
+    def agree(
+        text: str, runs: list[Places], block: tuple[int, int], lanes: int, schedule: Schedule
+    ) -> None:
+        given = text, runs, block, lanes, schedule
         assert left_behind(*given, CompiledEngine()) == left_behind(*given, ReferenceEngine())
 
     agree()
