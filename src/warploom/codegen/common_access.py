@@ -23,6 +23,12 @@ from warploom.codegen.lanes import (
 from warploom.codegen.places import Places
 from warploom.ptx.ir import Space
 
+AHEAD = 1024
+"""How far ahead loads ask for what comes: some warps, and inside of most rows of matrices."""
+
+HOST_LINE = 64
+"""Bytes of a line of the host's caches."""
+
 
 class CommonAccess:
     """Emits common accesses at the place where code goes now."""
@@ -62,10 +68,14 @@ class CommonAccess:
 
     def inside(self, index: int, space: Space, first: Value, extent: int) -> Value:
         """Whether `extent` bytes from `first` lie in the space, or in the allocation last used."""
+        return self.within(index, space, first, I64(extent))
+
+    def within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
+        """The same for an extent that is known as code runs."""
         b, (low, high) = self.b, self.bounds(index, space)
         room = b.sub(high, low)
-        large_enough = b.icmp_unsigned(">=", room, I64(extent))
-        within = b.icmp_unsigned("<=", b.sub(first, low), b.sub(room, I64(extent)))
+        large_enough = b.icmp_unsigned(">=", room, extent)
+        within = b.icmp_unsigned("<=", b.sub(first, low), b.sub(room, extent))
         return b.and_(large_enough, within)
 
     def bounds(self, index: int, space: Space) -> tuple[Value, Value]:
@@ -87,7 +97,8 @@ class CommonAccess:
         column = b.add(I64(FULL), b.add(off_line, off_sector))
         self.lanes.add_to(self.lanes.slot(row, column), I64(1))
 
-    def _pointer(self, shape: Shape, first: Value) -> Value:
+    def pointer(self, shape: Shape, first: Value) -> Value:
+        """Where an access reaches on the host."""
         if shape.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(first, PTR)
         base, _ = self.places.space(shape.space)
@@ -98,9 +109,19 @@ class CommonAccess:
         )
         return self.b.gep(base, [offset], source_etype=I8)
 
+    def fetch_ahead(self, shape: Shape, first: Value) -> None:
+        """Ask for what lies `AHEAD` bytes behind an access to come into the host's second cache.
+        It may lie outside of any allocation: then nothing comes."""
+        pointer, extent = self.pointer(shape, first), LANES * shape.size
+        for line in range(AHEAD, AHEAD + extent, HOST_LINE):
+            place = self.b.gep(pointer, [I64(line)], source_etype=I8)
+            reads, second, data = I32(0), I32(2), I32(1)
+            given = [place, reads, second, data]
+            self.lanes.intrinsic("llvm.prefetch.p0", ir.VoidType(), given)
+
     def load(self, shape: Shape, first: Value) -> list[Value]:
         """The elements that each lane finds, part by part, from the first lane's address on."""
-        b, pointer, count = self.b, self._pointer(shape, first), shape.parts
+        b, pointer, count = self.b, self.pointer(shape, first), shape.parts
         element = shape.element
         if shape.space is Space.LOCAL:
             return self._load_local_rows(shape, pointer)
@@ -119,7 +140,7 @@ class CommonAccess:
 
     def store(self, shape: Shape, first: Value, values: list[Value]) -> None:
         """Store the elements of each lane, given part by part, from the first lane's address on."""
-        pointer = self._pointer(shape, first)
+        pointer = self.pointer(shape, first)
         if shape.space is Space.LOCAL:
             self._store_local_rows(shape, pointer, values)
             return

@@ -18,11 +18,12 @@ from warploom.ptx.ir import Address, Instruction, Register, Space
 
 class Form(Enum):
     """How the lanes' places lie: AGREED, one for all or for each row; CONSECUTIVE, one behind the
-    other; ROWS, one behind the other in each row."""
+    other; ROWS, one behind the other in each row; STEPPED, by a step that is known as code runs."""
 
     AGREED = 0
     CONSECUTIVE = 1
     ROWS = 2
+    STEPPED = 3
 
 
 @dataclass
@@ -42,12 +43,14 @@ class Group:
     known: Value | None = None
     leader: int | None = None
     """In careful code, the first of the accesses with which this one was remembered."""
+    crossed: list[int] = field(default_factory=list[int])
+    """Loads between its members, of those that are put off (`codegen.put_off`)."""
 
     @property
     def extent(self) -> int:
-        """Bytes from the first place of one address on."""
-        lanes = {Form.AGREED: 1, Form.CONSECUTIVE: LANES, Form.ROWS: LANES // 2}
-        return self.shape.size * lanes[self.form]
+        """Bytes from the first place of one address on, or from each lane's."""
+        lanes = {Form.CONSECUTIVE: LANES, Form.ROWS: LANES // 2}
+        return self.shape.size * lanes.get(self.form, 1)
 
     @property
     def span(self) -> tuple[int, int]:

@@ -25,8 +25,10 @@ from warploom.codegen.groups import Form, Group, find_groups
 from warploom.codegen.lanes import I1, I32, I64, Value, undefined
 from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.put_off import PutOff
 from warploom.codegen.remembered import RARELY, Remembered
 from warploom.codegen.row_loads import RowLoads, Rows
+from warploom.codegen.stepped import find_stepped
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 
@@ -41,13 +43,16 @@ class ShapedAccess:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands, self.common = memory.operands, memory.common
-        self._remembered = Remembered(memory)
+        self._remembered, self._puts = Remembered(memory), PutOff(memory)
         self._groups: dict[int, Group] = {}
         self._careful: dict[int, ir.Block] = {}
         self._passing: dict[int, Group] = {}
         """The loads so far that their groups will count together, at the last of each."""
         self.hurries = False
         """Whether code is made that leaves for the careful one wherever the short way ends."""
+        self._fetches_ahead = False
+        """Whether the block's loads at consecutive places ask for what lies ahead, as they would
+        come to wait behind stores that each wait for a line."""
         self.masked: MaskedAccess | None = None
         """What makes the accesses of a block that some lanes run while the others wait."""
         self._all_on = False
@@ -63,10 +68,14 @@ class ShapedAccess:
         self.masked = None
         if self.frame.convergent and not self.memory.never_inlined:
             self._groups = find_groups(self.memory, self.reading, block)
+        stepped = find_stepped(self.memory, self.reading, block, self._groups)
+        self._groups |= stepped
         self._careful.clear()
         self._passing.clear()
+        self._puts.forget()
         self._all_on = False
-        self.hurries = len(self._groups) >= HURRIED
+        self._fetches_ahead = bool(stepped)
+        self.hurries = self._fetches_ahead or len(self._groups) >= HURRIED
 
     def begin_masked(self) -> None:
         """Begin a block that some lanes run while the others wait."""
@@ -79,7 +88,10 @@ class ShapedAccess:
         comes to it, by instruction."""
         self.hurries = self._all_on = False
         self._passing.clear()
-        for index, group in self._groups.items():
+        self._puts.forget()
+        together = {i: g for i, g in self._groups.items() if g.form is not Form.STEPPED}
+        self._groups.clear()
+        for index, group in together.items():
             own = [member for member in group.members if member[0] == index]
             leader = group.members[0][0]
             self._groups[index] = replace(group, members=own, firsts=[], known=None, leader=leader)
@@ -95,26 +107,39 @@ class ShapedAccess:
             if group.leader is not None:
                 group.known = self._remembered.looked_at(group, on, group.leader)
             elif self.hurries:
-                group.known = self._or_leave(index, group, made, on)
+                group.known = self._or_learn(index, group, made, on)
             else:
                 group.known = self._remembered.or_learn(group, on)
             self._all_on = self._all_on or (self.hurries and made.guard is None)
         return group.known
 
-    def _or_leave(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
-        """Leave at an instruction for the careful version, unless the short way can be gone. What
-        is learned there is for the next time: a way back would cost registers on the short one."""
+    def _or_learn(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
+        """Leave unless the short way can be gone. What is learned there is for the next time: a way
+        back would cost registers on the short one."""
+        holds = self._remembered.holds(group, self._unsure(made, on))
+        apart = self._puts.apart(group)
+
+        def learn() -> None:
+            with self.b.if_then(self._remembered.matches(group, on)):
+                self._remembered.learn(group)
+
+        self._or_leave(index, holds if apart is None else self.b.and_(holds, apart), learn)
+        return ir.Constant(I1, 1)
+
+    def _unsure(self, made: Instruction, on: Value) -> Value | None:
+        """The lanes that execute an instruction; None where they are known to be all."""
+        return None if self._all_on and made.guard is None else on
+
+    def _or_leave(self, index: int, holds: Value, learn: Callable[[], None]) -> None:
+        """Leave at an instruction for the careful version, unless a condition holds."""
         b, onward, unknown = self.b, *(self.b.append_basic_block() for _ in range(2))
-        everyone = None if self._all_on and made.guard is None else on
-        b.cbranch(self._remembered.holds(group, everyone), onward, unknown).set_weights(RARELY)
+        b.cbranch(holds, onward, unknown).set_weights(RARELY)
         self._careful[index] = b.append_basic_block(f"careful{index}")
         b.position_at_end(unknown)
         self.leave()
-        with b.if_then(self._remembered.matches(group, on)):
-            self._remembered.learn(group)
+        learn()
         b.branch(self._careful[index])
         b.position_at_end(onward)
-        return ir.Constant(I1, 1)
 
     def _firsts(self, group: Group, made: Instruction) -> list[Value]:
         """Where the base leads for the first lane, or that of each row."""
@@ -216,6 +241,8 @@ class ShapedAccess:
         shape, firsts = group.shape, self._places(group, made.operands[1])
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0])
+            if self._fetches_ahead and shape.space is Space.GLOBAL:
+                self.common.fetch_ahead(shape, firsts[0])
             return self.common.load(shape, firsts[0])
         self._count(index, group)
         consecutive = ir.Constant(I1, int(group.form is Form.ROWS))
@@ -241,7 +268,9 @@ class ShapedAccess:
             self.lanes.add_to(self.lanes.slot(row, MEMO_PASSES), I64(1))
 
     def leave(self) -> None:
-        """Code leaves the block where some of a group's loads have passed: they count alone."""
+        """Code leaves the block where some of a group's loads have passed: they count alone. Stores
+        that have been put off are done."""
+        self._puts.do()
         for index, group in self._passing.items():
             self._count_kind(index, group.shape)
 
@@ -267,7 +296,12 @@ class ShapedAccess:
             self.memory.store(index, made, on)
             return
         shape = group.shape
-        values = [self.operands.bits(s, shape.type) for s in elements(made.operands[1])]
+        type = made.operation.modifiers.scalar()
+        values = [self.operands.bits(s, type) for s in elements(made.operands[1])]
+        if group.form is Form.STEPPED:
+            self._put_off(index, group, made, on)
+            self._puts.keep(values[0])
+            return
         known = self._known(index, group, made, on)
         if self.hurries:
             self._store_short(index, group, made, values)
@@ -287,3 +321,21 @@ class ShapedAccess:
         self.common.count(index, group.shape.space, first)
         self.common.store(group.shape, first, values)
         count_change(self.lanes, self.frame.environment, I64(1))
+
+    def _put_off(self, index: int, group: Group, made: Instruction, on: Value) -> None:
+        """Leave at the first store of a group unless all can be put off to the last."""
+        if index != group.members[0][0]:
+            return
+        b, address = self.b, made.operands[0]
+        assert isinstance(address, Address)
+        assert isinstance(address.base, Register)
+        holds = self._puts.look(group, self.operands.read(address.base, unsigned(64)))
+        unsure = self._unsure(made, on)
+        if unsure is not None:
+            holds = b.and_(holds, b.icmp_unsigned("==", self.lanes.bits(unsure), I32(-1)))
+        # Loads that come later look themselves.
+        for crossed in {id(g): g for g in map(self._groups.__getitem__, group.crossed)}.values():
+            apart = self._puts.apart(crossed) if crossed.known is not None else None
+            holds = holds if apart is None else b.and_(holds, apart)
+        self._or_leave(index, holds, lambda: None)
+        self._all_on = True

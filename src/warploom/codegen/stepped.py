@@ -1,0 +1,119 @@
+"""Stores of a basic block from one register whose places follow from lane to lane by a step that is
+known only as the code runs; found before its code.
+
+They can be put off to the last of them (`codegen.put_off`). So between them stands only what nobody
+can see the difference by: arithmetic, loads of parameters, and loads in groups, whose places are
+compared with theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warploom.analysis.accesses import space_of
+from warploom.analysis.program import Block
+from warploom.analysis.shapes import Reading, computes
+from warploom.analysis.strides import LANES
+from warploom.analysis.uses import writes
+from warploom.codegen.access import DATA_BYTES
+from warploom.codegen.groups import Form, Group
+from warploom.codegen.memory import MemoryCode, elements
+from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
+
+STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
+"""What other threads may see the order of (PTX ISA, "Memory Consistency Model")."""
+
+
+@dataclass
+class _Open:
+    """A group to which more stores may come, and what they must have in common with it."""
+
+    key: object
+    group: Group
+    loads: list[int] = field(default_factory=list[int])
+    """The loads behind its last store."""
+
+    def add(self, index: int, offset: int) -> None:
+        """One more store; the loads so far lie before it."""
+        self.group.members.append((index, offset))
+        if len(self.group.members) > 1:
+            self.group.crossed += self.loads
+        self.loads.clear()
+
+
+def find_stepped(
+    memory: MemoryCode, reading: Reading, block: Block, groups: dict[int, Group]
+) -> dict[int, Group]:
+    """The groups of two stores and more that may have a step, by instruction; `groups` are the
+    others of the block. Where lanes are apart, or a policy chooses whose store lasts, there are
+    none."""
+    if not memory.frame.convergent or not memory.frame.shapes:
+        return {}
+    if memory.never_inlined or memory.functions.shuffles:
+        return {}
+    found: list[Group] = []
+    now: _Open | None = None
+    versions: dict[Register, int] = {}
+    for index in range(block.start, block.stop):
+        made = memory.frame.program.instructions[index]
+        placed = None if index in groups else _placed(memory, reading, index, made, versions)
+        if placed is not None:
+            key, group, offset = placed
+            if now is None or now.key != key or _is_full(now.group):
+                now = _Open(key, group)
+                found.append(group)
+            now.add(index, offset)
+        elif now is not None and index in groups and _is_weak_load(made):
+            now.loads.append(index)
+        elif not _passes(memory, made):
+            now = None
+        for register in writes(made):
+            versions[register] = index
+    return {index: group for group in found if len(group.members) > 1 for index, _ in group.members}
+
+
+def _placed(
+    memory: MemoryCode,
+    reading: Reading,
+    index: int,
+    made: Instruction,
+    versions: dict[Register, int],
+) -> tuple[object, Group, int] | None:
+    """For a store that may be one, what those of one group have in common, a group for it and its
+    offset."""
+    if made.operation.name != "st" or not _is_plain(made) or "bulk" in made.operation.modifiers:
+        return None
+    address = made.operands[0]
+    if not isinstance(address, Address) or not isinstance(address.base, Register):
+        return None
+    shape, base = memory.shape_of("store", index, made), reading.address(address)
+    one_step = not base.is_known or (base.width == 1 and base.stride > 0)
+    if shape.space not in (Space.GLOBAL, Space.SHARED) or not one_step:
+        return None
+    if shape.size not in (4, 8) or len(elements(made.operands[1])) > 1:
+        return None
+    place = address.offset % shape.size
+    key = (address.base, versions.get(address.base), shape.space, shape.size, place)
+    return key, Group(shape, Form.STEPPED, base, shape.size), address.offset
+
+
+def _is_full(group: Group) -> bool:
+    """Whether there is no room to keep what one more stores."""
+    return (len(group.members) + 1) * group.shape.size * LANES > DATA_BYTES
+
+
+def _is_plain(made: Instruction) -> bool:
+    return made.guard is None and not any(m in made.operation.modifiers for m in STRONG)
+
+
+def _is_weak_load(made: Instruction) -> bool:
+    return made.operation.name in ("ld", "ldu") and _is_plain(made)
+
+
+def _passes(memory: MemoryCode, made: Instruction) -> bool:
+    """Whether nobody can tell by an instruction if stores before it have been done."""
+    if made.operation.name == "ld" and space_of(made) is Space.PARAM:
+        base = made.operands[1].base if isinstance(made.operands[1], Address) else None
+        places = memory.frame.program.places
+        return isinstance(base, Symbol) and not places[base.name].frame and _is_plain(made)
+    return computes(made) or made.operation.name in ("mov", "cvta")

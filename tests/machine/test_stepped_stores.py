@@ -1,0 +1,167 @@
+"""Stores of several words a lane, one step from lane to lane: both machines leave the same memory
+and the same counts, or the same fault in the same memory."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stepped_programs import BYTES, Places, places, stepped_kernels
+from test_machines_agree import counts
+
+import warploom as wl
+from warploom.analysis.build import build
+from warploom.core.errors import MemoryFault, WarploomError
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch, Schedule
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+
+WORDS = """
+extern "C" __global__ void words(int *y, int step, int laps, int move)
+{
+    int *p = y + (int)threadIdx.x * step;
+    for (int r = 0; r < laps; r++, p += move) {
+        p[0] = r;
+        p[1] = r + 1;
+        p[2] = r + 2;
+    }
+}
+"""
+
+BETWEEN = """
+extern "C" __global__ void between(int *y, const int *x, int step, int laps, int move)
+{
+    int *p = y + threadIdx.x * step;
+    for (int r = 0; r < laps; r++) {
+        p[0] = 100 * r + threadIdx.x;
+        p[1] = x[r * move + threadIdx.x];
+    }
+}
+"""
+
+ENGINES = ("reference", "compiled")
+BLOCKS = [(32, 1), (32, 1), (32, 1), (64, 1), (20, 1), (16, 2)]
+FIELDS = ("kind", "thread", "block", "line", "size")
+
+
+def left_behind(
+    text: str,
+    runs: Sequence[Places],
+    block: tuple[int, int],
+    lanes: int,
+    schedule: Schedule,
+    engine: object,
+) -> Any:
+    """The fault of each run or its counts, and both buffers."""
+    module = parse(text)
+    verify(module)
+    program = build(module, "k")
+    start = np.random.default_rng(0).integers(0, 1 << 32, BYTES // 4, np.uint32).tobytes()
+    all_found: list[object] = []
+    for at in runs:
+        memory = DeviceMemory(1 << 28)
+        out, source = (memory.allocate(BYTES, name).address for name in ("out", "source"))
+        for place in (out, source):
+            memory.write(place, start)
+        given = out, source, at.first, at.step, at.move, at.seen, lanes
+        launch = Launch(
+            (2, 1, 1),
+            (*block, 1),
+            struct.pack("<QQqi4xqQI", *given),
+            Image(module, memory).addresses(program.globals),
+            max_instructions=50_000,
+            schedule=schedule,
+        )
+        try:
+            found: object = counts(engine.launch(program, launch, memory))  # type: ignore[attr-defined]
+        except MemoryFault as fault:
+            found = [getattr(fault, name) for name in FIELDS]
+        except WarploomError as error:
+            found = type(error)
+        all_found.append((found, memory.read(out, BYTES), memory.read(source, BYTES)))
+    return all_found
+
+
+def run(engine: str, source: str, name: str, given: Callable[[wl.Device], Any]) -> Any:
+    """What a kernel of one warp writes, and its counters or where it faults."""
+    gpu = wl.Device("a100", engine=engine)
+    kernel, arguments = gpu.compile(source)[name], given(gpu)
+    try:
+        found: Any = dict(kernel[1, 32](*arguments).counters)
+    except wl.MemoryFault as fault:
+        found = fault.kind, fault.thread, fault.line
+    return found, arguments[0].copy_to_host().tolist()
+
+
+@pytest.mark.parametrize("step", [3, 4, 16, 100, 2, 0, -8])
+@pytest.mark.parametrize("missing", range(4))
+def test_the_last_lap_may_lack_something(step: int, missing: int) -> None:
+    """Of 4 laps over 32 lanes, three words each."""
+
+    def given(gpu: wl.Device) -> Any:
+        places = 31 * max(step, 0) + 3 * 128 + 3
+        return gpu.zeros(places - missing, np.int32), step, 4, 128
+
+    reference, compiled = (run(engine, WORDS, "words", given) for engine in ENGINES)
+    assert compiled == reference
+    assert isinstance(compiled[0], dict) == (missing == 0 and step >= 0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_loads_see_what_was_stored_before_them(engine: str) -> None:
+    """Lanes go in step: each stores its first word, then all read, then each stores its second."""
+    gpu = wl.Device("a100", engine=engine)
+    y = gpu.zeros(4 * 32, np.int32)
+    gpu.compile(BETWEEN)["between"][1, 32](y, y, 4, 4, 32)
+    expected, lanes = np.zeros(4 * 32, np.int32), np.arange(32)
+    for lap in range(4):
+        expected[4 * lanes] = 100 * lap + lanes
+        expected[4 * lanes + 1] = expected[32 * lap + lanes]
+    assert y.copy_to_host().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_fault_finds_what_was_stored_before_it(engine: str) -> None:
+    """The third lap's load reaches one element too far, after the lap's first store."""
+
+    def given(gpu: wl.Device) -> Any:
+        x = gpu.to_device(np.arange(1, 32 * 3, dtype=np.int32))
+        return gpu.zeros(16 * 32, np.int32), x, 16, 4, 32
+
+    (_, thread, _), found = run(engine, BETWEEN, "between", given)
+    assert thread == (31, 0, 0)
+    assert found[::16] == [200 + lane for lane in range(32)]
+    assert found[1::16] == [32 + lane + 1 for lane in range(32)]
+
+
+def schedules() -> st.SearchStrategy[Schedule]:
+    return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(1))
+
+
+def test_machines_agree_on_steps(random_examples: int) -> None:
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(
+        text=stepped_kernels(),
+        runs=st.lists(places(), min_size=6, max_size=6),
+        block=st.sampled_from(BLOCKS),
+        lanes=st.sampled_from([32, 32, 9, 0]),
+        schedule=schedules(),
+    )
+    def agree(
+        text: str, runs: list[Places], block: tuple[int, int], lanes: int, schedule: Schedule
+    ) -> None:
+        given = text, runs, block, lanes, schedule
+        assert left_behind(*given, CompiledEngine()) == left_behind(*given, ReferenceEngine())
+
+    agree()
