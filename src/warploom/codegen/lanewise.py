@@ -17,6 +17,7 @@ from typing import Any
 from llvmlite import ir
 
 from warploom.codegen.lanes import (
+    I1,
     I8,
     I32,
     I64,
@@ -34,8 +35,10 @@ from warploom.rules.fields import SCRATCH
 from warploom.rules.near import ROWS, count_near
 
 STRETCHES = ROWS * LANES
-BYTES, WORDS = vector(I8), vector(I64)
-EVERY_FOURTH, EVERY_EIGHTH = 0x11111111, 0x01010101
+WINDOW_BITS = 8
+WINDOW_ROWS = (1 << WINDOW_BITS) // LANES
+WORDS, PLACES, PAIR = vector(I64), vector(I32), ir.VectorType(I8, 2 * LANES)
+EVERY_FOURTH = 0x11111111
 
 Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
@@ -105,12 +108,25 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Whether all lanes take part, none at a lower address than the one before."""
+    """Whether all lanes take part, none at a lower address than the one before. A few of them tell
+    mostly, if they do not."""
     b, (at, mask) = lanes.b, given
     addresses = b.load(at, typ=WORDS, align=8)
-    falls = lanes.any(b.icmp_unsigned("<", addresses, _before(lanes, addresses)))
-    all_on = b.icmp_unsigned("==", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
-    return [b.zext(b.and_(all_on, b.not_(falls)), I64)]
+    falls = b.icmp_unsigned("<", addresses, _before(lanes, addresses))
+    few = ir.Constant(ir.VectorType(I32, 8), [I32(lane) for lane in range(8)])
+    early = b.icmp_unsigned("!=", b.bitcast(b.shuffle_vector(falls, falls, few), I8), I8(0))
+    some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
+    before = b.block
+    rest, told = b.append_basic_block("rest"), b.append_basic_block("rises")
+    b.cbranch(b.or_(some_off, early), told, rest)
+    b.position_at_end(rest)
+    rises = b.zext(b.not_(lanes.any(falls)), I64)
+    b.branch(told)
+    b.position_at_end(told)
+    answer = b.phi(I64)
+    answer.add_incoming(I64(0), before)
+    answer.add_incoming(rises, rest)
+    return [answer]
 
 
 def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
@@ -133,85 +149,121 @@ def _before(lanes: Lanes, value: Value) -> Value:
 def _count_near(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
     """The six numbers of `count_near`."""
     b, (at, mask, shift, row) = lanes.b, given
+    near, done = b.append_basic_block("near"), b.append_basic_block("near.done")
     on = lanes.mask(b.trunc(mask, I32))
     stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
-    most = splat_constant(0xFFFFFFFFFFFFFFFF, I64)
-    lowest = _reduced(lanes, "umin", b.select(on, stretches, most))
-    highest = _reduced(lanes, "umax", b.select(on, stretches, zero(WORDS)))
-    first = b.lshr(lowest, I64(5))
-    rows = b.add(b.sub(b.lshr(highest, I64(5)), first), I64(1))
-    near, done = b.append_basic_block("near"), b.append_basic_block("near.done")
-    before = b.block
-    b.cbranch(b.icmp_unsigned("<=", rows, I64(ROWS)), near, done)
+    some_lane = lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])
+    one = b.lshr(b.load(lanes.slot(at, some_lane), typ=I64), shift)
+    found = _windows(lanes, stretches, on, one, near, done)
+    far = b.block
     b.position_at_end(near)
+    first, count = (b.phi(I64) for _ in range(2))
+    for block, values in found:
+        for phi, value in zip((first, count), values, strict=True):
+            phi.add_incoming(value, block)
     marks = lanes.slot(row, SCRATCH)
     _mark(lanes, marks, stretches, on)
-    found = _take(lanes, marks, first, rows)
-    taken = b.block
+    taken = _take(lanes, marks, first, count)
     b.branch(done)
+    last = b.block
     b.position_at_end(done)
     answers: list[Value] = []
-    for value in found:
+    for value in taken:
         answers.append(b.phi(I64))
-        answers[-1].add_incoming(I64(0), before)
-        answers[-1].add_incoming(value, taken)
+        answers[-1].add_incoming(I64(0), far)
+        answers[-1].add_incoming(value, last)
     return answers
+
+
+Windows = tuple[ir.Block, tuple[Value, Value]]
+"""Coming from a block: the first window that lanes touch, and how many follow each other."""
+
+
+def _windows(
+    lanes: Lanes, stretches: Value, on: Value, one: Value, near: ir.Block, done: ir.Block
+) -> list[Windows]:
+    """Branch to `near` where the lanes are, else to `done`; mostly one lane's stretch says in which
+    window all of them are."""
+    b = lanes.b
+    window = b.lshr(one, I64(WINDOW_BITS))
+    others = b.lshr(b.xor(stretches, lanes.splat(one)), splat_constant(WINDOW_BITS, I64))
+    here, apart = b.block, b.append_basic_block("apart")
+    elsewhere = b.and_(b.icmp_unsigned("!=", others, zero(WORDS)), on)
+    b.cbranch(lanes.any(elsewhere), apart, near)
+    b.position_at_end(apart)
+    taken = b.select(on, stretches, lanes.splat(one))
+    lowest, highest = (_reduced(lanes, operation, taken) for operation in ("umin", "umax"))
+    first, last = (b.lshr(value, I64(WINDOW_BITS)) for value in (lowest, highest))
+    rows = b.sub(b.lshr(highest, I64(5)), b.lshr(lowest, I64(5)))
+    count = b.add(b.sub(last, first), I64(1))
+    # The ring has no more: where the last window is the first one's place, it is the same.
+    count = lanes.intrinsic("llvm.umin.i64", I64, [count, I64(STRETCHES >> WINDOW_BITS)])
+    b.cbranch(b.icmp_unsigned("<", rows, I64(ROWS)), near, done)
+    return [(here, (window, I64(1))), (apart, (first, count))]
 
 
 def _mark(lanes: Lanes, marks: Value, stretches: Value, on: Value) -> None:
     """Each lane adds one to the mark of its stretch."""
     b = lanes.b
-    places = b.and_(stretches, splat_constant(STRETCHES - 1, I64))
-    others = b.add(lane_numbers(I64), splat_constant(STRETCHES, I64))
-    kept = lanes.alloca(WORDS)
-    b.store(b.select(on, places, others), kept)
+    inside = b.and_(b.trunc(stretches, PLACES), splat_constant(STRETCHES - 1, I32))
+    others = b.add(lane_numbers(I32), splat_constant(STRETCHES, I32))
+    places = lanes.slot(marks, STRETCHES + LANES, I8)
+    b.store(b.select(on, inside, others), places, align=4)
     for lane in range(LANES):
         # Out of memory, where LLVM would take a vector apart, which costs twice as much.
-        place = b.load_atomic(lanes.slot(kept, lane), "monotonic", 8, typ=I64)
-        at = lanes.slot(marks, place, I8)
+        place = b.load_atomic(lanes.slot(places, lane, I32), "monotonic", 4, typ=I32)
+        at = lanes.slot(marks, b.zext(place, I64), I8)
         b.store(b.add(b.load(at, typ=I8), I8(1)), at)
 
 
-def _take(lanes: Lanes, marks: Value, first: Value, rows: Value) -> list[Value]:
-    """What the marks of some rows say, which are zero again then."""
+def _take(lanes: Lanes, marks: Value, first: Value, count: Value) -> list[Value]:
+    """What the marks of some windows say, which are zero again then."""
     b = lanes.b
-    before, loop, over = b.block, *(b.append_basic_block(f"rows{end}") for end in ("", ".over"))
+    before, loop, over = b.block, *(b.append_basic_block(f"window{end}") for end in ("", ".over"))
     b.branch(loop)
     b.position_at_end(loop)
-    index, *counts = (b.phi(I64) for _ in range(5))
-    columns, highest = b.phi(BYTES), b.phi(BYTES)
-    place = b.mul(b.and_(b.add(first, index), I64(ROWS - 1)), I64(LANES))
+    index, *counts = (b.phi(I64) for _ in range(4))
+    columns, highest = b.phi(PAIR), b.phi(PAIR)
+    place = b.and_(b.shl(b.add(first, index), I64(WINDOW_BITS)), I64(STRETCHES - 1))
     at = lanes.slot(marks, place, I8)
-    row = b.load(at, typ=BYTES, align=8)
-    b.store(zero(BYTES), at, align=8)
-    some = b.icmp_unsigned("!=", row, zero(BYTES))
     after = [b.add(index, I64(1))]
-    after += [b.add(old, one) for old, one in zip(counts, _groups(lanes, some), strict=True)]
-    after.append(b.sub(columns, b.sext(some, BYTES)))
-    after.append(lanes.intrinsic("llvm.umax.v32i8", BYTES, [highest, row]))
+    after += [b.add(old, one) for old, one in zip(counts, _groups(lanes, at), strict=True)]
+    many, most = columns, highest
+    for pair in range(WINDOW_ROWS // 2):
+        here = lanes.slot(at, 2 * LANES * pair, I8)
+        rows = b.load(here, typ=PAIR, align=8)
+        b.store(zero(PAIR), here, align=8)
+        many = b.add(many, b.zext(b.icmp_unsigned("!=", rows, zero(PAIR)), PAIR))
+        most = lanes.intrinsic("llvm.umax.v64i8", PAIR, [most, rows])
+    after += [many, most]
     for phi, value in zip((index, *counts, columns, highest), after, strict=True):
-        phi.add_incoming(zero(phi.type) if phi.type == BYTES else I64(0), before)
+        phi.add_incoming(zero(phi.type) if phi.type == PAIR else I64(0), before)
         phi.add_incoming(value, b.block)
-    b.cbranch(b.icmp_unsigned("<", after[0], rows), loop, over)
+    b.cbranch(b.icmp_unsigned("<", after[0], count), loop, over)
     b.position_at_end(over)
-    mosts = [b.zext(_reduced(lanes, "umax", value), I64) for value in after[-2:]]
-    return [*after[1:5], *mosts]
+    halves = [ir.Constant(vector(I32), [I32(n + at) for n in range(LANES)]) for at in (0, LANES)]
+    many = b.add(*(b.shuffle_vector(many, many, half) for half in halves))
+    ends = (("add", many), ("umax", many), ("umax", most))
+    stretches, column, lanes_on_one = (b.zext(_reduced(lanes, *end), I64) for end in ends)
+    return [stretches, *after[1:4], column, lanes_on_one]
 
 
-def _groups(lanes: Lanes, some: Value) -> list[Value]:
-    """Of a row, how many stretches are marked, and how many groups of 4, 8 and 32 have a mark."""
+def _groups(lanes: Lanes, window: Value) -> list[Value]:
+    """How many groups of 4, of 8 and of 32 stretches of a window have a mark."""
     b = lanes.b
-    bits = lanes.bits(some)
+    fours, eights = (
+        b.icmp_unsigned("!=", b.load(window, typ=type, align=8), zero(type))
+        for type in (ir.VectorType(I32, 2 * LANES), WORDS)
+    )
+    bits = lanes.bits(eights)
     pairs = b.or_(bits, b.lshr(bits, I32(1)))
-    fours = b.or_(pairs, b.lshr(pairs, I32(2)))
-    eights = b.or_(fours, b.lshr(fours, I32(4)))
-    whole = b.zext(b.icmp_unsigned("!=", bits, I32(0)), I64)
-    masked = b.and_(fours, I32(EVERY_FOURTH)), b.and_(eights, I32(EVERY_EIGHTH))
-    return [lanes.popcount(bits), *map(lanes.popcount, masked), whole]
+    lines = b.and_(b.or_(pairs, b.lshr(pairs, I32(2))), I32(EVERY_FOURTH))
+    number = lanes.intrinsic("llvm.ctpop.i64", I64, [b.bitcast(fours, I64)])
+    return [number, lanes.popcount(bits), lanes.popcount(lines)]
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
-    """The lowest or highest of 32 lanes."""
-    element = value.type.element
-    name = f"llvm.vector.reduce.{operation}.v{LANES}i{element.width}"
+    """All lanes of a vector put together."""
+    element, count = value.type.element, value.type.count
+    name = f"llvm.vector.reduce.{operation}.v{count}i{element.width}"
     return lanes.intrinsic(name, element, [value])
