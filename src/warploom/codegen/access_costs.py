@@ -26,15 +26,18 @@ class AccessCosts:
     def __init__(self, access: Call) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
-    def count(self, bits: Value, offsets: Value) -> None:
-        """Count the access: one more like an earlier one of its row, or by the device's rules."""
+    def count(self, bits: Value, offsets: Value, places: Value | None) -> None:
+        """Count the access: one more like an earlier one of its row, or by the device's rules.
+
+        `places` is where the offsets stand in memory, if they do.
+        """
         b = self.b
         place = pattern_place(self.lanes, self.access.rules, bits, self._first(bits, offsets))
         pattern = self.lanes.slot(self.access.row, place.at)
         relative = b.sub(offsets, self.lanes.splat(place.base))
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
             with new:
-                scratch = self.access.told(offsets)
+                scratch = places or self.access.told(offsets)
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):
                     call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)

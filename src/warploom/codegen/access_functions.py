@@ -71,7 +71,7 @@ def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:
     places = access.told(offsets) if combine is not None else None
     if shape.space is not Space.PARAM and shape.route != STACK:
         costs = AccessCosts(access)
-        costs.count(wide, offsets)
+        costs.count(wide, offsets, places)
         costs.look_up(wide, offsets)
     if combine is not None and places is not None:
         LaneByLane(access, moves, combine, tells=tells).emit(wide, places)

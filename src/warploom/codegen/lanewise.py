@@ -40,6 +40,9 @@ WINDOW_ROWS = (1 << WINDOW_BITS) // LANES
 WORDS, PLACES, PAIR = vector(I64), vector(I32), ir.VectorType(I8, 2 * LANES)
 EVERY_FOURTH = 0x11111111
 
+FEW = 8
+"""Lanes that are looked at before the others are."""
+
 Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 
@@ -108,19 +111,19 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Whether all lanes take part, none at a lower address than the one before. A few of them tell
-    mostly, if they do not."""
+    """Whether all lanes take part, none at a lower address than the one before. Mostly the first
+    few tell, if they do not."""
     b, (at, mask) = lanes.b, given
-    addresses = b.load(at, typ=WORDS, align=8)
-    falls = b.icmp_unsigned("<", addresses, _before(lanes, addresses))
-    few = ir.Constant(ir.VectorType(I32, 8), [I32(lane) for lane in range(8)])
-    early = b.icmp_unsigned("!=", b.bitcast(b.shuffle_vector(falls, falls, few), I8), I8(0))
+    first = b.load(at, typ=ir.VectorType(I64, FEW), align=8)
+    falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FEW))
     some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
-    before = b.block
-    rest, told = b.append_basic_block("rest"), b.append_basic_block("rises")
-    b.cbranch(b.or_(some_off, early), told, rest)
+    no = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FEW)(0)))
+    before, rest, told = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
+    b.cbranch(no, told, rest)
     b.position_at_end(rest)
-    rises = b.zext(b.not_(lanes.any(falls)), I64)
+    addresses = b.load(at, typ=WORDS, align=8)
+    falls = lanes.any(b.icmp_unsigned("<", addresses, _before(lanes, addresses)))
+    rises = b.zext(b.not_(falls), I64)
     b.branch(told)
     b.position_at_end(told)
     answer = b.phi(I64)
@@ -139,8 +142,9 @@ def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
 
 def _before(lanes: Lanes, value: Value) -> Value:
     """In each lane what the one before has; the first has its own."""
-    order = [I32(max(lane - 1, 0)) for lane in range(LANES)]
-    return lanes.b.shuffle_vector(value, value, ir.Constant(vector(I32), order))
+    order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
+    whole = ir.VectorType(I32, len(order))
+    return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))
 
 
 # ---- lanes in any order -------------------------------------------------------------------------
@@ -151,10 +155,9 @@ def _count_near(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
     b, (at, mask, shift, row) = lanes.b, given
     near, done = b.append_basic_block("near"), b.append_basic_block("near.done")
     on = lanes.mask(b.trunc(mask, I32))
-    stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
-    some_lane = lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])
-    one = b.lshr(b.load(lanes.slot(at, some_lane), typ=I64), shift)
-    found = _windows(lanes, stretches, on, one, near, done)
+    addresses = b.load(at, typ=WORDS, align=8)
+    one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
+    found = _windows(lanes, (addresses, on, one, shift), near, done)
     far = b.block
     b.position_at_end(near)
     first, count = (b.phi(I64) for _ in range(2))
@@ -162,8 +165,10 @@ def _count_near(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
         for phi, value in zip((first, count), values, strict=True):
             phi.add_incoming(value, block)
     marks = lanes.slot(row, SCRATCH)
-    _mark(lanes, marks, stretches, on)
+    _mark(lanes, marks, b.lshr(b.trunc(addresses, PLACES), lanes.splat(b.trunc(shift, I32))), on)
     taken = _take(lanes, marks, first, count)
+    for value in (taken[0], taken[-1]):  # what callers ask: whether lanes were near
+        lanes.intrinsic("llvm.assume", ir.VoidType(), [b.icmp_unsigned("!=", value, I64(0))])
     b.branch(done)
     last = b.block
     b.position_at_end(done)
@@ -180,32 +185,32 @@ Windows = tuple[ir.Block, tuple[Value, Value]]
 
 
 def _windows(
-    lanes: Lanes, stretches: Value, on: Value, one: Value, near: ir.Block, done: ir.Block
+    lanes: Lanes, given: tuple[Value, Value, Value, Value], near: ir.Block, done: ir.Block
 ) -> list[Windows]:
-    """Branch to `near` where the lanes are, else to `done`; mostly one lane's stretch says in which
-    window all of them are."""
-    b = lanes.b
-    window = b.lshr(one, I64(WINDOW_BITS))
-    others = b.lshr(b.xor(stretches, lanes.splat(one)), splat_constant(WINDOW_BITS, I64))
-    here, apart = b.block, b.append_basic_block("apart")
-    elsewhere = b.and_(b.icmp_unsigned("!=", others, zero(WORDS)), on)
-    b.cbranch(lanes.any(elsewhere), apart, near)
-    b.position_at_end(apart)
-    taken = b.select(on, stretches, lanes.splat(one))
-    lowest, highest = (_reduced(lanes, operation, taken) for operation in ("umin", "umax"))
-    first, last = (b.lshr(value, I64(WINDOW_BITS)) for value in (lowest, highest))
-    rows = b.sub(b.lshr(highest, I64(5)), b.lshr(lowest, I64(5)))
-    count = b.add(b.sub(last, first), I64(1))
+    """Branch to `near` where lanes are near, else to `done`: by what `count_near` is given, and the
+    address of one lane, which mostly says in which window all are."""
+    b, (addresses, on, one, shift) = lanes.b, given
+    bits = b.add(shift, I64(WINDOW_BITS))
+    apart = b.lshr(b.xor(addresses, lanes.splat(one)), lanes.splat(bits))
+    some = lanes.any(b.and_(b.icmp_unsigned("!=", apart, zero(WORDS)), on))
+    window, here, wide = b.lshr(one, bits), b.block, b.append_basic_block("wide")
+    b.cbranch(some, wide, near)
+    b.position_at_end(wide)
+    taken = b.select(on, addresses, lanes.splat(one))
+    ends = [_reduced(lanes, operation, taken) for operation in ("umin", "umax")]
+    first, last = (b.lshr(end, bits) for end in ends)
+    top, bottom = (b.lshr(end, b.add(shift, I64(5))) for end in ends)
     # The ring has no more: where the last window is the first one's place, it is the same.
+    count = b.add(b.sub(last, first), I64(1))
     count = lanes.intrinsic("llvm.umin.i64", I64, [count, I64(STRETCHES >> WINDOW_BITS)])
-    b.cbranch(b.icmp_unsigned("<", rows, I64(ROWS)), near, done)
-    return [(here, (window, I64(1))), (apart, (first, count))]
+    b.cbranch(b.icmp_unsigned("<", b.sub(bottom, top), I64(ROWS)), near, done)
+    return [(here, (window, I64(1))), (wide, (first, count))]
 
 
 def _mark(lanes: Lanes, marks: Value, stretches: Value, on: Value) -> None:
-    """Each lane adds one to the mark of its stretch."""
+    """Each lane adds one to the mark of its stretch, of which the low bits say where it is."""
     b = lanes.b
-    inside = b.and_(b.trunc(stretches, PLACES), splat_constant(STRETCHES - 1, I32))
+    inside = b.and_(stretches, splat_constant(STRETCHES - 1, I32))
     others = b.add(lane_numbers(I32), splat_constant(STRETCHES, I32))
     places = lanes.slot(marks, STRETCHES + LANES, I8)
     b.store(b.select(on, inside, others), places, align=4)
