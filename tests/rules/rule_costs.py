@@ -34,7 +34,7 @@ def strided(stride: int, start: int = 0x7F00_0000_0000) -> npt.NDArray[np.int64]
 def accesses(draw: st.DrawFn) -> tuple[list[int], int, int]:
     """Aligned addresses of mixed regularity, a mask with at least one lane, and a size."""
     size = draw(st.sampled_from([1, 2, 4, 8, 16, 32]))
-    span = draw(st.sampled_from([4, 40, 300, 5000]))
+    span = draw(st.sampled_from([4, 40, 300, 1000, 5000, 8000]))
     base = draw(st.integers(0, 1 << 40)) * 256
     steps = draw(st.lists(st.integers(0, span), min_size=32, max_size=32))
     if draw(st.booleans()):

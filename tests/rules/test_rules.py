@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from rule_costs import ALL, Rule, accesses, active, cost, strided
 
 from warploom.codegen.helpers import count_compiled
@@ -15,7 +17,9 @@ from warploom.rules.banks import shared_32_banks
 from warploom.rules.choice import RULES
 from warploom.rules.coalescing import global_by_sectors, local_by_sectors
 from warploom.rules.constant import constant_by_warp
-from warploom.rules.patterns import SLOTS
+from warploom.rules.distinct import Row
+from warploom.rules.fields import FIELDS
+from warploom.rules.patterns import ROW_END, SLOTS
 
 COMPILED = {name: partial(count_compiled, name) for name in RULES}
 
@@ -207,3 +211,17 @@ def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int],
     # Of a pattern the third argument is the number of its place.
     third = size % SLOTS if name.endswith("_pattern") else size
     assert cost(COMPILED[name], addresses, mask, third) == cost(rule, addresses, mask, third)
+
+
+@pytest.mark.parametrize("name", ["shared_32_banks", "global_by_sectors", "count_passes"])
+@given(st.lists(accesses(), min_size=2, max_size=3))
+def test_what_is_marked_of_one_access_is_not_found_by_the_next(
+    name: str, cases: list[tuple[list[int], int, int]]
+) -> None:
+    rows: list[Row] = []
+    for rule in (COMPILED[name], RULES[name]):
+        rows.append(np.zeros(ROW_END, np.int64))
+        for addresses, mask, size in cases:
+            rule(np.array(addresses, np.uint64), mask, size, rows[-1])
+    compiled, plain = (row[: len(FIELDS)].tolist() for row in rows)
+    assert compiled == plain

@@ -8,12 +8,16 @@ from llvmlite import ir
 from warploom.codegen.access import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I64, PTR, Value, vector
-from warploom.codegen.pattern_places import pattern_place
+from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
+from warploom.codegen.pattern_places import PatternPlace, pattern_place
 from warploom.ptx.ir import Space
+from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.caches import LOCAL_BASE
-from warploom.rules.fields import TRANSACTIONS
-from warploom.rules.patterns import DOUBT, MASK, OFFSETS, REPEATS, TRIALS
+from warploom.rules.fields import EXAMPLE_COST, MOST_LANES, PASSES, TRANSACTIONS
+from warploom.rules.patterns import DOUBT, MASK, OFFSETS, REPEATS, SELDOM, TRIALS
+
+FEW = 8
+"""Lanes that are compared before the others are."""
 
 
 class AccessCosts:
@@ -22,28 +26,57 @@ class AccessCosts:
     def __init__(self, access: Call) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
-    def count(self, bits: Value, offsets: Value) -> None:
-        """Count the access: one more like an earlier one of its row, or by the device's rules."""
+    def count(self, bits: Value, offsets: Value, places: Value | None) -> None:
+        """Count the access: one more like an earlier one of its row, or by the device's rules.
+
+        `places` is where the offsets stand in memory, if they do.
+        """
         b = self.b
         place = pattern_place(self.lanes, self.access.rules, bits, self._first(bits, offsets))
         pattern = self.lanes.slot(self.access.row, place.at)
         relative = b.sub(offsets, self.lanes.splat(place.base))
-        known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
-        moved = b.icmp_unsigned("!=", relative, known)
-        moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.access.bits)))
-        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
-        with b.if_else(b.or_(moved, other), likely=False) as (new, again):
+        with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
             with new:
-                scratch = self.access.told(offsets)
+                scratch = places or self.access.told(offsets)
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):
                     call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)
                 self._count_by_rules(scratch, bits)
                 with b.if_then(kept):
-                    told = self.access.told(relative)
-                    call(self.lanes, "keep_pattern", told, bits, place.slot, self.access.row)
+                    self._keep(scratch, bits, place)
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
+
+    def _keep(self, scratch: Value, bits: Value, place: PatternPlace) -> None:
+        """Keep the pattern of what was counted. That is rare, so it takes the offsets from where
+        they were told: else they would be kept for it on every way."""
+        b = self.b
+        offsets = b.load(scratch, typ=vector(I64))
+        relative = self.access.told(b.sub(offsets, self.lanes.splat(place.base)))
+        call(self.lanes, "keep_pattern", relative, bits, place.slot, self.access.row)
+        self.access.told(b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(place.base)))
+
+    def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
+        """Whether an access is none of a pattern. Mostly a few lanes tell, if it is not."""
+        b = self.b
+        known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
+        moved = b.icmp_unsigned("!=", relative, known)
+        few = [ir.Constant(ir.VectorType(I32, FEW), [I32(lane) for lane in range(FEW)])]
+        some = b.bitcast(b.shuffle_vector(moved, moved, *few), ir.IntType(FEW))
+        some = b.and_(some, b.trunc(bits, ir.IntType(FEW)))
+        other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
+        other = b.or_(other, b.icmp_unsigned("!=", some, ir.IntType(FEW)(0)))
+        before = b.block
+        like, told = (self.access.function.append_basic_block(name) for name in ("like", "told"))
+        b.cbranch(other, told, like)
+        b.position_at_end(like)
+        moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.access.bits)))
+        b.branch(told)
+        b.position_at_end(told)
+        differs = b.phi(I1)
+        differs.add_incoming(I1(1), before)
+        differs.add_incoming(moved, like)
+        return differs
 
     def _first(self, bits: Value, places: Value) -> Value:
         """The place of the lowest lane that is on; mostly that is lane 0."""
@@ -72,7 +105,7 @@ class AccessCosts:
         doubt = b.select(came_again, I64(0), b.add(b.load(at, typ=I64), I64(1)))
         b.store(doubt, at)
         few = b.icmp_unsigned("<", doubt, I64(TRIALS))
-        turn = b.icmp_unsigned("==", b.and_(doubt, I64(TRIALS - 1)), I64(0))
+        turn = b.icmp_unsigned("==", b.and_(doubt, I64(SELDOM - 1)), I64(0))
         return b.or_(few, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
@@ -82,12 +115,37 @@ class AccessCosts:
         before = self.b.load(self.lanes.slot(self.access.row, TRANSACTIONS), typ=I64)
         cost = self.access.rules.cost(space, shape.op, route=shape.route)
         call(self.lanes, cost, scratch, bits, size, self.access.row)
-        call(self.lanes, "keep_example", scratch, bits, before, self.access.row)
+        self._keep_example(scratch, bits, before)
         if shape.op == "atomic":
-            call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
+            self._count_passes(scratch, bits)
         writes = self.access.rules.writes(space) if shape.op == "store" else None
         if writes is not None:
             call(self.lanes, writes, scratch, bits, size, self.access.row)
+
+    def _keep_example(self, scratch: Value, bits: Value, before: Value) -> None:
+        """Keep the access if it took more transactions than any (`rules.example`)."""
+        row, b = self.access.row, self.b
+        now, most = (
+            b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
+        )
+        with b.if_then(b.icmp_signed(">", b.sub(now, before), most), likely=False):
+            call(self.lanes, "keep_example", scratch, bits, before, row)
+
+    def _count_passes(self, scratch: Value, bits: Value) -> None:
+        """Count the lanes on one address; mostly the rule of the space did it (`rules.atomics`)."""
+        row, b, size = self.access.row, self.b, self.access.shape.size
+        if size != WORD_BYTES:
+            call(self.lanes, "count_passes", scratch, bits, I64(size), row)
+            return
+        left = self.lanes.slot(row, MOST_LANES)
+        most = b.load(left, typ=I64)
+        known = b.icmp_unsigned("!=", most, I64(0))
+        with b.if_else(known, likely=True) as (then, otherwise):
+            with then:
+                b.store(I64(0), left)
+                self.lanes.add_to(self.lanes.slot(row, PASSES), most)
+            with otherwise:
+                call(self.lanes, "count_passes", scratch, bits, I64(size), row)
 
     def look_up(self, bits: Value, offsets: Value) -> None:
         """Count what the caches have of it, where they are counted."""

@@ -68,12 +68,13 @@ def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:
     with b.if_then(b.icmp_unsigned("!=", fault, I64(0))):
         b.ret(fault)
     offsets = moves.physical(access.addresses)
+    places = access.told(offsets) if combine is not None else None
     if shape.space is not Space.PARAM and shape.route != STACK:
         costs = AccessCosts(access)
-        costs.count(wide, offsets)
+        costs.count(wide, offsets, places)
         costs.look_up(wide, offsets)
-    if combine is not None:
-        LaneByLane(access, moves, combine, tells=tells).emit(wide, offsets)
+    if combine is not None and places is not None:
+        LaneByLane(access, moves, combine, tells=tells).emit(wide, places)
     else:
         chosen = access.shuffles and shape.space is not Space.LOCAL
         if shape.op == "store" and chosen:

@@ -34,6 +34,12 @@ class AccessMoves:
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))
         return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
 
+    def pointer(self, offset: Value) -> Value:
+        """Where one lane's offset leads."""
+        if self.access.shape.space in (Space.GLOBAL, Space.CONST):
+            return self.b.inttoptr(offset, PTR)
+        return self.lanes.slot(self.access.base, offset, I8)
+
     def move(self) -> None:
         """Gather into the data buffer or scatter out of it, one piece of an element at a time.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from llvmlite import ir
 
@@ -10,7 +11,7 @@ from warploom.codegen.access import Call, count_change
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, vector
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, vector, zero
 from warploom.codegen.lower import Lowering
 from warploom.isa.terms import Term
 from warploom.rules.distinct import ALL_LANES
@@ -26,26 +27,39 @@ class LaneByLane:
     def __init__(self, access: Call, moves: AccessMoves, combine: Term, *, tells: bool) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._moves, self._term, self._tells = moves, combine, tells
-        self._changed = self.lanes.alloca(I64)
-        """How many elements changed."""
+        self._changed = None if _changes_by_operand(combine) else self.lanes.alloca(I64)
+        """How many elements changed, where that is counted one by one."""
 
-    def emit(self, bits: Value, offsets: Value) -> None:
+    def emit(self, bits: Value, places: Value) -> None:
         """Read, combine and write in each active lane in turn, the lowest first unless a policy
-        chooses."""
+        chooses; `places` is where their offsets stand in memory."""
         b = self.b
-        pointers = self.lanes.alloca(vector(I64))
-        b.store(self._addresses_of(offsets), pointers)
-        b.store(I64(0), self._changed)
+        if self._changed is not None:
+            b.store(I64(0), self._changed)
         if self.access.shuffles:
-            self._by_policy(self.access.told(offsets), bits, pointers)
+            self._by_policy(bits, places)
         else:
             everyone = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
             with b.if_else(everyone) as (whole, part):
                 with whole:
-                    self._all(pointers)
+                    self._all(places)
                 with part:
-                    self._rising(pointers)
-        count_change(self.lanes, self.access.environment, b.load(self._changed, typ=I64))
+                    self._rising(places)
+        changed = (
+            self._told_by_operands() if self._changed is None else b.load(self._changed, typ=I64)
+        )
+        count_change(self.lanes, self.access.environment, changed)
+
+    def _told_by_operands(self) -> Value:
+        """How many elements change, where the operands alone say it."""
+        b, shape = self.b, self.access.shape
+        counts: list[Value] = []
+        for part in range(shape.parts):
+            given = b.load(self._place(part, I64(0)), typ=vector(shape.element), align=16)
+            changes = b.icmp_unsigned("!=", given, zero(vector(shape.element)))
+            some = b.and_(self.lanes.bits(changes), self.access.bits)
+            counts.append(self.lanes.popcount(some))
+        return reduce(b.add, counts)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
         """Begin a loop over a number: that number, and what ends the body with the next one, to go
@@ -64,37 +78,39 @@ class LaneByLane:
 
         return number, again
 
-    def _all(self, pointers: Value) -> None:
+    def _all(self, places: Value) -> None:
         lane, again = self._loop(I64, I64(0))
         for ahead in range(AT_ONCE):
-            self._one_lane(pointers, self.b.add(lane, I64(ahead)))
+            self._one_lane(places, self.b.add(lane, I64(ahead)))
         following = self.b.add(lane, I64(AT_ONCE))
         again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _rising(self, pointers: Value) -> None:
+    def _rising(self, places: Value) -> None:
         left, again = self._loop(I32, self.access.bits)
         found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)])
-        self._one_lane(pointers, self.b.zext(found, I64))
+        self._one_lane(places, self.b.zext(found, I64))
         rest = self.b.and_(left, self.b.sub(left, I32(1)))
         again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
-    def _by_policy(self, scratch: Value, bits: Value, pointers: Value) -> None:
+    def _by_policy(self, bits: Value, places: Value) -> None:
         """In the order that `rules.atomics.lane_order` gives."""
-        b = self.b
+        b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
-        order = call(self.lanes, "lane_order", scratch, bits, plan, self.access.slot(Slot.BLOCK))
+        order = call(self.lanes, "lane_order", places, bits, plan, block)
         turn, again = self._loop(I64, I64(0))
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(pointers, lane)
+            self._one_lane(places, lane)
         following = b.add(turn, I64(1))
         again(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, pointers: Value, lane: Value) -> None:
+    def _one_lane(self, places: Value, lane: Value) -> None:
         """Read, combine and write in one lane."""
         b = self.b
-        at = b.inttoptr(b.load(self.lanes.slot(pointers, lane), typ=I64), PTR)
+        # Out of memory, where LLVM would take a vector apart, which costs more.
+        offset = b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
+        at = self._moves.pointer(offset)
         for part in range(self.access.shape.parts):
             here = b.gep(at, [I64(part * self.access.shape.type.bytes)], source_etype=I8)
             self._combine(here, part, lane)
@@ -107,14 +123,12 @@ class LaneByLane:
         given = [self._operand(n * count + part, lane, single) for n in (0, 1)]
         new = Lowering(self.lanes, 1)(self._term, [old, *given])
         b.store(new, at, align=1)
-        bits = ir.VectorType(self.access.shape.element, 1)
-        differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
-        self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
+        if self._changed is not None:
+            bits = ir.VectorType(self.access.shape.element, 1)
+            differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
+            self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
         if self._tells:
             b.store(old, self._place(2 * count + part, lane), align=1)
-
-    def _addresses_of(self, offsets: Value) -> Value:
-        return self.b.ptrtoint(self._moves.pointers(offsets), vector(I64))
 
     def _place(self, part: int, lane: Value) -> Value:
         offset = self.b.mul(lane, I64(self.access.shape.type.bytes))
@@ -126,3 +140,8 @@ class LaneByLane:
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
         return self.b.load(self._place(part, lane), typ=type, align=1)
+
+
+def _changes_by_operand(combine: Term) -> bool:
+    """Whether a value changes where the operand is not 0, and only there."""
+    return combine.op in ("add", "xor") and [term.op for term in combine.args] == ["arg", "arg"]

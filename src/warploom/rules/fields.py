@@ -53,7 +53,7 @@ EXAMPLE_MASK = EXAMPLE_COST + 1
 EXAMPLE_ADDRESSES = EXAMPLE_COST + 2
 RECORD_WIDTH = EXAMPLE_ADDRESSES + 32
 SCRATCH = RECORD_WIDTH
-MOST_LANES = SCRATCH + 132
+MOST_LANES = SCRATCH + 148
 RULE_WIDTH = MOST_LANES + 1
 """A record is a row of counts, then the first of the accesses that took the most transactions: how
 many, the lanes that took part, and the 32 addresses (`rules.example`). The row that a rule gets has

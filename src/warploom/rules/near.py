@@ -1,7 +1,7 @@
 """What lanes touch that are not far from each other, in any order: how many stretches of memory,
 how those lie to each other, and how lanes meet on them.
 
-Compiled code does it in two passes and without a branch (`codegen.lanewise`).
+Compiled code does it in two passes over the lanes (`codegen.marks`).
 """
 
 from __future__ import annotations

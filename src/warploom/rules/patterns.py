@@ -31,8 +31,8 @@ ROW_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
 """What follows a record in a row of compiled code: how many new patterns have come since one that
 came again had to make room, and the patterns."""
 
-TRIALS = 16
-"""So many patterns are kept on trial, and then one in as many: keeping them costs time, and where
+TRIALS, SELDOM = 16, 64
+"""So many patterns are kept on trial, and then one in so many: keeping them costs time, and where
 lanes go anywhere none comes again."""
 
 _COSTS = len(FIELDS)
