@@ -28,7 +28,7 @@ from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I1, I64, LANES
 from warploom.codegen.masked_access import MaskedAccess
-from warploom.codegen.row_loads import RowLoads
+from warploom.codegen.row_access import RowAccess
 from warploom.codegen.shaped_access import ShapedAccess
 
 LAUNCHES = 9
@@ -59,9 +59,9 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
     with (
         patch.object(AccessCosts, "count", nothing),
         patch.object(CommonAccess, "count", nothing),
-        patch.object(RowLoads, "count", nothing),
-        patch.object(RowLoads, "note", nothing),
-        patch.object(RowLoads, "is_known", lambda *_: ir.Constant(I1, 1)),
+        patch.object(RowAccess, "count", nothing),
+        patch.object(RowAccess, "note", nothing),
+        patch.object(RowAccess, "is_known", lambda *_: ir.Constant(I1, 1)),
         patch.object(ShapedAccess, "_count_kind", nothing),
         patch.object(MaskedAccess, "_like_another", inside),
         patch.object(Frame, "count", nothing),

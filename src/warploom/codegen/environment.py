@@ -135,7 +135,7 @@ KINDS_AT = KINDS_SEEN + 1
 """An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
 on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
 by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
-for each. Then the loads by rows (`rules.rows`): which kinds there were, a bit each, and from
+for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit each, and from
 KINDS_AT on how often each came again. The last words remember of the access that begins a group
 (`codegen.shaped_access`) how it went the short way: the step between its rows, those bits of the
 first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so that all of

@@ -105,10 +105,10 @@ def _placed(
 
 
 def _form(memory: MemoryCode, shape: Shape, base: LaneShape) -> Form | None:
-    by_rows = shape.op == "load" and memory.by_rows(shape)
+    by_rows = memory.by_rows(shape)
     if not base.is_known or shape.space not in (Space.GLOBAL, Space.SHARED, Space.CONST):
         return None
-    if base.stride == 0 and by_rows:
+    if base.stride == 0 and by_rows and shape.op == "load":
         return Form.AGREED
     if base.stride != shape.size or shape.space is Space.CONST:
         return None

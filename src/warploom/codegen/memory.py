@@ -29,7 +29,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording import RecordingCode
-from warploom.codegen.row_loads import HALF, RowLoads, reads_by_rows
+from warploom.codegen.row_access import HALF, RowAccess, goes_by_rows
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.rows import LINE_BYTES
@@ -178,11 +178,14 @@ class MemoryCode:
         return [b.load(part, typ=vector(shape.element)) for part in results]
 
     def by_rows(self, shape: Shape) -> bool:
-        """Whether a load is tried by rows (`rules.rows`)."""
+        """Whether an access is tried by rows (`rules.rows`). Where a policy chooses whose store
+        lasts, no store is."""
         rules = self.frame.layout.rules
         if self.apart or self.never_inlined or rules.unit != LINE_BYTES:
             return False
-        return reads_by_rows(shape)
+        if shape.op == "store" and self.functions.shuffles:
+            return False
+        return goes_by_rows(shape)
 
     def _load_rows(
         self,
@@ -194,7 +197,7 @@ class MemoryCode:
         load_any: Callable[[], None],
     ) -> None:
         """Load by rows where the addresses are such, of a kind seen before; else in any way."""
-        b, loads, row = self.b, RowLoads(self.lanes, shape), self.places.row(index, shape.space)
+        b, loads, row = self.b, RowAccess(self.lanes, shape), self.places.row(index, shape.space)
         rows, matches = loads.match(addresses, mask)
         for first in (rows.first, rows.second):
             matches = b.and_(

@@ -132,8 +132,8 @@ class Remembered:
         return reduce(b.and_, conditions)
 
     def learn(self, group: Group) -> Value:
-        """Remember an access that matches, and learn the kinds of a group's loads by rows; whether
-        all were known."""
+        """Remember an access that matches, and learn the kinds of a group by rows; whether all were
+        known."""
         b, memo, firsts = self.b, self._memo(group), group.firsts
         known = I64(1)
         step, back = I64(0), I64(0)

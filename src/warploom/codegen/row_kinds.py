@@ -1,4 +1,4 @@
-"""Learning of which kind (`rules.rows`) the loads by rows of an access row are."""
+"""Learning of which kind (`rules.rows`) the accesses by rows of a row are."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from warploom.rules.rows import KINDS, kind_of
 
 
 def learn_row(first: int, second: int, consecutive: int, passes: int, leader: int, row: Any) -> int:
-    """Note the kind of a load by rows, from the addresses of their first lanes; whether the access
-    row had one of that kind before.
+    """Note the kind of an access by rows, from the addresses of their first lanes; whether its row
+    had one of that kind before.
 
     `passes` is how often the load's group has come again, by the row with the number `leader`:
     those since the last time were of the kind that the load has had.

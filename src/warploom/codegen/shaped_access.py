@@ -3,9 +3,9 @@
 One address or two say everything: of the first lane, or of that of each row. Where all lanes
 execute, the access is a scalar load for all or for each row, or a vector of consecutive places; it
 is counted as one is that is only found to be so at run time (`codegen.common_access`,
-`codegen.row_loads`). Accesses of a basic block from the same register are looked at together, once:
-whether they are aligned, inside of the allocation that was reached last, and of kinds that are
-known. Any other goes the general way.
+`codegen.row_access`). Accesses of a basic block from the same register are looked at together,
+once: whether they are aligned, inside of the allocation that was reached last, and of kinds that
+are known. Any other goes the general way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.put_off import PutOff
 from warploom.codegen.remembered import RARELY, Remembered
-from warploom.codegen.row_loads import RowLoads, Rows
+from warploom.codegen.row_access import RowAccess, Rows
 from warploom.codegen.stepped import find_stepped
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
@@ -47,7 +47,7 @@ class ShapedAccess:
         self._groups: dict[int, Group] = {}
         self._careful: dict[int, ir.Block] = {}
         self._passing: dict[int, Group] = {}
-        """The loads so far that their groups will count together, at the last of each."""
+        """The accesses so far that their groups will count together, at the last of each."""
         self.hurries = False
         """Whether code is made that leaves for the careful one wherever the short way ends."""
         self._fetches_ahead = False
@@ -167,13 +167,13 @@ class ShapedAccess:
             bits = self.lanes.bits(on)
             return [self.frame.by_shape(value, bits, LaneShape(width)) for value in found]
 
-        def load_rows(loads: RowLoads, rows: Rows) -> list[Value]:
+        def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
             pointers = loads.pointers(rows, self.memory.base_of(shape))[:width]
             return [self._each(loads, pointers, part) for part in range(parts)]
 
         return self._load(index, made, on, shape, load_any, load_rows)
 
-    def _each(self, loads: RowLoads, pointers: list[Value], part: int) -> Value:
+    def _each(self, loads: RowAccess, pointers: list[Value], part: int) -> Value:
         value: Value = undefined(ir.VectorType(loads.shape.element, len(pointers)))
         for row, pointer in enumerate(pointers):
             value = self.b.insert_element(value, loads.one(pointer, part), I32(row))
@@ -193,7 +193,7 @@ class ShapedAccess:
             addresses = self.lanes.fan(firsts, shape.size)
             return self.memory.load_any(index, shape, addresses, on)
 
-        def load_rows(loads: RowLoads, rows: Rows) -> list[Value]:
+        def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
             return loads.load(rows, self.memory.base_of(shape))
 
         return self._load(index, made, on, shape, load_any, load_rows)
@@ -205,7 +205,7 @@ class ShapedAccess:
         on: Value,
         shape: Shape,
         load_any: Callable[[], list[Value]],
-        load_rows: Callable[[RowLoads, Rows], list[Value]],
+        load_rows: Callable[[RowAccess, Rows], list[Value]],
     ) -> list[Value]:
         """A load the short way if its group can go it, else in any way."""
         group = self._groups.get(index)
@@ -236,7 +236,7 @@ class ShapedAccess:
         index: int,
         group: Group,
         made: Instruction,
-        load_rows: Callable[[RowLoads, Rows], list[Value]],
+        load_rows: Callable[[RowAccess, Rows], list[Value]],
     ) -> list[Value]:
         shape, firsts = group.shape, self._places(group, made.operands[1])
         if group.form is Form.CONSECUTIVE:
@@ -247,7 +247,7 @@ class ShapedAccess:
         self._count(index, group)
         consecutive = ir.Constant(I1, int(group.form is Form.ROWS))
         rows = Rows(firsts[0], firsts[-1], consecutive)
-        return load_rows(RowLoads(self.lanes, shape), rows)
+        return load_rows(RowAccess(self.lanes, shape), rows)
 
     def _places(self, group: Group, address: Operand) -> list[Value]:
         """Where the first lane, or that of each row, reaches in an access of a group. Inside of its
@@ -256,7 +256,7 @@ class ShapedAccess:
         return [self.b.add(first, I64(address.offset)) for first in group.firsts]
 
     def _count(self, index: int, group: Group) -> None:
-        """One more load by rows of its kind; where code hurries, a group's are counted as one."""
+        """One more access by rows of its kind; where code hurries, a group's are counted as one."""
         leader, last = group.members[0][0], group.members[-1][0]
         if not self.hurries or leader == last:
             self._count_kind(index, group.shape)
@@ -317,9 +317,14 @@ class ShapedAccess:
     def _store_short(
         self, index: int, group: Group, made: Instruction, values: list[Value]
     ) -> None:
-        first = self._places(group, made.operands[0])[0]
-        self.common.count(index, group.shape.space, first)
-        self.common.store(group.shape, first, values)
+        shape, firsts = group.shape, self._places(group, made.operands[0])
+        if group.form is Form.CONSECUTIVE:
+            self.common.count(index, shape.space, firsts[0])
+            self.common.store(shape, firsts[0], values)
+        else:
+            self._count(index, group)
+            rows = Rows(firsts[0], firsts[-1], ir.Constant(I1, 1))
+            RowAccess(self.lanes, shape).store(rows, self.memory.base_of(shape), values[0])
         count_change(self.lanes, self.frame.environment, I64(1))
 
     def _put_off(self, index: int, group: Group, made: Instruction, on: Value) -> None:

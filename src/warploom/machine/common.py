@@ -33,23 +33,26 @@ def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int
     """
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
-    instruction = program.instructions[row.instruction]
-    size = bytes_of(instruction)
-    names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
-    if row.op == "store" and (writes := rules.writes(row.space.value)):
-        names.append(writes)
+    size = bytes_of(program.instructions[row.instruction])
     first = max(start, size) if start == STARTS[-1] else start
     stride = STRIDES.get(row.space, size)
-    return _strided_cost(tuple(names), size, first, stride)
+    return _strided_cost(_rules_of(program, row, rules), size, first, stride)
 
 
 def kind_cost(program: Program, row: AccessRow, rules: AccessRules, kind: int) -> Counts:
-    """The counts of one load by rows of a kind (`rules.rows`), in the order of FIELDS."""
-    instruction = program.instructions[row.instruction]
-    size = bytes_of(instruction)
-    name = rules.cost(row.space.value, row.op, route=route_of(instruction))
+    """The counts of one access by rows of a kind (`rules.rows`), in the order of FIELDS."""
+    size = bytes_of(program.instructions[row.instruction])
     addresses = representative(kind, size)
-    return _cost((name,), size, tuple(addresses.tolist()))
+    return _cost(_rules_of(program, row, rules), size, tuple(addresses.tolist()))
+
+
+def _rules_of(program: Program, row: AccessRow, rules: AccessRules) -> tuple[str, ...]:
+    """The rules by which accesses of a row are counted."""
+    route = route_of(program.instructions[row.instruction])
+    names = [rules.cost(row.space.value, row.op, route=route)]
+    if row.op == "store" and (writes := rules.writes(row.space.value)):
+        names.append(writes)
+    return tuple(names)
 
 
 @lru_cache(maxsize=1024)

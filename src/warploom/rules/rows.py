@@ -1,7 +1,8 @@
-"""Loads by rows: each half of a warp reads one place, or consecutive places from an aligned one on.
+"""Accesses by rows: each half of a warp reads one place, or consecutive places from an aligned one
+on, or writes those.
 
-What such a load costs follows from how its two rows lie to each other: the same, in one sector, in
-one line, apart, or apart at the same place of their lines, which in shared memory is in the same
+What such an access costs follows from how its two rows lie to each other: the same, in one sector,
+in one line, apart, or apart at the same place of their lines, which in shared memory is in the same
 banks. Compiled code counts how often each kind came; the rule itself says what one costs. No rule
 tells more kinds apart, as long as it looks at no more of an address than its place in a line
 (`AccessRules.unit`).
@@ -24,7 +25,7 @@ HALF = 16
 
 
 def representative(kind: int, size: int) -> Addresses:
-    """The addresses of a load of that kind, `size` bytes a lane, the first row at 0."""
+    """The addresses of an access of that kind, `size` bytes a lane, the first row at 0."""
     consecutive, relation = divmod(kind, CONSECUTIVE)
     row = HALF * size if consecutive else size
     second = {
@@ -40,7 +41,7 @@ def representative(kind: int, size: int) -> Addresses:
 
 @jitable
 def kind_of(first: int, second: int, consecutive: int) -> int:
-    """The kind of a load whose rows begin at these addresses."""
+    """The kind of an access whose rows begin at these addresses."""
     between = first ^ second
     if between == 0:
         relation = EQUAL

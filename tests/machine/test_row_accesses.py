@@ -109,3 +109,66 @@ def test_a_tile_row_is_one_wavefront_and_two_lines() -> None:
     assert counters.global_load_lines == warps * (2 + 2 * laps)
     assert counters.shared_load_wavefronts == warps * laps
     assert counters.shared_load_bank_conflicts == 0
+
+
+WRITES = """
+#define ROWS int a, int b, int n
+#define AT (a + (int)threadIdx.y * (b - a) + (int)threadIdx.x)
+typedef long long wide_t;
+template <typename T> __device__ void write(T *to, T value, ROWS) {
+    #pragma unroll 1
+    for (int lap = 0; lap < 3; ++lap) to[AT + lap * n] = value + lap;
+}
+template <typename T> __device__ void write_shared(T *y, T value, ROWS) {
+    __shared__ T own[512];
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < 512; i += 32) own[i] = y[i];
+    __syncthreads();
+    write(own, value, a, b, n);
+    __syncthreads();
+    for (int i = threadIdx.y * 16 + threadIdx.x; i < 512; i += 32) y[i] = own[i];
+}
+#define LANE (threadIdx.y * 16 + threadIdx.x)
+extern "C" {
+__global__ void words(int *y, ROWS) { write<int>(y, LANE, a, b, n); }
+__global__ void wides(wide_t *y, ROWS) { write<wide_t>(y, LANE, a, b, n); }
+__global__ void shared_words(int *y, ROWS) { write_shared<int>(y, LANE, a, b, n); }
+__global__ void shared_wides(wide_t *y, ROWS) { write_shared<wide_t>(y, LANE, a, b, n); }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def writers():
+    kept = {}
+
+    def get(device: str, engine: str) -> tuple[wl.Device, wl.Module]:
+        if (device, engine) not in kept:
+            gpu = wl.Device(device, engine=engine)
+            kept[device, engine] = gpu, gpu.compile(WRITES)
+        return kept[device, engine]
+
+    return get
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(DEVICES),
+    st.sampled_from([name for name in KERNELS if name != "fours"]),
+    st.integers(0, 400) | st.sampled_from([0, 16, 32, 48, 64, 256]),
+    st.integers(0, 400) | st.sampled_from([0, 16, 32, 48, 64, 256]),
+    st.sampled_from([0, 16, 32, 33]),
+)
+def test_rows_that_are_written_cost_what_the_rules_say(writers, device, name, a, b, n) -> None:
+    dtype = np.int64 if "wides" in name else np.int32
+    expected = np.full(512, -1, dtype)
+    for lap in range(3):
+        for row, first in enumerate((a, b)):  # the higher lanes of a warp last
+            expected[first + lap * n :][:16] = 16 * row + np.arange(16) + lap
+    told = []
+    for engine in ("compiled", "reference"):
+        gpu, module = writers(device, engine)
+        out = gpu.to_device(np.full(512, -1, dtype))
+        run = module[name][1, (16, 2)](out, a, b, n)
+        assert np.array_equal(out.copy_to_host(), expected)
+        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert told[0] == told[1]

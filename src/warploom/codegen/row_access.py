@@ -1,9 +1,10 @@
-"""Loads by rows: each half of a warp reads one place, or consecutive places from one on.
+"""Accesses by rows: each half of a warp reads one place, or consecutive places from one on, or
+writes those.
 
-So reads a block that is 16 threads wide, or one whose lanes agree on an address. Two bases say
-everything: the load is two scalar or two vector loads, and its cost is that of its kind
-(`rules.rows`), which is counted once for each. The first load of a kind goes the general
-way, so that its addresses are kept where it is the costliest.
+So does a block that is 16 threads wide, or one whose lanes agree on an address. Two bases say
+everything: a load is two scalar or two vector loads, a store two vector stores, and its cost is
+that of its kind (`rules.rows`), which is counted once for each. The first of a kind goes the
+general way, so that its addresses are kept where it is the costliest.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from warploom.rules.rows import (
 HALF = LANES // 2
 
 
-def reads_by_rows(shape: Shape) -> bool:
-    """Whether a load is worth looking at: of words of 4 or 8 bytes, where lanes share memory."""
+def goes_by_rows(shape: Shape) -> bool:
+    """Whether an access is worth looking at: words of 4 or 8 bytes, where lanes share memory."""
     known = shape.space in (Space.GLOBAL, Space.CONST, Space.SHARED)
-    return known and shape.op == "load" and shape.type.bytes in (4, 8) and shape.size <= 16
+    return known and shape.type.bytes in (4, 8) and shape.size <= 16
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The addresses of a load by rows: of the first lane of each half, and whether the others of
+    """The addresses of an access by rows: of the first lane of each half, and whether the others of
     the half follow it (else they agree with it)."""
 
     first: Value
@@ -46,8 +47,8 @@ class Rows:
     consecutive: Value
 
 
-class RowLoads:
-    """Emits loads by rows at the place where code goes now."""
+class RowAccess:
+    """Emits accesses by rows at the place where code goes now."""
 
     def __init__(self, lanes: Lanes, shape: Shape) -> None:
         self.lanes, self.b, self.shape = lanes, lanes.b, shape
@@ -116,6 +117,14 @@ class RowLoads:
         value.add_incoming(followed, follow)
         value.add_incoming(agreed, agree)
         return [value]
+
+    def store(self, rows: Rows, base: Value | None, value: Value) -> None:
+        """Store consecutive elements in each of two places; where they are the same, those of the
+        higher lanes last."""
+        for half, pointer in enumerate(self.pointers(rows, base)):
+            lanes = [I32(half * HALF + lane) for lane in range(HALF)]
+            part = self.b.shuffle_vector(value, value, ir.Constant(ir.VectorType(I32, HALF), lanes))
+            self.b.store(part, pointer, align=self.shape.size)
 
     def pointers(self, rows: Rows, base: Value | None) -> list[Value]:
         """Where the two rows begin on the host."""
