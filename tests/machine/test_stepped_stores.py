@@ -25,10 +25,12 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
+# Loops are not unrolled: code that runs once finds nothing known.
 WORDS = """
 extern "C" __global__ void words(int *y, int step, int laps, int move)
 {
     int *p = y + (int)threadIdx.x * step;
+#pragma unroll 1
     for (int r = 0; r < laps; r++, p += move) {
         p[0] = r;
         p[1] = r + 1;
@@ -41,6 +43,7 @@ BETWEEN = """
 extern "C" __global__ void between(int *y, const int *x, int step, int laps, int move)
 {
     int *p = y + threadIdx.x * step;
+#pragma unroll 1
     for (int r = 0; r < laps; r++) {
         p[0] = 100 * r + threadIdx.x;
         p[1] = x[r * move + threadIdx.x];
@@ -51,6 +54,7 @@ extern "C" __global__ void between(int *y, const int *x, int step, int laps, int
 TABLE = """
 extern "C" __global__ void table(int *y, const int *places, int laps)
 {
+#pragma unroll 1
     for (int r = 0; r < laps; r++) {
         int *p = y + places[32 * r + threadIdx.x];
         p[0] = 2 * r + 1;
