@@ -65,7 +65,7 @@ def places() -> st.SearchStrategy[Places]:
         st.sampled_from(FIRSTS),
         st.sampled_from(STEPS),
         st.sampled_from(MOVES),
-        st.sampled_from([0, 128, 1920, 2048, 4096, 4000]),
+        st.sampled_from([0, 1920, 2048, 2048, 2304, 4000]),
     )
 
 
@@ -101,6 +101,9 @@ def _text(body: str, shared: bool, guarded: bool) -> str:
     base = "mov.u64 %place, room;" if shared else "ld.param.u64 %place, [out];"
     values = "\n".join(
         f"ld.global.u32 %r{n}, [%own+{128 * n}];\ncvt.u64.u32 %d{n}, %r{n};" for n in range(4)
+    )
+    others = "\n".join(
+        f"add.u32 %r{n}, %r{n}, {n + 1};\nadd.u64 %d{n}, %d{n}, {n + 1};" for n in range(4)
     )
     shown = "\n".join(
         f"st.global.u32 [%own+{256 * n + 2048}], %r{n};\n"
@@ -142,9 +145,10 @@ mul.wide.s32 %far, %x, %step;
 add.u64 %place, %place, %far;
 setp.ge.u32 %p, %x, %lanes;
 {values}
-mov.b32 %f0, %r2;
 mov.u32 %lap, 0;
 again:
+{others}
+mov.b32 %f0, %r2;
 {body}
 add.u64 %place, %place, %move;
 add.u32 %lap, %lap, 1;

@@ -25,10 +25,12 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
+# Loops are not unrolled: code that runs once finds nothing known.
 WORDS = """
 extern "C" __global__ void words(int *y, int step, int laps, int move)
 {
     int *p = y + (int)threadIdx.x * step;
+#pragma unroll 1
     for (int r = 0; r < laps; r++, p += move) {
         p[0] = r;
         p[1] = r + 1;
@@ -41,9 +43,22 @@ BETWEEN = """
 extern "C" __global__ void between(int *y, const int *x, int step, int laps, int move)
 {
     int *p = y + threadIdx.x * step;
+#pragma unroll 1
     for (int r = 0; r < laps; r++) {
         p[0] = 100 * r + threadIdx.x;
         p[1] = x[r * move + threadIdx.x];
+    }
+}
+"""
+
+TABLE = """
+extern "C" __global__ void table(int *y, const int *places, int laps)
+{
+#pragma unroll 1
+    for (int r = 0; r < laps; r++) {
+        int *p = y + places[32 * r + threadIdx.x];
+        p[0] = 2 * r + 1;
+        p[1] = 2 * r + 2;
     }
 }
 """
@@ -127,6 +142,23 @@ def test_loads_see_what_was_stored_before_them(engine: str) -> None:
         expected[4 * lanes] = 100 * lap + lanes
         expected[4 * lanes + 1] = expected[32 * lap + lanes]
     assert y.copy_to_host().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("lane", [2, 17, 31])
+def test_one_lane_may_be_elsewhere(lane: int) -> None:
+    """After three laps in which all follow by one step."""
+    where = np.tile(8 * np.arange(32, dtype=np.int32), (4, 1))
+    where[3, lane] += 4
+
+    def given(gpu: wl.Device) -> Any:
+        return gpu.zeros(8 * 32, np.int32), gpu.to_device(where.ravel()), 4
+
+    reference, compiled = (run(engine, TABLE, "table", given) for engine in ENGINES)
+    assert compiled == reference
+    expected = np.zeros(8 * 32, np.int32)
+    for lap in range(4):
+        expected[where[lap]], expected[where[lap] + 1] = 2 * lap + 1, 2 * lap + 2
+    assert compiled[1] == expected.tolist()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

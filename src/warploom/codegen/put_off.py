@@ -5,9 +5,9 @@ same few ways of a cache: by the next store it has forgotten the lines of this o
 stores, one word behind the other, comes while its line is there.
 
 It is done where all lanes are on and the lanes' places follow by one step and do not overlap, so
-that the order does not matter; where all are aligned and inside of the allocation that was reached
-last; and where each store is like an earlier one of its instruction (`rules.patterns`), so that its
-cost is known.
+that the order does not matter; where all are inside of the allocation that was reached last; and
+where each store is like an earlier one of its instruction (`rules.patterns`), so that its cost is
+known, and that it is aligned.
 """
 
 from __future__ import annotations
@@ -70,19 +70,17 @@ class PutOff:
     def look(self, group: Group, bases: Value) -> Value:
         """Whether the stores of a group can be put off, if all lanes are on: `bases` is where their
         register leads. From then on it is their turn."""
-        b, (index, offset), size = self.b, group.members[0], group.shape.size
+        b, index = self.b, group.members[0][0]
         start, stop = group.span
         first = self.lanes.lane(bases, 0)
         step = b.sub(self.lanes.lane(bases, 1), first)
         extent = b.add(b.mul(step, I64(LANES - 1)), I64(stop - start))
         steps = b.mul(self.lanes.splat(step), lane_numbers(I64))
         other = b.icmp_unsigned("!=", bases, b.add(self.lanes.splat(first), steps))
-        crooked = b.and_(b.or_(b.add(first, I64(offset)), step), I64(size - 1))
         begin = b.add(first, I64(start))
         conditions = [
             b.not_(self.lanes.any(other)),
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
-            b.icmp_unsigned("==", crooked, I64(0)),
             self.common.within(index, group.shape.space, begin, extent),
         ]
         self._pending = _Pending(group, first, step, extent)
