@@ -30,6 +30,7 @@ mad.lo.u32 %r0, %y, 64, %x;
 mad.wide.u32 %at, %r0, 4, %base;
 mov.u32 %stride, 32;
 mov.u32 %lap, 0;
+{leave}
 bar.sync 0;
 LAP:
 {compare}
@@ -41,14 +42,24 @@ bar.sync 0;
 add.u32 %lap, %lap, 1;
 setp.lt.u32 %again, %lap, 3;
 @%again bra LAP;
+{end}
 ret;
 }}
 """
 COMPARE, BRANCH = "setp.ge.u32 %p, %x, %stride;", "@%p"
 
 
-def program(compare: str = COMPARE, branch: str = BRANCH, change: str = "") -> Program:
-    return build(parse(KERNEL.format(compare=compare, branch=branch, change=change)), "k")
+ONE_WRITES = """setp.ne.u32 %p, %x, 0;
+@%p bra END;
+red.global.add.u32 [%base+4], 1;
+END:"""
+
+
+def program(
+    compare: str = COMPARE, branch: str = BRANCH, change: str = "", leave: str = "", end: str = ""
+) -> Program:
+    given = {"compare": compare, "branch": branch, "change": change, "leave": leave, "end": end}
+    return build(parse(KERNEL.format(**given)), "k")
 
 
 def changed(program: Program) -> list[set[str]]:
@@ -111,3 +122,29 @@ def test_every_row_of_a_block_works(height: int) -> None:
     begin, lap, end = 8, 2 + 1 + 3, 1  # instructions; of a lap without the addition
     assert tally.warps.sum() == 2 * height * (begin + 3 * lap + end) + 3 * height
     assert tally.threads.sum() == 32 * tally.warps.sum()
+
+
+def test_those_behind_the_one_that_writes_have_nothing_to_do() -> None:
+    ways = idle_ways(made := program(end=ONE_WRITES), range(len(made.blocks)))
+    assert [way.ends for way in ways] == [False, False, True]
+    assert changed(program(end=ONE_WRITES.replace("%x, 0", "%x, 1"))) == [set(), {"%lap"}]
+    assert changed(program(end=ONE_WRITES.replace("setp.ne", "setp.eq"))) == [set(), {"%lap"}]
+
+
+@pytest.mark.parametrize(("leave", "living"), [("", 4), ("setp.ge.u32 %p, %x, 64; @%p exit;", 2)])
+def test_one_thread_writes_in_the_end(leave: str, living: int) -> None:
+    memory, warps = DeviceMemory(1 << 30), 4
+    words = memory.allocate(4 * 32 * warps)
+    given = struct.pack("<Q", words.address)
+    launch = Launch((2, 1, 1), (32 * warps, 1, 1), given)
+    tally = CompiledEngine().launch(program(leave=leave, end=ONE_WRITES), launch, memory)
+    found = np.frombuffer(memory.read(words.address, 4 * 32 * warps), np.uint32)
+    # In each of two blocks three laps of the first 32 threads, and the first thread once more.
+    assert found.tolist() == [6, 6 + 2] + [6] * 30 + [0] * 32 * (warps - 1)
+    begin, lap, end = 8, 2 + 1 + 3, 2 + 1
+    whole = begin + 3 * lap + end
+    left = 2 if leave else 0  # all compare and leave or stay, just before the first barrier
+    assert tally.warps.sum() == 2 * (
+        living * (whole + left) + 3 + 1 + (warps - living) * (begin - 1 + left)
+    )
+    assert tally.threads.sum() == 32 * tally.warps.sum() - 2 * 31

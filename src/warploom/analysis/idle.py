@@ -1,9 +1,10 @@
-"""Ways from one barrier of the block to the next on which warps have nothing to do.
+"""Ways from one barrier of the block to the next, or to the end, on which warps have nothing to do.
 
-In a tree reduction the threads from some number on only wait: `if (tid < stride) ...`. Where a warp
-goes past such a branch with all its lanes, so do all warps behind it: the number of the thread only
-rises from warp to warp, and what it is compared with is the same for the whole block. What they
-count on that way is known then, and what they compute is what the first of them has computed.
+In a tree reduction the threads from some number on only wait: `if (tid < stride) ...`; in the end
+one of them writes the sum: `if (tid == 0) ...`. Where a warp goes past such a branch with all its
+lanes, so do all warps behind it: the number of the thread only rises from warp to warp, and what it
+is compared with is the same for the whole block. What they count on that way is known then, and
+what they compute is what the first of them has computed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from warploom.analysis.shapes import Formation, Reading, between, computes, shap
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Instruction, Register, Special
+from warploom.ptx.ir import Immediate, Instruction, Register, Special
 
 RISING = frozenset({"ge", "gt", "hs", "hi"})
 """Comparisons that, where they hold for a first operand, hold for all that are greater."""
@@ -28,7 +29,7 @@ _PAIRS = {"le": "ge", "lt": "gt", "ls": "hs", "lo": "hi"}
 SWAPPED = _PAIRS | {b: a for a, b in _PAIRS.items()}
 """The comparison of the operands the other way round."""
 
-_OPPOSITES = {"lt": "ge", "le": "gt", "lo": "hs", "ls": "hi"}
+_OPPOSITES = {"lt": "ge", "le": "gt", "lo": "hs", "ls": "hi", "eq": "ne"}
 INVERSE = _OPPOSITES | {b: a for a, b in _OPPOSITES.items()}
 """The comparison that holds where the other does not."""
 
@@ -37,7 +38,8 @@ INVERSE = _OPPOSITES | {b: a for a, b in _OPPOSITES.items()}
 class IdleWay:
     """The only way from behind the barrier at the end of block `site` to the branch at the end of
     block `branch`, on from there to block `past`, and straight to the barrier at the end of the
-    last of `blocks`, which are all that it leads through.
+    last of `blocks`, which are all that it leads through; or to the end of the program, if it
+    `ends`.
 
     `taken` are the guarded branches on it that are taken. `changed` are the registers that are
     written on it and read behind it: all threads of the block agree on each.
@@ -49,6 +51,7 @@ class IdleWay:
     blocks: tuple[int, ...]
     taken: tuple[int, ...]
     changed: frozenset[Register]
+    ends: bool
 
 
 def idle_ways(program: Program, among: Iterable[int]) -> list[IdleWay]:
@@ -80,7 +83,7 @@ class _Search:
                 before = self._only_way(blocks[site].successors[-1], block.index)
                 for past in block.successors if before and splits(self._last(block)) else ():
                     after = self._straight_on(past)
-                    if after and after[-1] in sites:
+                    if after and (after[-1] in sites or self._ends(after[-1])):
                         yield from self._idle(site, before, after)
 
     def _last(self, block: Block) -> Instruction:
@@ -126,17 +129,23 @@ class _Search:
         return tuple(found)
 
     def _straight_on(self, begin: int) -> tuple[int, ...]:
-        """The blocks from one to the next barrier, if nothing branches there."""
+        """The blocks from one to the next barrier or to the end, if nothing branches there."""
         found: list[int] = []
         while begin not in found and begin != self.program.exit:
             found.append(begin)
             block = self.program.blocks[begin]
-            if waits_for_all(self._last(block)):
+            if waits_for_all(self._last(block)) or self._ends(begin):
                 return tuple(found)
             if len(block.successors) != 1:
                 return ()
             begin = block.successors[0]
         return ()
+
+    def _ends(self, index: int) -> bool:
+        """Whether a block leads to the end of the program alone, without a barrier."""
+        block = self.program.blocks[index]
+        barrier = self._last(block).operation.spec.unit is Unit.BARRIER
+        return not barrier and block.successors == (self.program.exit,)
 
     def _idle(
         self, site: int, before: tuple[int, ...], after: tuple[int, ...]
@@ -160,7 +169,8 @@ class _Search:
         changed = live.intersection(r for made in inside for r in writes(made))
         agreed = all(self.reading.shapes.get(register) == UNIFORM for register in changed)
         if agreed and all(_is_quiet(made) for made in inside):
-            yield IdleWay(site, branch, past, blocks, tuple(taken), changed)
+            ends = self._ends(blocks[-1])
+            yield IdleWay(site, branch, past, blocks, tuple(taken), changed, ends)
 
     def _body(self, block: Block) -> Iterable[Instruction]:
         """The instructions of a block but for the branch or the barrier at its end."""
@@ -181,6 +191,8 @@ class _Search:
             comparison = INVERSE.get(comparison, "")
         if second in self._numbers:
             comparison, first, second = SWAPPED.get(comparison, ""), second, first
+        if comparison == "ne" and isinstance(second, Immediate) and second.value == 0:
+            comparison = "gt"  # no number is below 0
         type = made.operation.modifiers.scalar()
         agrees = self.reading.shape(second, type) == UNIFORM
         return comparison in RISING and first in self._numbers and agrees and type.is_integer

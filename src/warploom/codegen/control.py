@@ -72,7 +72,7 @@ class Control:
         """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
         which a warp waits."""
         with self.b.goto_block(self.blocks.ended):
-            self.relay.end()
+            self.relay.end(self.suspension.skip_to_end)
         self.meetings.emit()
         resumes = self.suspension.emit_resumes() if self.suspends else {}
         self.suspension.emit_leaving()

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from llvmlite import ir
 
 from warploom.analysis.idle import IdleWay
-from warploom.codegen.environment import Slot
+from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.saved import Saved
+from warploom.rules.plan_words import STATUS
 from warploom.rules.warp_table import LIVE
 
 
@@ -36,12 +37,13 @@ class IdleCode:
             self.b.store(I1(1), self._noted)
 
     def skip(
-        self, block: int, sites: Mapping[int, int], start: Value, then: Callable[[], None]
+        self, block: int | None, sites: Mapping[int, int], start: Value, then: Callable[[], None]
     ) -> None:
-        """At the barrier at the end of a block, where the running warp is to hand over to the next:
-        if it has gone an idle way, skip all that are left, and go on as `then` emits. `start` is
-        the site from which they go, `sites` numbers those by blocks."""
-        ways = [way for way in self._ways if way.blocks[-1] == block]
+        """At the barrier at the end of a block, or (None) at the end of the program, where the
+        running warp is to hand over to the next: if it has gone an idle way, skip all that are
+        left, and go on as `then` emits. `start` is the site from which they go, `sites` numbers
+        those by blocks."""
+        ways = [w for w in self._ways if (w.ends and block is None) or w.blocks[-1] == block]
         if not ways:
             return
         b, frame = self.b, self.frame
@@ -66,6 +68,8 @@ class IdleCode:
         """Count all warps behind the running one, which then is the last."""
         b, frame, program = self.b, self.frame, self.frame.program
         warps = b.sub(frame.slot(Slot.WARPS), b.add(frame.warp, I64(1)))
+        if way.ends:
+            frame.set_state(STATUS, I64(Status.ENDED))
         lanes = self._pass_over(way)
         length = 0
         for index in way.blocks:
@@ -92,6 +96,8 @@ class IdleCode:
         live = b.trunc(frame.get(frame.table(LIVE)), I32)
         more = b.add(lanes, self.lanes.popcount(live))
         self.saved.keep_together(way.changed)
+        if way.ends:
+            frame.set_state(STATUS, I64(Status.ENDED))
         lanes.add_incoming(more, b.block)
         following = b.add(frame.warp, I64(1))
         b.cbranch(b.icmp_unsigned("<", following, frame.slot(Slot.WARPS)), body, done)

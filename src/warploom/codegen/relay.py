@@ -26,12 +26,16 @@ END = 0
 state's RESUME."""
 
 
+Skip = Callable[[Value, Callable[[], None]], None]
+"""Emits what skips warps, from the site from which they go and what then makes the last arrive."""
+
+
 class Relay:
     """Emits the hand-over from warp to warp in one warp function.
 
     `start` is the site from which the warps of this round go, `site` the one that they have come
     to, NONE as long as none waits. `together` says whether this call runs the whole block, `fewer`
-    whether some of its warps may have ended.
+    whether some of its warps may have ended, `fewer_before` whether so before this round.
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
@@ -40,7 +44,7 @@ class Relay:
         given = frame.slot(Slot.TOGETHER)
         self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
         self._start, self._site, self._rounds, self._at = (frame.variable(I64) for _ in range(4))
-        self._fewer = frame.variable(I1)
+        self._fewer, self._fewer_before = frame.variable(I1), frame.variable(I1)
         self._turn, self._arrived = self._append("relay.turn"), self._append("relay.arrived")
         self._waits: dict[int, tuple[int, int]] = {}
 
@@ -51,13 +55,19 @@ class Relay:
         """Begin the call: its warp goes on from a site."""
         self.b.store(site, self._start)
         self.b.store(I64(NONE), self._site)
-        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self._fewer)
+        for fewer in (self._fewer, self._fewer_before):
+            self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), fewer)
         self.b.branch(self._turn)
 
-    def end(self) -> None:
-        """The running warp has ended."""
-        with self.b.if_else(self.together) as (relay, alone):
+    def end(self, skip: Skip) -> None:
+        """The running warp has ended; `skip` as in `pass_on`, where all behind it live."""
+        b, frame = self.b, self.frame
+        with b.if_else(self.together) as (relay, alone):
             with relay:
+                more = b.icmp_unsigned("<", b.add(frame.warp, I64(1)), frame.slot(Slot.WARPS))
+                whole = b.not_(b.load(self._fewer_before, typ=I1))
+                with b.if_then(b.and_(more, whole)):
+                    skip(frame.get(self._start), lambda: self._arrive(END))
                 self._arrive(END)
             with alone:
                 self.frame.leave(Status.ENDED)
@@ -70,7 +80,7 @@ class Relay:
         with self.b.if_then(self.together):
             self._arrive(site)
 
-    def pass_on(self, site: int, skip: Callable[[Value, Callable[[], None]], None]) -> None:
+    def pass_on(self, site: int, skip: Skip) -> None:
         """In a round, the running warp waits at a barrier of all threads; what it needs later is
         saved. Where one before it has come there, and one comes after it, that is next, unless code
         can `skip` all that are left: it is given the site from which they go, and what then makes
@@ -195,5 +205,6 @@ class Relay:
             frame.leave(Status.ENDED)
         b.store(site, self._start)
         b.store(I64(NONE), self._site)
+        b.store(b.load(self._fewer, typ=I1), self._fewer_before)
         frame.set_warp(I64(-1))
         b.branch(following)

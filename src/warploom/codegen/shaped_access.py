@@ -158,6 +158,9 @@ class ShapedAccess:
         if space_of(made) is Space.PARAM:
             given = made.operands[1], type, parts, on
             return self.memory.load_parameter(index, *given, width=1)
+        found = None if self.masked is None else self.masked.load_agreed(index, made, on)
+        if found is not None:
+            return found
         shape = self.memory.shape_of("load", index, made)
         width = self.reading.address(made.operands[1]).width
 

@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from llvmlite import ir
@@ -69,6 +70,10 @@ class Suspension:
         """The same in a round, at a simple barrier; code goes on nowhere."""
         self.saved.save_registers(self.blocks.live(self._behind(block)))
         self.relay.pass_on(self._sites[block], partial(self.idle.skip, block, self._sites))
+
+    def skip_to_end(self, start: Value, then: Callable[[], None]) -> None:
+        """Where a warp has ended in relay: skip those behind it that have nothing to do."""
+        self.idle.skip(None, self._sites, start, then)
 
     def _behind(self, block: int) -> int:
         return self.blocks.program.blocks[block].successors[-1]
