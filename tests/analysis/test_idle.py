@@ -109,6 +109,14 @@ def test_what_threads_do_not_agree_on_is_for_each_to_compute() -> None:
     assert changed(made) == [set()]
 
 
+@pytest.mark.parametrize("leave", ["@%again exit;", "@%again ret;", "@%again trap;", "trap;"])
+def test_who_may_leave_on_the_way_goes_it_alone(leave: str) -> None:
+    # Behind the first barrier nobody does.
+    assert changed(program(change=leave)) == [set()]
+    assert changed(program(compare=f"{leave} {COMPARE}")) == []
+    assert changed(program(end=ONE_WRITES + "trap;")) == [set(), {"%lap"}]
+
+
 @pytest.mark.parametrize("height", [1, 2])
 def test_every_row_of_a_block_works(height: int) -> None:
     memory = DeviceMemory(1 << 30)

@@ -142,10 +142,10 @@ class _Search:
         return ()
 
     def _ends(self, index: int) -> bool:
-        """Whether a block leads to the end of the program alone, without a barrier."""
+        """Whether a block ends the program, for all that come there."""
         block = self.program.blocks[index]
-        barrier = self._last(block).operation.spec.unit is Unit.BARRIER
-        return not barrier and block.successors == (self.program.exit,)
+        waits = self._last(block).operation.spec.unit is Unit.BARRIER
+        return not waits and block.successors == (self.program.exit,)
 
     def _idle(
         self, site: int, before: tuple[int, ...], after: tuple[int, ...]
@@ -163,6 +163,8 @@ class _Search:
                 if not known or len(set(block.successors)) == 1:
                     return
                 taken += [block.stop - 1] if goes else []
+        if not all(self._goes_on(program.blocks[index]) for index in blocks[:-1]):
+            return
         inside = [made for index in blocks for made in self._body(program.blocks[index])]
         behind = program.blocks[blocks[-1]].successors[-1]
         live = program.live_in[behind] if behind != program.exit else frozenset[Register]()
@@ -172,9 +174,14 @@ class _Search:
             ends = self._ends(blocks[-1])
             yield IdleWay(site, branch, past, blocks, tuple(taken), changed, ends)
 
+    def _goes_on(self, block: Block) -> bool:
+        """Whether nobody waits or leaves at the end of a block."""
+        name = self._last(block).operation.name
+        return name == "bra" or name not in ENDS
+
     def _body(self, block: Block) -> Iterable[Instruction]:
-        """The instructions of a block but for the branch or the barrier at its end."""
-        ends = self._last(block).operation.name in ENDS
+        """The instructions of a block but for what ends it; a trap is one of them."""
+        ends = self._last(block).operation.name in ENDS - {"trap"}
         return self.program.instructions[block.start : block.stop - ends]
 
     # ---- the branch -----------------------------------------------------------------------------
