@@ -26,10 +26,10 @@ from warploom.codegen.access import Shape
 from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
+from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.lanes import I1, I64, LANES
 from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.row_access import RowAccess
-from warploom.codegen.shaped_access import ShapedAccess
 
 LAUNCHES = 9
 
@@ -62,7 +62,7 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         patch.object(RowAccess, "count", nothing),
         patch.object(RowAccess, "note", nothing),
         patch.object(RowAccess, "is_known", lambda *_: ir.Constant(I1, 1)),
-        patch.object(ShapedAccess, "_count_kind", nothing),
+        patch.object(GroupWays, "_count_kind", nothing),
         patch.object(MaskedAccess, "_like_another", inside),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.

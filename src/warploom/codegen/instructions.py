@@ -188,7 +188,7 @@ class InstructionCode:
             ]
             value, wraps = self.shaped.compute(made, root, given)
             if wraps is not None:
-                self.control.step_apart(index, wraps, self.shaped_access.leave)
+                self.control.step_apart(index, wraps, self.shaped_access.ways.leave)
             found.append((target, value, term.type))
         return found
 

@@ -141,7 +141,7 @@ class WarpFunction:
         self._count_block(block)
         self.instructions.shaped_access.begin(block)
         self._body(copy, block, block.start)
-        self._entries = self.instructions.shaped_access.careful(block)
+        self._entries = self.instructions.shaped_access.ways.careful()
         if self._entries:
             first = min(self._entries)
             self.b.position_at_end(self.frame.function.append_basic_block("careful"))
