@@ -1,4 +1,4 @@
-"""Loads by rows cost in compiled code what the rules say of them, on every kind of device.
+"""Accesses by rows cost in compiled code what the rules say of them, on every kind of device.
 
 The reference machine asks the device's rules for every access; compiled code only for one of each
 kind. Each half of a warp reads one place, or consecutive places, from an index of its own.
@@ -56,11 +56,11 @@ INDICES = st.integers(0, 480) | st.sampled_from([0, 1, 2, 7, 8, 15, 16, 17, 32, 
 def modules():
     kept = {}
 
-    def get(device: str, engine: str) -> tuple[wl.Device, wl.Module]:
-        if (device, engine) not in kept:
+    def get(source: str, device: str, engine: str) -> tuple[wl.Device, wl.Module]:
+        if (source, device, engine) not in kept:
             gpu = wl.Device(device, engine=engine)
-            kept[device, engine] = gpu, gpu.compile(SOURCE)
-        return kept[device, engine]
+            kept[source, device, engine] = gpu, gpu.compile(source)
+        return kept[source, device, engine]
 
     return get
 
@@ -75,7 +75,7 @@ def test_rows_cost_what_the_rules_say(modules, device, name, a, b, step) -> None
     host = host if name == "fours" else host[:, 0].copy()
     told = []
     for engine in ("compiled", "reference"):
-        gpu, module = modules(device, engine)
+        gpu, module = modules(SOURCE, device, engine)
         out = gpu.zeros((32, *host.shape[1:]), dtype)
         run = module[name][1, 32](gpu.to_device(host), out, a, b, step, 0)
         lanes = np.arange(32)
@@ -137,19 +137,6 @@ __global__ void shared_wides(wide_t *y, ROWS) { write_shared<wide_t>(y, LANE, a,
 """
 
 
-@pytest.fixture(scope="module")
-def writers():
-    kept = {}
-
-    def get(device: str, engine: str) -> tuple[wl.Device, wl.Module]:
-        if (device, engine) not in kept:
-            gpu = wl.Device(device, engine=engine)
-            kept[device, engine] = gpu, gpu.compile(WRITES)
-        return kept[device, engine]
-
-    return get
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(DEVICES),
@@ -158,7 +145,7 @@ def writers():
     st.integers(0, 400) | st.sampled_from([0, 16, 32, 48, 64, 256]),
     st.sampled_from([0, 16, 32, 33]),
 )
-def test_rows_that_are_written_cost_what_the_rules_say(writers, device, name, a, b, n) -> None:
+def test_rows_that_are_written_cost_what_the_rules_say(modules, device, name, a, b, n) -> None:
     dtype = np.int64 if "wides" in name else np.int32
     expected = np.full(512, -1, dtype)
     for lap in range(3):
@@ -166,7 +153,7 @@ def test_rows_that_are_written_cost_what_the_rules_say(writers, device, name, a,
             expected[first + lap * n :][:16] = 16 * row + np.arange(16) + lap
     told = []
     for engine in ("compiled", "reference"):
-        gpu, module = writers(device, engine)
+        gpu, module = modules(WRITES, device, engine)
         out = gpu.to_device(np.full(512, -1, dtype))
         run = module[name][1, (16, 2)](out, a, b, n)
         assert np.array_equal(out.copy_to_host(), expected)
