@@ -29,6 +29,7 @@ from warploom.codegen.frame import Frame
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.lanes import I1, I64, LANES
 from warploom.codegen.masked_access import MaskedAccess
+from warploom.codegen.put_off import PutOff
 from warploom.codegen.row_access import RowAccess
 
 LAUNCHES = 9
@@ -50,11 +51,11 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
     def nothing(*_: object) -> None:
         return None
 
-    def inside(self: MaskedAccess, index: int, shape: Shape, first: Any, on: Any) -> Any:
+    def inside(self: MaskedAccess, index: int, shape: Shape, first: Any, step: int, on: Any) -> Any:
         """What of the look at a masked access is a check."""
         b, common = self.b, self.memory.common
         aligned = b.icmp_unsigned("==", b.and_(first, I64(shape.size - 1)), I64(0))
-        return b.and_(aligned, common.inside(index, shape.space, first, LANES * shape.size))
+        return b.and_(aligned, common.inside(index, shape.space, first, LANES * step or shape.size))
 
     with (
         patch.object(AccessCosts, "count", nothing),
@@ -62,7 +63,9 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         patch.object(RowAccess, "count", nothing),
         patch.object(RowAccess, "note", nothing),
         patch.object(RowAccess, "is_known", lambda *_: ir.Constant(I1, 1)),
-        patch.object(GroupWays, "_count_kind", nothing),
+        patch.object(GroupWays, "count", nothing),
+        patch.object(PutOff, "_count", nothing),
+        patch.object(PutOff, "_is_known", lambda *_: list[Any]()),
         patch.object(MaskedAccess, "_like_another", inside),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.

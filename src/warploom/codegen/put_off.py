@@ -147,10 +147,14 @@ class PutOff:
             pointer = self.common.pointer(shape, b.add(pending.first, I64(part[0])))
             data = self.memory.places.at(number * shape.part_bytes)
             b.call(puts, [pointer, pending.step, data])
+        self._count(pending)
+        count_change(self.lanes, self.frame.environment, I64(pending.kept))
+
+    def _count(self, pending: _Pending) -> None:
+        """Each of those that have come is one more like an earlier one."""
         for number in range(pending.kept):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
-        count_change(self.lanes, self.frame.environment, I64(pending.kept))
 
 
 def _function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
