@@ -156,3 +156,27 @@ def test_one_thread_writes_in_the_end(leave: str, living: int) -> None:
         living * (whole + left) + 3 + 1 + (warps - living) * (begin - 1 + left)
     )
     assert tally.threads.sum() == 32 * tally.warps.sum() - 2 * 31
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "setp.lt.u32 %p, %x, 96; @%p bra SAME; bar.sync 0; SAME:",
+        "setp.ge.u32 %p, %x, 96; @%p bar.sync 0;",
+    ],
+)
+def test_a_warp_that_is_a_lap_behind_does_its_own(leave: str) -> None:
+    # It waits once more than the others do: from then on it is at their barriers a lap later.
+    memory = DeviceMemory(1 << 30)
+    words = memory.allocate(4 * 128)
+    launch = Launch((1, 1, 1), (128, 1, 1), struct.pack("<Q", words.address))
+    made = program(leave=leave)
+    tally = CompiledEngine().launch(made, launch, memory)
+    counts = [
+        int(tally.warps[index])
+        for index, one in enumerate(made.instructions)
+        if one.operation.name == "add"
+    ]
+    assert counts == [4 * 3]  # every warp counts three laps
+    found = np.frombuffer(memory.read(words.address, 4 * 128), np.uint32)
+    assert found.tolist() == [3] * 32 + [0] * 96

@@ -1,7 +1,8 @@
 """Warps of a round that have nothing to do, skipped together (`analysis.idle`).
 
 A warp that has gone an idle way in a round notes it. Where it would hand over to the next, all that
-are left are counted as that one was; what it has computed goes into their contexts.
+are left are counted as that one was; what it has computed goes into their contexts. That is right
+where all warps have passed the same barriers since the block began: the relay says so.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ class Relay:
         return self.frame.function.append_basic_block(name)
 
     def enter(self, site: Value) -> None:
-        """Begin the call: its warp goes on from a site."""
+        """Begin the call: its warp goes on from a site. Only of warps that have been in relay since
+        the block began is it known that all live and have passed the same barriers, and skipping
+        warps rests on that (`codegen.idle`)."""
         self.b.store(site, self._start)
         self.b.store(I64(NONE), self._site)
         for fewer in (self._fewer, self._fewer_before):
