@@ -40,7 +40,7 @@ PAST:
 bar.sync 0;
 {change}
 add.u32 %lap, %lap, 1;
-setp.lt.u32 %again, %lap, 3;
+setp.lt.u32 %again, %lap, {laps};
 @%again bra LAP;
 {end}
 ret;
@@ -56,10 +56,15 @@ END:"""
 
 
 def program(
-    compare: str = COMPARE, branch: str = BRANCH, change: str = "", leave: str = "", end: str = ""
+    compare: str = COMPARE,
+    branch: str = BRANCH,
+    change: str = "",
+    leave: str = "",
+    end: str = "",
+    laps: int = 3,
 ) -> Program:
     given = {"compare": compare, "branch": branch, "change": change, "leave": leave, "end": end}
-    return build(parse(KERNEL.format(**given)), "k")
+    return build(parse(KERNEL.format(**given, laps=laps)), "k")
 
 
 def changed(program: Program) -> list[set[str]]:
@@ -117,18 +122,19 @@ def test_who_may_leave_on_the_way_goes_it_alone(leave: str) -> None:
     assert changed(program(end=ONE_WRITES + "trap;")) == [set(), {"%lap"}]
 
 
-@pytest.mark.parametrize("height", [1, 2])
-def test_every_row_of_a_block_works(height: int) -> None:
+@pytest.mark.parametrize(("width", "height", "laps"), [(64, 1, 3), (64, 2, 3), (128, 1, 200)])
+def test_every_row_of_a_block_works(width: int, height: int, laps: int) -> None:
     memory = DeviceMemory(1 << 30)
-    words = memory.allocate(4 * 64 * height)
+    words = memory.allocate(4 * width * height)
     given = struct.pack("<Q", words.address)
-    launch = Launch((1, 1, 1), (64, height, 1), given)
-    tally = CompiledEngine().launch(program(), launch, memory)
-    found = np.frombuffer(memory.read(words.address, 4 * 64 * height), np.uint32)
-    # In each of three laps the first 32 threads of each row add 1; their warps alone.
-    assert found.reshape(height, 64).tolist() == [[3] * 32 + [0] * 32] * height
+    launch = Launch((1, 1, 1), (width, height, 1), given)
+    tally = CompiledEngine().launch(program(laps=laps), launch, memory)
+    found = np.frombuffer(memory.read(words.address, 4 * width * height), np.uint32)
+    # In each lap the first 32 threads of each row add 1; their warps alone.
+    assert found.reshape(height, width).tolist() == [[laps] * 32 + [0] * (width - 32)] * height
     begin, lap, end = 8, 2 + 1 + 3, 1  # instructions; of a lap without the addition
-    assert tally.warps.sum() == 2 * height * (begin + 3 * lap + end) + 3 * height
+    warps = width * height // 32
+    assert tally.warps.sum() == warps * (begin + laps * lap + end) + laps * height
     assert tally.threads.sum() == 32 * tally.warps.sum()
 
 

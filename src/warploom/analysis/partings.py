@@ -53,18 +53,27 @@ class Partings:
 
     @cached_property
     def rounds(self) -> frozenset[int]:
-        """Blocks that warps reach behind a barrier of the block before they come to another; none
-        if those are many instructions."""
+        """Blocks that warps reach behind a barrier of the block before they come to another, and
+        those before the first; the latter are left out, or all, if those are many instructions."""
         waiting = {b.index for b in self.program.blocks if self._waits_at_end(b)}
+        behind = {self.program.blocks[index].successors[-1] for index in waiting}
+        for starts in ({0} | behind, behind) if waiting else ():
+            found = self._between_barriers(starts, waiting)
+            size = sum(self.program.blocks[i].stop - self.program.blocks[i].start for i in found)
+            if size <= MOST_IN_ROUNDS:
+                return found
+        return frozenset()
+
+    def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
+        """The blocks that are reached from some, but not through those at whose ends warps wait."""
         found: set[int] = set()
-        pending = [self.program.blocks[index].successors[-1] for index in waiting]
+        pending = list(starts)
         while pending:
             at = pending.pop()
             if at != self.program.exit and at not in found:
                 found.add(at)
                 pending.extend(() if at in waiting else self.program.blocks[at].successors)
-        size = sum(self.program.blocks[i].stop - self.program.blocks[i].start for i in found)
-        return frozenset(found if size <= MOST_IN_ROUNDS else ())
+        return frozenset(found)
 
     @cached_property
     def idle(self) -> list[IdleWay]:

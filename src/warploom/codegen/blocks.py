@@ -7,7 +7,7 @@ a loop over the warps of a block, which is left wherever anything but that happe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 from llvmlite import ir
@@ -28,19 +28,24 @@ class Copy(Enum):
 class Blocks:
     """Where code of one warp function goes: the copies of each block, and how they are entered.
 
-    `beside`: the blocks that some lanes run under a mask while the others wait. `arrivals`: where
-    the divergent copy comes to a possible meeting point. `ended`: where all lanes have come to the
-    end of the program.
+    `beside`: the blocks that some lanes run under a mask while the others wait, and in which copy
+    they then go on. `arrivals`: where the divergent copy comes to a possible meeting point.
+    `ended`: where all lanes have come to the end of the program.
     """
 
-    def __init__(self, frame: Frame, partings: Partings, beside: Iterable[int]) -> None:
+    def __init__(self, frame: Frame, partings: Partings, beside: Collection[int]) -> None:
         self.frame, self.program, self._partings = frame, frame.program, partings
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
             for copy in Copy
             for index in self._present(copy)
         }
-        self.beside = {index: self.append(f"aside{index}") for index in sorted(beside)}
+        self.beside = {
+            (copy, index): self.append(f"aside.{copy.value}{index}")
+            for copy in (Copy.CONVERGENT, Copy.ROUND)
+            for index in self._present(copy)
+            if index in beside
+        }
         self.arrivals = {i: self.append(f"arrive{i}") for i in sorted(partings.joins)}
         self.ended = self.append("ended")
 

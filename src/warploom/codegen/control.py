@@ -127,7 +127,7 @@ class Control:
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
         if copy is not Copy.DIVERGENT and block in self._asides:
-            self._step_aside(block, goes, stays, instruction)
+            self._step_aside(copy, block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
 
@@ -137,20 +137,22 @@ class Control:
             self.suspension.idle.note(origin, index)
         self.go(copy, index, origin)
 
-    def _step_aside(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
+    def _step_aside(
+        self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int
+    ) -> None:
         """Some lanes run a block, and meet the others right behind it."""
         target, _ = self.program.blocks[block].successors
         body = self._asides[block]
         self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = goes if body == target else stays
         self.b.store(self.lanes.mask(lanes), self.frame.active)
-        self.b.branch(self.blocks.beside[body])
+        self.b.branch(self.blocks.beside[self.blocks.reached(copy, body), body])
 
-    def step_back(self, index: int) -> None:
+    def step_back(self, copy: Copy, index: int) -> None:
         """The end of such a block: all living lanes go on behind it."""
         live = self.b.load(self.frame.live, typ=I32)
         self.b.store(self.lanes.mask(live), self.frame.active)
-        self.go(Copy.CONVERGENT, self.program.blocks[index].successors[0], index)
+        self.go(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
         """A branch at the end of `block` that all lanes take, or none."""

@@ -80,6 +80,8 @@ class Frame:
         }
         self.active = self.variable(MASK)
         self.live = self.variable(I32)
+        self.fewer = self.variable(I1)
+        """Whether threads of the block may have ended, where all its warps run in one call."""
         self.top = self.variable(I64)
         self.point = self.variable(I64)
         self.free = self.variable(I64)
@@ -268,6 +270,7 @@ class Frame:
     def forget(self, gone: Value) -> None:
         """These lanes, as bits, have exited."""
         b = self.lanes.b
+        b.store(I1(1), self.fewer)
         b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)
 
     # ---- suspension -----------------------------------------------------------------------------

@@ -14,10 +14,9 @@ from llvmlite import ir
 from warploom.analysis.idle import IdleWay
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1, I32, I64, Value
+from warploom.codegen.lanes import I1, I64, LANES, Value
 from warploom.codegen.saved import Saved
 from warploom.rules.plan_words import STATUS
-from warploom.rules.warp_table import LIVE
 
 
 class IdleCode:
@@ -68,10 +67,15 @@ class IdleCode:
     def _skip(self, way: IdleWay) -> None:
         """Count all warps behind the running one, which then is the last."""
         b, frame, program = self.b, self.frame, self.frame.program
-        warps = b.sub(frame.slot(Slot.WARPS), b.add(frame.warp, I64(1)))
+        following = b.add(frame.warp, I64(1))
+        warps = b.sub(frame.slot(Slot.WARPS), following)
+        lanes = b.sub(frame.slot(Slot.THREADS), b.mul(following, I64(LANES)))
         if way.ends:
             frame.set_state(STATUS, I64(Status.ENDED))
-        lanes = self._pass_over(way)
+        if way.ends or way.changed:
+            self._pass_over(way)
+        else:
+            frame.set_warp(b.sub(frame.slot(Slot.WARPS), I64(1)))
         length = 0
         for index in way.blocks:
             block = program.blocks[index]
@@ -84,23 +88,17 @@ class IdleCode:
         used = b.mul(warps, I64(length))
         b.store(b.sub(b.load(frame.fuel, typ=I64), used), frame.fuel)
 
-    def _pass_over(self, way: IdleWay) -> Value:
-        """Put what has changed into the contexts of all warps behind the running one; gives how
-        many lanes live in them."""
+    def _pass_over(self, way: IdleWay) -> None:
+        """Put what has changed into the contexts of all warps behind the running one, up to the
+        last."""
         b, frame = self.b, self.frame
-        before, body, done = b.block, self._append("pass.over"), self._append("passed")
+        body, done = self._append("pass.over"), self._append("passed")
         b.branch(body)
         b.position_at_end(body)
-        lanes = b.phi(I64)
-        lanes.add_incoming(I64(0), before)
         frame.set_warp(b.add(frame.warp, I64(1)))
-        live = b.trunc(frame.get(frame.table(LIVE)), I32)
-        more = b.add(lanes, self.lanes.popcount(live))
         self.saved.keep_together(way.changed)
         if way.ends:
             frame.set_state(STATUS, I64(Status.ENDED))
-        lanes.add_incoming(more, b.block)
         following = b.add(frame.warp, I64(1))
         b.cbranch(b.icmp_unsigned("<", following, frame.slot(Slot.WARPS)), body, done)
         b.position_at_end(done)
-        return more

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1, I64, PTR, Value
+from warploom.codegen.lanes import I1, I64, LANES, PTR, Value
 from warploom.rules.plan_words import STATUS
 from warploom.rules.warp_table import NONE
 
@@ -34,8 +34,9 @@ class Relay:
     """Emits the hand-over from warp to warp in one warp function.
 
     `start` is the site from which the warps of this round go, `site` the one that they have come
-    to, NONE as long as none waits. `together` says whether this call runs the whole block, `fewer`
-    whether some of its warps may have ended, `fewer_before` whether so before this round.
+    to, NONE as long as none waits. `together` says whether this call runs the whole block,
+    `fewer_before` whether threads of the block may have ended before this round (the frame knows
+    whether so by now). `whole` is how many warps go as in a round: each with all of 32 threads.
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
@@ -44,8 +45,10 @@ class Relay:
         given = frame.slot(Slot.TOGETHER)
         self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
         self._start, self._site, self._rounds, self._at = (frame.variable(I64) for _ in range(4))
-        self._fewer, self._fewer_before = frame.variable(I1), frame.variable(I1)
-        self._turn, self._arrived = self._append("relay.turn"), self._append("relay.arrived")
+        self._fewer_before, self._whole = frame.variable(I1), frame.variable(I64)
+        names = ("turn", "round", "arrived", "behind", "over")
+        blocks = (self._append(f"relay.{name}") for name in names)
+        self._turn, self._round, self._arrived, self._behind, self._over = blocks
         self._waits: dict[int, tuple[int, int]] = {}
 
     def _append(self, name: str) -> ir.Block:
@@ -55,11 +58,20 @@ class Relay:
         """Begin the call: its warp goes on from a site. Only of warps that have been in relay since
         the block began is it known that all live and have passed the same barriers, and skipping
         warps rests on that (`codegen.idle`)."""
-        self.b.store(site, self._start)
-        self.b.store(I64(NONE), self._site)
-        for fewer in (self._fewer, self._fewer_before):
-            self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), fewer)
+        self.b.store(I1(1), self._fewer_before)
+        self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.fewer)
+        self._begin_round(site)
         self.b.branch(self._turn)
+
+    def _begin_round(self, site: Value) -> None:
+        """Warps are to go on from a site."""
+        b, frame = self.b, self.frame
+        fewer = b.load(frame.fewer, typ=I1)
+        b.store(site, self._start)
+        b.store(I64(NONE), self._site)
+        b.store(fewer, self._fewer_before)
+        warps = b.udiv(frame.slot(Slot.THREADS), I64(LANES))
+        b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self._whole)
 
     def end(self, skip: Skip) -> None:
         """The running warp has ended; `skip` as in `pass_on`, where all behind it live."""
@@ -67,8 +79,8 @@ class Relay:
         with b.if_else(self.together) as (relay, alone):
             with relay:
                 more = b.icmp_unsigned("<", b.add(frame.warp, I64(1)), frame.slot(Slot.WARPS))
-                whole = b.not_(b.load(self._fewer_before, typ=I1))
-                with b.if_then(b.and_(more, whole)):
+                all = b.not_(b.load(self._fewer_before, typ=I1))
+                with b.if_then(b.and_(more, all)):
                     skip(frame.get(self._start), lambda: self._arrive(END))
                 self._arrive(END)
             with alone:
@@ -84,20 +96,28 @@ class Relay:
 
     def pass_on(self, site: int, skip: Skip) -> None:
         """In a round, the running warp waits at a barrier of all threads; what it needs later is
-        saved. Where one before it has come there, and one comes after it, that is next, unless code
-        can `skip` all that are left: it is given the site from which they go, and what then makes
-        the last one arrive."""
+        saved. Where none before it has come elsewhere, the next one goes on, unless code can `skip`
+        all that are left: it is given the site from which they go, and what then makes the last one
+        arrive."""
         b, frame = self.b, self.frame
-        following = b.add(frame.warp, I64(1))
-        same = b.icmp_signed("==", frame.get(self._site), I64(site))
-        more = b.icmp_unsigned("<", following, frame.slot(Slot.WARPS))
-        whole = b.not_(b.load(self._fewer, typ=I1))
-        with b.if_then(b.not_(b.and_(whole, b.and_(same, more)))):
+        known = frame.get(self._site)
+        first = b.icmp_signed("==", known, I64(NONE))
+        with b.if_then(b.not_(b.or_(first, b.icmp_signed("==", known, I64(site)))), likely=False):
             self._arrive(site)
+        b.store(I64(site), self._site)
         self._pay()
-        skip(frame.get(self._start), lambda: self._arrive(site))
+        following = b.add(frame.warp, I64(1))
+        with b.if_then(b.icmp_unsigned("<", following, frame.slot(Slot.WARPS))):
+            skip(frame.get(self._start), self._skipped)
         frame.set_warp(following)
-        b.branch(self._turn)
+        in_round = b.icmp_unsigned("<", following, frame.get(self._whole))
+        b.cbranch(in_round, self._round, self._behind)
+
+    def _skipped(self) -> None:
+        """All warps that were left have come to the site."""
+        self.frame.set_warp(self.frame.slot(Slot.WARPS))
+        self._pay()
+        self.b.branch(self._over)
 
     def _arrive(self, site: int) -> None:
         self.b.store(I64(site), self._at)
@@ -106,16 +126,17 @@ class Relay:
     def emit(self, ways: Mapping[int, ir.Block], rounds: Mapping[int, ir.Block]) -> None:
         """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site; `rounds`
         those in which one in relay does."""
-        b = self.b
+        b, frame = self.b, self.frame
         b.position_at_end(self._turn)
-        b.store(self.frame.slot(Slot.FUEL), self.frame.fuel)
+        b.store(frame.slot(Slot.FUEL), frame.fuel)
         if rounds:
-            relay, alone = self._append("relay.round"), self._append("relay.alone")
-            b.cbranch(self.together, relay, alone)
-            b.position_at_end(relay)
-            self._choose({**ways, **rounds})
+            alone = self._append("relay.alone")
+            in_round = b.icmp_unsigned("<", frame.warp, frame.get(self._whole))
+            b.cbranch(in_round, self._round, alone)
             b.position_at_end(alone)
         self._choose(ways)
+        b.position_at_end(self._round)
+        self._choose({**ways, **rounds})
         b.position_at_end(self._arrived)
         if self.scheduled:
             self._pay()
@@ -165,7 +186,7 @@ class Relay:
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
             with ended:
                 frame.set_state(STATUS, I64(Status.ENDED))
-                b.store(I1(1), self._fewer)
+                b.store(I1(1), frame.fewer)
             with waits:
                 first = b.icmp_signed("==", site, I64(NONE))
                 same = b.or_(first, b.icmp_signed("==", site, at))
@@ -177,25 +198,26 @@ class Relay:
     def _hand_over(self) -> None:
         """Go on with the next warp that lives, after the last with the first of the next round."""
         b, frame = self.b, self.frame
-        following, known, over = (self._append(f"relay.{n}") for n in ("next", "known", "over"))
+        following, known, look = (self._append(f"relay.{n}") for n in ("next", "known", "look"))
         b.branch(following)
         b.position_at_end(following)
-        warp = b.add(frame.warp, I64(1))
-        frame.set_warp(warp)
-        b.cbranch(b.icmp_unsigned("<", warp, frame.slot(Slot.WARPS)), known, over)
+        frame.set_warp(b.add(frame.warp, I64(1)))
+        b.branch(self._behind)
+        b.position_at_end(self._behind)
+        more = b.icmp_unsigned("<", frame.warp, frame.slot(Slot.WARPS))
+        b.cbranch(more, known if self.scheduled else self._turn, self._over)
         b.position_at_end(known)
+        b.cbranch(b.load(self._fewer_before, typ=I1), look, self._turn)
+        b.position_at_end(look)
+        ended = b.icmp_unsigned("==", frame.get(frame.state(STATUS)), I64(Status.ENDED))
+        b.cbranch(ended, following, self._turn)
+        b.position_at_end(self._over)
         if self.scheduled:
-            ended = b.icmp_unsigned("==", frame.get(frame.state(STATUS)), I64(Status.ENDED))
-            b.cbranch(ended, following, self._turn)
-        else:
-            b.branch(self._turn)
-        b.position_at_end(over)
-        if self.scheduled:
-            self._next_round(following)
+            self._next_round()
         else:
             frame.leave(Status.ENDED)
 
-    def _next_round(self, following: ir.Block) -> None:
+    def _next_round(self) -> None:
         """All warps have ended, or all that live go on behind the barrier."""
         b, frame = self.b, self.frame
         site = frame.get(self._site)
@@ -205,8 +227,6 @@ class Relay:
         long = b.icmp_unsigned(">", rounds, I64(ROUNDS))
         with b.if_then(b.or_(none, long)):
             frame.leave(Status.ENDED)
-        b.store(site, self._start)
-        b.store(I64(NONE), self._site)
-        b.store(b.load(self._fewer, typ=I1), self._fewer_before)
-        frame.set_warp(I64(-1))
-        b.branch(following)
+        self._begin_round(site)
+        frame.set_warp(I64(0))
+        b.branch(self._behind)

@@ -79,10 +79,10 @@ class Saved:
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.keep(register, self._together[register])
 
-    def take_up_together(self, live: Iterable[Register]) -> None:
-        """The opposite of `save_together`."""
+    def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
+        """The opposite of `save_together`. `whole`: all 32 lanes of the warp are known to live."""
         b, frame = self.b, self.frame
-        bits = b.trunc(frame.get(frame.table(LIVE)), I32)
+        bits = I32(-1) if whole else b.trunc(frame.get(frame.table(LIVE)), I32)
         b.store(bits, frame.live)
         b.store(self.lanes.mask(bits), frame.active)
         for place, value in ((frame.top, NONE), (frame.point, NONE), (frame.free, ALL_NODES)):

@@ -112,7 +112,7 @@ class Suspension:
         way = self.blocks.append(f"resume.{copy.value}{self._sites[block]}")
         self.b.position_at_end(way)
         self.frame.convergent = True
-        self.saved.take_up_together(self.blocks.live(following))
+        self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)
         self.frame.convergent = False
         if copy is Copy.ROUND:
             self.idle.begin()

@@ -79,12 +79,14 @@ class WarpFunction:
         """The whole function."""
         for copy, index in self.control.blocks.copies:
             self._block(copy, self.program.blocks[index])
-        for index in self.control.blocks.beside:
-            self._aside(self.program.blocks[index])
+        for copy, index in self.control.blocks.beside:
+            self._aside(copy, self.program.blocks[index])
         self.frame.convergent = False
         resumes = self.control.finish()
         rounds = self.control.suspension.emit_rounds() if resumes else {}
-        self.control.relay.emit({END: self._begin(), **resumes}, rounds)
+        if (Copy.ROUND, 0) in self.control.blocks.copies:
+            rounds[END] = self._begin(Copy.ROUND)
+        self.control.relay.emit({END: self._begin(Copy.CONVERGENT), **resumes}, rounds)
         self._enter()
         self._leave()
 
@@ -101,8 +103,8 @@ class WarpFunction:
         self.control.relay.enter(known)
         self.frame.prologue.b.branch(entered)
 
-    def _begin(self) -> ir.Block:
-        """A warp begins, at the first block with the lanes that exist."""
+    def _begin(self, copy: Copy) -> ir.Block:
+        """A warp begins, at the first block with the lanes that exist; in a round, all do."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
@@ -110,13 +112,16 @@ class WarpFunction:
         self.control.reshaping.set_stale(False)
         if frame.steady:
             self.saved.settle(())  # a block before may have left its nodes in the table
-        bits = self.members.existing()
+        bits = I32(-1) if copy is Copy.ROUND else self.members.existing()
         b.store(self.lanes.mask(bits), frame.active)
         b.store(bits, frame.live)
         b.store(I64(NONE), frame.top)
         b.store(I64(NONE), frame.point)
         b.store(I64(ALL_NODES), frame.free)
-        b.branch(self.control.blocks.copies[Copy.CONVERGENT, 0])
+        if copy is Copy.ROUND:
+            self.saved.save_head()
+            self.control.suspension.idle.begin()
+        b.branch(self.control.blocks.copies[copy, 0])
         return begin
 
     def _leave(self) -> None:
@@ -147,9 +152,9 @@ class WarpFunction:
             self.b.position_at_end(self.frame.function.append_basic_block("careful"))
             self._body(copy, block, first)
 
-    def _aside(self, block: Block) -> None:
+    def _aside(self, copy: Copy, block: Block) -> None:
         """A block that some lanes run under a mask; registers keep their shapes."""
-        self.b.position_at_end(self.control.blocks.beside[block.index])
+        self.b.position_at_end(self.control.blocks.beside[copy, block.index])
         self._entries, self.memory.apart, self.frame.convergent = {}, True, True
         self._count_block(block)
         self.instructions.shaped_access.begin_masked()
@@ -157,7 +162,7 @@ class WarpFunction:
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
-        self.control.step_back(block.index)
+        self.control.step_back(copy, block.index)
         self.instructions.shaped.partly = False
 
     def _body(self, copy: Copy, block: Block, first: int) -> None:
