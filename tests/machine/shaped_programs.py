@@ -212,6 +212,78 @@ def idle_rounds(draw: st.DrawFn) -> str:
 
 
 @st.composite
+def swept_kernels(draw: st.DrawFn) -> str:
+    """A kernel `k(buffer)` of laps between barriers in which the first threads, mostly, work at
+    consecutive places: all the same, or each what a warp before it has left. The buffer is that of
+    `shaped_kernels`."""
+
+    def one(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    type = one("s32", "u32")
+    compared = f"setp.{one('ge', 'ge', 'ge', 'gt', 'lt', 'le', 'eq')}.{type} %q, "
+    first = one("", f"{compared} %i, {one('64', '128', '200', '300')}; @%q bra none;")
+    return f"""
+.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 buffer)
+{{
+.reg .u32 %r<4>, %i, %n, %c, %x, %words, %block, %spot, %s, %e, %m, %at, %v, %y, %z;
+.reg .u64 %base, %wide, %row, %far, %mine;
+.reg .pred %q, %w;
+.shared .align 8 .b8 block[1024];
+ld.param.u64 %base, [buffer];
+mov.u32 %x, %tid.x;
+mov.u32 %n, %ntid.x;
+mov.u32 %c, %ctaid.x;
+mad.lo.u32 %i, %c, %n, %x;
+mul.wide.{type} %wide, {one("%x", "%i")}, 4;
+add.u64 %row, %wide, %base;
+shl.b32 %words, %x, 2;
+mov.u32 %block, block;
+add.u32 %spot, %words, %block;
+mov.u32 %s, {one("0", "5", "31", "32", "64", "96", "128", "128", "150")};
+mov.u32 %e, %ctaid.x;
+mov.u32 %m, 0;
+mov.u32 %at, %spot;
+mov.u32 %r1, 1; mov.u32 %r2, 2; mov.u32 %r3, 3;
+{one("mov.u32 %r0, 5;", "ld.global.u32 %r0, [%row+4];", "mov.u32 %r0, %i;")}
+mov.u32 %v, 7;
+{first}
+{one("ld.global.u32 %v, [%row+8];", "mov.u32 %v, %s;", "add.u32 %v, %x, %s;")}
+none:
+st.shared.u32 [%spot], {one("%v", "%v", "%i", "%s")};
+bar.sync 0;
+lap:
+{one("", "", "", "add.u32 %e, %e, 1;", "add.u32 %r1, %r1, %e;", "add.u32 %at, %spot, 4;")}
+{compared} {one("%x, %s", "%x, %s", "%x, %s", "%i, %s", "%s, %x", "%x, %e")};
+@{one("", "", "", "!")}%q bra past;
+{one("", "shl.b32 %z, %s, 2; add.u32 %at, %spot, %z;", "add.u32 %at, %spot, 64;")}
+ld.shared.u32 %y, [%spot];
+ld.{one("shared.u32 %z, [%at]", "shared.u32 %z, [%spot+64]", "global.u32 %z, [%row]")};
+{one("add.u32 %y, %y, %z;", "mad.lo.u32 %y, %y, %x, %z;", "xor.b32 %y, %y, %z;")}
+st.shared.u32 [{one("%spot", "%spot", "%spot+4", "%at")}], %y;
+{one("", "", "", "", "mov.u32 %r2, %y;")}
+past:
+{one("", "", "", "", "add.u32 %r1, %r1, %s;", "ld.shared.u32 %r3, [%spot+64];")}
+bar.sync 0;
+{one("shr.u32 %s, %s, 1;", "shr.u32 %s, %s, 1;", "sub.u32 %s, %s, 33;", "")}
+add.u32 %m, %m, 1;
+setp.lt.u32 %w, %m, 6;
+@%w bra lap;
+mul.wide.u32 %far, %i, {OUT_BYTES};
+add.u64 %mine, %far, %base;
+add.u64 %mine, %mine, 4096;
+ld.shared.u32 %y, [%spot];
+st.global.v4.u32 [%mine], {{%r0, %r1, %r2, %r3}};
+st.global.v4.u32 [%mine+16], {{%y, %e, %s, %at}};
+ret;
+}}
+"""
+
+
+@st.composite
 def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) -> str:
     """A kernel `k(buffer)` that does `body`, or what `steps` gives: the buffer has a page of 4096
     bytes that is read and never written, then OUT_BYTES for each thread."""
@@ -231,9 +303,9 @@ def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) 
 .reg .u64 %d<3>;
 .reg .u16 %short;
 .reg .pred %p<3>, %lapped;
-.reg .u32 %lap<3>, %laps<3>, %i, %n, %j, %t, %spot;
+.reg .u32 %lap<3>, %laps<3>, %i, %n, %j, %t, %x, %words, %block, %spot;
 .reg .u32 %u<3>;
-.reg .u64 %base, %mine, %row, %own;
+.reg .u64 %base, %mine, %wide, %row, %own;
 .shared .align 8 .b8 block[1024];
 ld.param.u64 %base, [buffer];
 mov.u32 %j, %ctaid.x;
@@ -250,13 +322,12 @@ mul.wide.u32 %mine, %i, {OUT_BYTES};
 add.u64 %mine, %mine, %base;
 add.u64 %mine, %mine, 4096;
 mov.u64 %own, %mine;
-mov.u32 %spot, %tid.x;
-shl.b32 %spot, %spot, 2;
-mov.u32 %j, block;
-add.u32 %spot, %spot, %j;
-mov.u32 %j, %tid.x;
-mul.wide.u32 %row, %j, 4;
-add.u64 %row, %row, %base;
+mov.u32 %x, %tid.x;
+shl.b32 %words, %x, 2;
+mov.u32 %block, block;
+add.u32 %spot, %words, %block;
+mul.wide.u32 %wide, %x, 4;
+add.u64 %row, %wide, %base;
 ld.global.u32 %u0, [%base+12];
 shl.b32 %u1, %u0, 16;
 mov.u32 %u2, %ctaid.x;

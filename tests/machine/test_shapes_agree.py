@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shaped_programs import OUT_BYTES, asides, idle_rounds, shaped_kernels
+from shaped_programs import OUT_BYTES, asides, idle_rounds, shaped_kernels, swept_kernels
 from test_machines_agree import counts
 
 from warploom.analysis.build import build
@@ -145,6 +145,24 @@ def test_warps_that_have_nothing_to_do_are_counted(random_examples: int) -> None
     )
     @given(
         text=shaped_kernels(idle_rounds()),
+        block=st.sampled_from(LONG_BLOCKS),
+        schedule=schedules(),
+    )
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(random_examples: int) -> None:
+    """Between barriers, where the first threads of a block work side by side."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(
+        text=swept_kernels(),
         block=st.sampled_from(LONG_BLOCKS),
         schedule=schedules(),
     )

@@ -22,7 +22,14 @@ LONGEST = 24
 
 def asides(program: Program, reading: Reading) -> dict[int, int]:
     """By blocks that end with a branch, the block that those lanes run which do not go straight on
-    to where all meet."""
+    to where all meet, if it can run under a mask."""
+    blocks = program.blocks
+    found = bodies(program)
+    return {at: body for at, body in found.items() if _can_run(program, blocks[body], reading)}
+
+
+def bodies(program: Program) -> dict[int, int]:
+    """The same, whatever is in the block."""
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
         for to in block.successors:
@@ -36,7 +43,7 @@ def asides(program: Program, reading: Reading) -> dict[int, int]:
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
         alone = sources[body.index] == [block.index]
         forward = body.successors == (point,) and block.index < body.index < point
-        if alone and forward and _can_run(program, body, reading):
+        if alone and forward:
             found[block.index] = body.index
     return found
 

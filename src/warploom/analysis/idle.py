@@ -9,16 +9,24 @@ what they compute is what the first of them has computed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from warploom.analysis.block_wide import (
+    agrees,
+    apart,
+    comparison_of,
+    is_quiet,
+    last_of,
+    waits_for_all,
+    written_once,
+)
 from warploom.analysis.cfg import ENDS, splits
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Formation, Reading, between, computes, shapes_of
+from warploom.analysis.shapes import Formation, Reading, shapes_of
 from warploom.analysis.strides import UNIFORM
-from warploom.analysis.uses import member_mask, reads_clock, votes, writes
+from warploom.analysis.uses import writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Register, Special
 
@@ -60,12 +68,6 @@ def idle_ways(program: Program, among: Iterable[int]) -> list[IdleWay]:
     return list(_Search(program, sorted(among)).ways()) if among else []
 
 
-def waits_for_all(made: Instruction) -> bool:
-    """Whether it is a barrier at which every thread of the block just waits."""
-    barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
-    return barrier and "arrive" not in made.operation.modifiers and not votes(made)
-
-
 class _Search:
     """What is known of a program while its idle ways are looked for."""
 
@@ -75,9 +77,9 @@ class _Search:
         self._numbers = _thread_numbers(program)
 
     def ways(self) -> Iterator[IdleWay]:
-        apart = self._apart()
         blocks = self.program.blocks
-        sites = {b.index for b in blocks if waits_for_all(self._last(b))} - apart
+        sites = {b.index for b in blocks if waits_for_all(self._last(b))}
+        sites -= apart(self.program, self.reading)
         for site in sorted(sites):
             for block in (blocks[index] for index in self.among):
                 before = self._only_way(blocks[site].successors[-1], block.index)
@@ -87,20 +89,7 @@ class _Search:
                         yield from self._idle(site, before, after)
 
     def _last(self, block: Block) -> Instruction:
-        return self.program.instructions[block.stop - 1]
-
-    def _apart(self) -> set[int]:
-        """Blocks to which some threads may come more often than others."""
-        found: set[int] = set()
-        for block in self.program.blocks:
-            if splits(self._last(block)) and not self._agreed(self._last(block)):
-                point = self.program.reconvergence[block.index]
-                found |= between(self.program, block.successors, point)
-        return found
-
-    def _agreed(self, branch: Instruction) -> bool:
-        """Whether all threads of the block go one way at a branch."""
-        return branch.operation.name == "bra" and self.reading.guard(branch) == UNIFORM
+        return last_of(self.program, block)
 
     # ---- ways -----------------------------------------------------------------------------------
 
@@ -159,7 +148,7 @@ class _Search:
             last = self._last(block)
             if splits(last):
                 goes = to == block.successors[0]
-                known = self._rises(block, goes) if here == branch else self._agreed(last)
+                known = self._rises(block, goes) if here == branch else agrees(self.reading, last)
                 if not known or len(set(block.successors)) == 1:
                     return
                 taken += [block.stop - 1] if goes else []
@@ -170,7 +159,7 @@ class _Search:
         live = program.live_in[behind] if behind != program.exit else frozenset[Register]()
         changed = live.intersection(r for made in inside for r in writes(made))
         agreed = all(self.reading.shapes.get(register) == UNIFORM for register in changed)
-        if agreed and all(_is_quiet(made) for made in inside):
+        if agreed and all(is_quiet(made) for made in inside):
             ends = self._ends(blocks[-1])
             yield IdleWay(site, branch, past, blocks, tuple(taken), changed, ends)
 
@@ -190,7 +179,7 @@ class _Search:
         """Whether all lanes of the warps behind one go this way at the end of a block, if all of
         that one do."""
         guard = self._last(block).guard
-        made = self._compared(block)
+        made = comparison_of(self.program, block)
         if guard is None or made is None:
             return False
         comparison, (_, first, second) = str(made.operation.modifiers["cmp"]), made.operands
@@ -201,26 +190,12 @@ class _Search:
         if comparison == "ne" and isinstance(second, Immediate) and second.value == 0:
             comparison = "gt"  # no number is below 0
         type = made.operation.modifiers.scalar()
-        agrees = self.reading.shape(second, type) == UNIFORM
-        return comparison in RISING and first in self._numbers and agrees and type.is_integer
-
-    def _compared(self, block: Block) -> Instruction | None:
-        """The comparison in a block that decides the branch at its end."""
-        guard = self._last(block).guard
-        inside = self.program.instructions[block.start : block.stop - 1]
-        places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]
-        if not places:
-            return None
-        made = inside[places[-1]]
-        plain = made.operation.name == "setp" and len(made.operands) == 3 and made.guard is None
-        later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
-        same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
-        return made if same else None
+        same = self.reading.shape(second, type) == UNIFORM
+        return comparison in RISING and first in self._numbers and same and type.is_integer
 
 
 def _thread_numbers(program: Program) -> set[Register]:
     """Registers that are `%tid.x` wherever they are read."""
-    written = Counter(register for made in program.instructions for register in writes(made))
     found: set[Register] = set()
     for made in program.instructions:
         match made.operands:
@@ -228,17 +203,11 @@ def _thread_numbers(program: Program) -> set[Register]:
                 found.add(register)
             case _:
                 pass
-    return {r for r in found if written[r] == 1} - program.live_in[0]
+    return (found & written_once(program)) - program.live_in[0]
 
 
 def _always_moves(made: Instruction) -> bool:
     return made.operation.name == "mov" and made.guard is None
-
-
-def _is_quiet(made: Instruction) -> bool:
-    """Whether it does nothing but compute, in every lane."""
-    quiet = computes(made) or made.operation.name in ("mov", "cvta")
-    return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
 
 
 def _reached(start: int, further: Callable[[int], Iterable[int]]) -> set[int]:

@@ -41,12 +41,18 @@ Shapes = Mapping[Register, Shape]
 class Formation(Enum):
     """How the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
     Hierarchy"). LINE: a warp is 32 threads along x. ROWS: each of its halves is 16 along x. BLOCK:
-    what is asked is not how lanes differ but whether all threads of a block agree."""
+    what is asked is not how lanes differ but whether all threads of a block agree; ALONG_X: how
+    those of a block differ that has all its threads along x."""
 
     LINE = "line"
     ROWS = "rows"
     ANY = "any"
     BLOCK = "block"
+    ALONG_X = "along x"
+
+
+BLOCK_WIDE = frozenset({Formation.BLOCK, Formation.ALONG_X})
+"""Formations that say something of a whole block."""
 
 
 def formation_of(block: tuple[int, int, int]) -> Formation:
@@ -61,7 +67,9 @@ def special_shape(name: str, formation: Formation) -> Shape:
     """The shape of a special register."""
     special = SPECIAL_REGISTERS[name]
     name = special.same_as or name
-    if formation is Formation.BLOCK:
+    if name == "%tid.x" and formation is Formation.ALONG_X:
+        return Shape(1, 1)
+    if formation in BLOCK_WIDE:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VECTOR
     if name == "%laneid":
@@ -170,7 +178,7 @@ class Reading:
             named = isinstance(base, Symbol) and not self.program.places[base.name].frame
             return UNIFORM if named else VECTOR
         shared = space in (Space.GLOBAL, Space.CONST, Space.SHARED)
-        if not shared or self.formation is Formation.BLOCK:
+        if not shared or self.formation in BLOCK_WIDE:
             return VECTOR
         shape = self.address(address)
         return shape if shape.is_known and shape.stride == 0 else VECTOR

@@ -85,17 +85,18 @@ class CommonAccess:
         cache = self.places.cache(index, space)
         return self.b.load(cache, typ=I64), self.b.load(self.lanes.slot(cache, 1), typ=I64)
 
-    def count(self, index: int, space: Space, first: Value) -> None:
-        """One more common access; in shared memory by whether it starts on a line or a sector."""
+    def count(self, index: int, space: Space, first: Value, times: Value) -> None:
+        """So many more common accesses; in shared memory by whether they start on a line or a
+        sector."""
         b, row = self.b, self.places.row(index, space)
         if space is not Space.SHARED:
-            self.lanes.add_to(self.lanes.slot(row, FULL), I64(1))
+            self.lanes.add_to(self.lanes.slot(row, FULL), times)
             return
         off_line, off_sector = (
             b.zext(b.icmp_unsigned("!=", b.and_(first, I64(n - 1)), I64(0)), I64) for n in (128, 32)
         )
         column = b.add(I64(FULL), b.add(off_line, off_sector))
-        self.lanes.add_to(self.lanes.slot(row, column), I64(1))
+        self.lanes.add_to(self.lanes.slot(row, column), times)
 
     def pointer(self, shape: Shape, first: Value) -> Value:
         """Where an access reaches on the host."""

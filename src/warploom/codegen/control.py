@@ -53,7 +53,7 @@ class Control:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program, self.independent = frame.program, independent
         self.mixes, self.chooses = mixes, chooses
-        self._asides = asides
+        self.asides = asides
         partings = Partings(frame.program, independent, mixes, chooses)
         self.suspends = partings.suspends
         if self.suspends and frame.shapes:
@@ -126,7 +126,7 @@ class Control:
             self._go_together(copy, target, block)
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
-        if copy is not Copy.DIVERGENT and block in self._asides:
+        if copy is not Copy.DIVERGENT and block in self.asides:
             self._step_aside(copy, block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
@@ -142,7 +142,7 @@ class Control:
     ) -> None:
         """Some lanes run a block, and meet the others right behind it."""
         target, _ = self.program.blocks[block].successors
-        body = self._asides[block]
+        body = self.asides[block]
         self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = goes if body == target else stays
         self.b.store(self.lanes.mask(lanes), self.frame.active)

@@ -7,7 +7,7 @@ know memory, lanes and moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from warploom.analysis.accesses import is_bulk_fill
@@ -72,11 +72,15 @@ class InstructionCode:
         if _has_no_code(made) or self._stores(index, made, on):
             return
         if not self._by_shape(index, made, on):
-            write = _Writer(self, copy, guard)
-            for operand, value, type in self._results(index, made, on):
-                write(operand, value, type)
+            self.write(copy, guard, self._results(index, made, on))
             if made.operation.spec.unit is Unit.ATOMIC:
                 self._complete(index, made, on)
+
+    def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
+        """Write what an instruction gives."""
+        writer = _Writer(self, copy, guard)
+        for operand, value, type in results:
+            writer(operand, value, type)
 
     def _stores(self, index: int, made: Instruction, on: Value) -> bool:
         """Emit a store or a copy; False where the instruction is none."""
@@ -155,6 +159,15 @@ class InstructionCode:
         """Emit an instruction whose results all have shapes; False where it is none."""
         if self.shaped.results(made) is None:
             return False
+        leave = self.shaped_access.ways.leave
+        self.by_shape(index, made, on, lambda wraps: self.control.step_apart(index, wraps, leave))
+        return True
+
+    def by_shape(
+        self, index: int, made: Instruction, on: Value, wrapped: Callable[[Value], None]
+    ) -> None:
+        """Emit an instruction whose results all have shapes; what to do is `wrapped`, where a lane
+        wraps around that must not."""
         guard, name = self.guards.agreed(made), made.operation.name
         found: list[Result] = []
         if name in ("ld", "ldu"):
@@ -171,12 +184,13 @@ class InstructionCode:
             value = self.operands.read(made.operands[1], type, width=self.shaped.width(made))
             found = [(made.operands[0], value, type)]
         else:
-            found = self._computed_by_shape(index, made)
+            found = self._computed_by_shape(made, wrapped)
         for target, value, type in found:
             self.shaped.write(target, value, type, guard)
-        return True
 
-    def _computed_by_shape(self, index: int, made: Instruction) -> list[Result]:
+    def _computed_by_shape(
+        self, made: Instruction, wrapped: Callable[[Value], None]
+    ) -> list[Result]:
         """What the terms of an instruction give; all are computed before the first is written."""
         sources, types = self._sources(made)
         found: list[Result] = []
@@ -188,7 +202,7 @@ class InstructionCode:
             ]
             value, wraps = self.shaped.compute(made, root, given)
             if wraps is not None:
-                self.control.step_apart(index, wraps, self.shaped_access.ways.leave)
+                wrapped(wraps)
             found.append((target, value, term.type))
         return found
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import UNIFORM, Shape
@@ -20,6 +21,23 @@ _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "n
 _OPPOSITE = {"gt": "le", "ge": "lt", "ne": "eq"}
 """Comparisons by those of which they are the opposite."""
 
+_OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
+
+
+@dataclass(frozen=True)
+class Rise:
+    """What rises by one from lane to lane, from `lowest` on, compared with `bound`; both i64."""
+
+    comparison: str
+    lowest: Value
+    bound: Value
+    signed: bool
+
+    @property
+    def highest(self) -> int:
+        """The greatest number of the type that is compared."""
+        return (1 << (31 if self.signed else 32)) - 1
+
 
 class LeadingCode:
     """Emits such comparisons in the convergent copies."""
@@ -31,8 +49,30 @@ class LeadingCode:
     def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
         """The lanes in which a `setp` of 32-bit integers holds, None where it is not such a
         comparison. `anyhow` emits any, for where a lane wraps around."""
+        rise = self._rise(made) if self.frame.convergent else None
+        return None if rise is None else self._unless_it_wraps(rise, anyhow)
+
+    def leads(self, made: Instruction, *, opposite: bool) -> bool:
+        """Whether such a comparison, or its opposite, holds in the first lanes if in any."""
+        form = self._form(made)
+        return form is not None and _turned(form[0], opposite) in ("lt", "le")
+
+    def holds_first(
+        self, made: Instruction, threads: Value, *, opposite: bool
+    ) -> tuple[Value, Value]:
+        """In how many of a number of lanes (an i64) one that leads holds, and whether none of them
+        wraps around."""
+        rise, b = self._rise(made), self.b
+        assert rise is not None
+        last = b.sub(threads, I64(1))
+        stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
+        ahead = b.sub(rise.bound, rise.lowest)
+        return self._count(_turned(rise.comparison, opposite), ahead, threads), stays
+
+    def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
+        """How what rises is compared, what rises, and with what."""
         name, modifiers = made.operation.name, made.operation.modifiers
-        if name != "setp" or "bool" in modifiers or not self.frame.convergent:
+        if name != "setp" or "bool" in modifiers:
             return None
         type = modifiers.scalar()
         if not type.is_integer or type.bits != 32:
@@ -41,11 +81,16 @@ class LeadingCode:
         comparison, (first, second) = _PLAIN.get(comparison, comparison), made.operands[1:3]
         shapes = [self.reading.shape(operand, type) for operand in (first, second)]
         if shapes == [UNIFORM, RISING]:
-            comparison, first, second = _SWAPPED[comparison], second, first
-        elif shapes != [RISING, UNIFORM]:
+            return _SWAPPED[comparison], second, first
+        return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
+
+    def _rise(self, made: Instruction) -> Rise | None:
+        form, type = self._form(made), made.operation.modifiers.scalar()
+        if form is None:
             return None
-        lowest, bound = (self._first(operand, made) for operand in (first, second))
-        return self._unless_it_wraps(lowest, type.is_signed, anyhow, comparison, bound)
+        comparison, *operands = form
+        lowest, bound = (self._first(operand, made) for operand in operands)
+        return Rise(comparison, lowest, bound, type.is_signed)
 
     def _first(self, operand: Operand, made: Instruction) -> Value:
         """What lane 0 has of an operand, as an i64."""
@@ -53,20 +98,13 @@ class LeadingCode:
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 
-    def _unless_it_wraps(
-        self,
-        lowest: Value,
-        signed: bool,
-        anyhow: Callable[[], Value],
-        comparison: str,
-        bound: Value,
-    ) -> Value:
-        b, highest = self.b, (1 << (31 if signed else 32)) - 1
+    def _unless_it_wraps(self, rise: Rise, anyhow: Callable[[], Value]) -> Value:
+        b = self.b
         short, other, done = (self.b.append_basic_block(n) for n in ("rise", "wrap", "compared"))
-        stays = b.icmp_signed("<=", lowest, I64(highest - (LANES - 1)))
+        stays = b.icmp_signed("<=", rise.lowest, I64(rise.highest - (LANES - 1)))
         b.cbranch(stays, short, other).set_weights([1 << 20, 1])
         b.position_at_end(short)
-        leading = self._bits(comparison, b.sub(bound, lowest))
+        leading = self._bits(rise.comparison, b.sub(rise.bound, rise.lowest))
         b.branch(done)
         b.position_at_end(other)
         found = self.lanes.bits(anyhow())
@@ -87,10 +125,15 @@ class LeadingCode:
             inside = b.icmp_unsigned("<", ahead, I64(LANES))
             lane = b.shl(I32(1), b.trunc(b.and_(ahead, I64(LANES - 1)), I32))
             return b.select(inside, lane, I32(0))
-        count = b.add(ahead, I64(1)) if comparison == "le" else ahead
-        count = self._bounded("llvm.smax.i64", count, 0)
-        count = self._bounded("llvm.smin.i64", count, LANES)
+        count = self._count(comparison, ahead, I64(LANES))
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
-    def _bounded(self, bound: str, count: Value, by: int) -> Value:
-        return self.lanes.intrinsic(bound, I64, [count, I64(by)])
+    def _count(self, comparison: str, ahead: Value, lanes: Value) -> Value:
+        """How many of the lanes compare so, `lt` or `le`."""
+        count = self.b.add(ahead, I64(1)) if comparison == "le" else ahead
+        count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
+        return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
+
+
+def _turned(comparison: str, opposite: bool) -> str:
+    return _OPPOSITES[comparison] if opposite else comparison

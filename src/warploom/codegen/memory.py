@@ -249,7 +249,8 @@ class MemoryCode:
         with self.b.if_else(test, likely=True) as (then, otherwise):
             with then:
                 if shape.route != STACK:
-                    self.common.count(index, shape.space, self.lanes.lane(addresses, 0))
+                    first = self.lanes.lane(addresses, 0)
+                    self.common.count(index, shape.space, first, I64(1))
                 common()
             with otherwise:
                 any_other()

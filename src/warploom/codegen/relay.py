@@ -46,9 +46,11 @@ class Relay:
         self.together = frame.prologue.b.icmp_unsigned("!=", given, I64(0))
         self._start, self._site, self._rounds, self._at = (frame.variable(I64) for _ in range(4))
         self._fewer_before, self._whole = frame.variable(I1), frame.variable(I64)
-        names = ("turn", "round", "arrived", "behind", "over")
+        names = ("turn", "round", "arrived", "behind", "over", "sweep")
         blocks = (self._append(f"relay.{name}") for name in names)
-        self._turn, self._round, self._arrived, self._behind, self._over = blocks
+        self._turn, self._round, self._arrived, self._behind, self._over, self._sweep = blocks
+        depth = frame.prologue.b.mul(frame.slot(Slot.NTID_Y), frame.slot(Slot.NTID_Z))
+        self._along_x = frame.prologue.b.icmp_unsigned("==", depth, I64(1))
         self._waits: dict[int, tuple[int, int]] = {}
 
     def _append(self, name: str) -> ir.Block:
@@ -61,7 +63,13 @@ class Relay:
         self.b.store(I1(1), self._fewer_before)
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.fewer)
         self._begin_round(site)
-        self.b.branch(self._turn)
+        self.b.cbranch(self._all_whole(), self._sweep, self._turn)
+
+    def _all_whole(self) -> Value:
+        """Whether all warps of a block along x are in the round, so that one sweep may do."""
+        whole, b = self.frame.get(self._whole), self.b
+        every = b.icmp_unsigned("==", whole, self.frame.slot(Slot.WARPS))
+        return b.and_(every, self._along_x)
 
     def _begin_round(self, site: Value) -> None:
         """Warps are to go on from a site."""
@@ -94,6 +102,10 @@ class Relay:
         with self.b.if_then(self.together):
             self._arrive(site)
 
+    def waits_at(self, site: int) -> bool:
+        """Whether warps in relay may wait at a site."""
+        return site in self._waits
+
     def pass_on(self, site: int, skip: Skip) -> None:
         """In a round, the running warp waits at a barrier of all threads; what it needs later is
         saved. Where none before it has come elsewhere, the next one goes on, unless code can `skip`
@@ -119,13 +131,32 @@ class Relay:
         self._pay()
         self.b.branch(self._over)
 
+    def take_turns(self) -> None:
+        """A sweep cannot be: the warps of the round go one after the other."""
+        self.b.branch(self._turn)
+
+    def swept(self, site: int, used: Value) -> None:
+        """All warps have come to a site in one sweep, with so many instructions."""
+        b, frame = self.b, self.frame
+        budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
+        b.store(b.sub(frame.get(budget), used), budget)
+        b.store(frame.slot(Slot.FUEL), frame.fuel)
+        b.store(I64(site), self._site)
+        frame.set_warp(frame.slot(Slot.WARPS))
+        b.branch(self._over)
+
     def _arrive(self, site: int) -> None:
         self.b.store(I64(site), self._at)
         self.b.branch(self._arrived)
 
-    def emit(self, ways: Mapping[int, ir.Block], rounds: Mapping[int, ir.Block]) -> None:
+    def emit(
+        self,
+        ways: Mapping[int, ir.Block],
+        rounds: Mapping[int, ir.Block],
+        sweeps: Mapping[int, ir.Block],
+    ) -> None:
         """Emit the hand-over. `ways` are the blocks in which a warp goes on, by site; `rounds`
-        those in which one in relay does."""
+        those in which one in relay does, `sweeps` those in which all do at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self._turn)
         b.store(frame.slot(Slot.FUEL), frame.fuel)
@@ -137,6 +168,8 @@ class Relay:
         self._choose(ways)
         b.position_at_end(self._round)
         self._choose({**ways, **rounds})
+        b.position_at_end(self._sweep)
+        self._choose({site: sweeps.get(site, self._turn) for site in ways})
         b.position_at_end(self._arrived)
         if self.scheduled:
             self._pay()
@@ -229,4 +262,4 @@ class Relay:
             frame.leave(Status.ENDED)
         self._begin_round(site)
         frame.set_warp(I64(0))
-        b.branch(self._behind)
+        b.cbranch(self._all_whole(), self._sweep, self._behind)

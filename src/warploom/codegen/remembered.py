@@ -57,6 +57,14 @@ class Remembered:
                 conditions.append(b.icmp_unsigned("==", step, self.word(memo, MEMO_STEP)))
         return reduce(b.and_, conditions)
 
+    def holds_as_far(self, group: Group, as_far: Value) -> Value:
+        """Whether so are accesses at consecutive places and those of other warps behind them, the
+        last of them so many bytes (an i64) behind."""
+        b, memo = self.b, self._memo(group)
+        last = b.sub(b.add(group.firsts[0], as_far), self.word(memo, MEMO_LOW))
+        within = b.icmp_unsigned("<", last, self.word(memo, MEMO_ROOM))
+        return b.and_(self.holds(group, None), within)
+
     def _everyone(self, on: Value) -> Value:
         return self.b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from warploom.codegen.frame import ALL_NODES, Frame
-from warploom.codegen.lanes import I32, I64, LANES
+from warploom.codegen.lanes import I32, I64, LANES, Value
 from warploom.codegen.sizes import is_long
 from warploom.ptx.ir import Register
 from warploom.rules.warp_table import FREE, LIVE, NONE, TOP, table_words
@@ -82,12 +82,26 @@ class Saved:
     def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
         """The opposite of `save_together`. `whole`: all 32 lanes of the warp are known to live."""
         b, frame = self.b, self.frame
-        bits = I32(-1) if whole else b.trunc(frame.get(frame.table(LIVE)), I32)
-        b.store(bits, frame.live)
-        b.store(self.lanes.mask(bits), frame.active)
+        self._stand(I32(-1) if whole else b.trunc(frame.get(frame.table(LIVE)), I32))
+        self._take_up(live, self._together)
+
+    def fetch_together(self, registers: Iterable[Register]) -> None:
+        """The same for some registers, the rest being as it is."""
+        for register in sorted(registers, key=lambda r: r.name):
+            self.frame.fetch(register, self._together[register])
+
+    def begin(self, lanes: Value) -> None:
+        """A warp begins with these lanes (an i32); its registers hold zeros."""
+        self.frame.clear()
+        self._stand(lanes)
+
+    def _stand(self, lanes: Value) -> None:
+        """All lanes that live, these, are together."""
+        b, frame = self.b, self.frame
+        b.store(lanes, frame.live)
+        b.store(self.lanes.mask(lanes), frame.active)
         for place, value in ((frame.top, NONE), (frame.point, NONE), (frame.free, ALL_NODES)):
             b.store(I64(value), place)
-        self._take_up(live, self._together)
 
     # ---- lane by lane ---------------------------------------------------------------------------
 

@@ -13,11 +13,14 @@ from llvmlite import ir
 
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import VECTOR, Shape, TermShapes
-from warploom.codegen.lanes import Value
+from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.operands import Operands
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Register
+
+MOST_THREADS = 1024
+"""Threads of a block ("Technical Specifications per Compute Capability")."""
 
 
 class ShapedCode:
@@ -28,6 +31,9 @@ class ShapedCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
         self.partly = False
         """Whether code is made for some lanes only, so that others keep what a register holds."""
+        self.last: Value | None = None
+        """The number of the last lane that must not wrap around, an i64, where it is not that of
+        the warp or of its row."""
 
     def results(self, made: Instruction) -> dict[Register, Shape] | None:
         """The shapes that the results of an instruction have, if it gives nothing else."""
@@ -49,10 +55,10 @@ class ShapedCode:
         self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
     ) -> tuple[Value, Value | None]:
         """The value of a term by its shape, and whether some row wraps around where it must not.
-        `values[i](width=n)` reads operand i
-        in n lanes."""
+        `values[i](width=n)` reads operand i in n lanes."""
         shapes = self.reading.terms(made)
-        evaluation = _Evaluation(self.operands, shapes, shapes.shape(term).width, values)
+        width = shapes.shape(term).width
+        evaluation = _Evaluation(self.operands, shapes, width, values, self.last)
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
@@ -77,10 +83,12 @@ class _Evaluation:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
+        last: Value | None,
     ) -> None:
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
         self.wraps: Value | None = None
+        self._last = last
         self._done: dict[Term, Value] = {}
 
     def of(self, term: Term) -> Value:
@@ -103,7 +111,15 @@ class _Evaluation:
         if not shape.stride:
             return
         b, reach = self.b, Shape(self.width, shape.stride).reach
-        lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width))
+        if self._last is None:
+            ahead: Value = ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width)
+        elif abs(shape.stride) * MOST_THREADS >= 1 << type.bits - 1:
+            self.wraps = ir.Constant(I1, 1)
+            return
+        else:
+            far = b.trunc(b.mul(self._last, I64(shape.stride)), firsts.type.element)
+            ahead = self.lanes.splat(far, self.width)
+        lasts = b.add(firsts, ahead)
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
         beyond = compare("<" if reach > 0 else ">", lasts, firsts)
         some = functools.reduce(b.or_, (self.lanes.lane(beyond, n) for n in range(self.width)))

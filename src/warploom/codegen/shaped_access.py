@@ -143,7 +143,7 @@ class ShapedAccess:
     ) -> list[Value]:
         shape, firsts = group.shape, self._places(group, made.operands[1])
         if group.form is Form.CONSECUTIVE:
-            self.common.count(index, shape.space, firsts[0])
+            self.common.count(index, shape.space, firsts[0], I64(1))
             if self.ways.fetches_ahead and shape.space is Space.GLOBAL:
                 self.common.fetch_ahead(shape, firsts[0])
             return self.common.load(shape, firsts[0])
@@ -198,7 +198,7 @@ class ShapedAccess:
     ) -> None:
         shape, firsts = group.shape, self._places(group, made.operands[0])
         if group.form is Form.CONSECUTIVE:
-            self.common.count(index, shape.space, firsts[0])
+            self.common.count(index, shape.space, firsts[0], I64(1))
             self.common.store(shape, firsts[0], values)
         else:
             self.ways.count(index, group)

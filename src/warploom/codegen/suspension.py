@@ -36,7 +36,7 @@ class Suspension:
         self._partings = partings
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
         """Where a warp leaves, by the reason, and whether it has saved its registers."""
-        self._sites: dict[int, int] = {}
+        self.sites: dict[int, int] = {}
         """By the blocks at whose ends the warp as a whole waits, the numbers of the sites."""
 
     def give_way(self, status: Status, index: int | Value) -> None:
@@ -61,7 +61,7 @@ class Suspension:
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
         self.saved.save_together(self.blocks.live(self._behind(block)))
-        site = self._sites.setdefault(block, len(self._sites) + 1)
+        site = self.sites.setdefault(block, len(self.sites) + 1)
         if simple is not None:
             self.relay.wait(site, instruction, simple)
         self.frame.set_state(RESUME, I64(site))
@@ -69,11 +69,11 @@ class Suspension:
     def hand_over(self, block: int) -> None:
         """The same in a round, at a simple barrier; code goes on nowhere."""
         self.saved.save_registers(self.blocks.live(self._behind(block)))
-        self.relay.pass_on(self._sites[block], partial(self.idle.skip, block, self._sites))
+        self.relay.pass_on(self.sites[block], partial(self.idle.skip, block, self.sites))
 
     def skip_to_end(self, start: Value, then: Callable[[], None]) -> None:
         """Where a warp has ended in relay: skip those behind it that have nothing to do."""
-        self.idle.skip(None, self._sites, start, then)
+        self.idle.skip(None, self.sites, start, then)
 
     def _behind(self, block: int) -> int:
         return self.blocks.program.blocks[block].successors[-1]
@@ -90,7 +90,7 @@ class Suspension:
     def emit_resumes(self) -> dict[int, ir.Block]:
         """The ways back in, by what the state's RESUME says."""
         ways: dict[int, ir.Block] = {}
-        for block, site in self._sites.items():
+        for block, site in self.sites.items():
             ways[site] = self._resume(Copy.CONVERGENT, block)
         ways[FROM_TABLE] = self._from_table()
         return ways
@@ -98,10 +98,10 @@ class Suspension:
     def emit_rounds(self) -> dict[int, ir.Block]:
         """By site, where the next warp in relay goes on, if that is in a round."""
         begun = {
-            block: self.blocks.reached(Copy.ROUND, self._behind(block)) for block in self._sites
+            block: self.blocks.reached(Copy.ROUND, self._behind(block)) for block in self.sites
         }
         return {
-            self._sites[block]: self._resume(copy, block)
+            self.sites[block]: self._resume(copy, block)
             for block, copy in begun.items()
             if copy is Copy.ROUND
         }
@@ -109,7 +109,7 @@ class Suspension:
     def _resume(self, copy: Copy, block: int) -> ir.Block:
         """The way back in behind a barrier at the end of `block`."""
         following = self._behind(block)
-        way = self.blocks.append(f"resume.{copy.value}{self._sites[block]}")
+        way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(way)
         self.frame.convergent = True
         self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)

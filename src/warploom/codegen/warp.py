@@ -9,12 +9,13 @@ from llvmlite import ir
 from warploom.analysis.asides import asides, steps
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
+from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
-from warploom.codegen.frame import ALL_NODES, Frame
+from warploom.codegen.frame import Frame
 from warploom.codegen.guards import Guards
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
@@ -25,11 +26,11 @@ from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.saved import Saved
 from warploom.codegen.sizes import is_long
+from warploom.codegen.sweep import SweepCode
 from warploom.codegen.sync import SyncCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
-from warploom.rules.warp_table import NONE
 
 
 class WarpFunction:
@@ -47,7 +48,7 @@ class WarpFunction:
         shuffles: bool,
         records: bool,
     ) -> None:
-        self.program, self.layout = program, layout
+        self.program, self.layout, self.formation = program, layout, formation
         plain = mixes or records or is_long(program)
         shapes: Shapes = {} if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
@@ -86,7 +87,8 @@ class WarpFunction:
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         if (Copy.ROUND, 0) in self.control.blocks.copies:
             rounds[END] = self._begin(Copy.ROUND)
-        self.control.relay.emit({END: self._begin(Copy.CONVERGENT), **resumes}, rounds)
+        ways = {END: self._begin(Copy.CONVERGENT), **resumes}
+        self.control.relay.emit(ways, rounds, self._sweeps() if rounds else {})
         self._enter()
         self._leave()
 
@@ -94,6 +96,16 @@ class WarpFunction:
     def suspends(self) -> bool:
         """Whether a warp may come back before it ends."""
         return self.control.suspends
+
+    def _sweeps(self) -> Mapping[int, ir.Block]:
+        """What is done for all warps at once: nothing in launches of another formation."""
+        program, line = self.program, self.formation is Formation.LINE
+        if not line or self.frame.pieces or self.memory.never_inlined:
+            return {}
+        code = SweepCode(self.saved, self.control.relay, self.instructions, self._masked)
+        rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)
+        found = sweeps(program, rounds, self.control.asides.values(), self.frame.shapes)
+        return code.emit(found, self.control.suspension.sites)
 
     def _enter(self) -> None:
         """The warp begins, or goes on where it left off."""
@@ -108,16 +120,10 @@ class WarpFunction:
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
-        frame.clear()
+        self.saved.begin(I32(-1) if copy is Copy.ROUND else self.members.existing())
         self.control.reshaping.set_stale(False)
         if frame.steady:
             self.saved.settle(())  # a block before may have left its nodes in the table
-        bits = I32(-1) if copy is Copy.ROUND else self.members.existing()
-        b.store(self.lanes.mask(bits), frame.active)
-        b.store(bits, frame.live)
-        b.store(I64(NONE), frame.top)
-        b.store(I64(NONE), frame.point)
-        b.store(I64(ALL_NODES), frame.free)
         if copy is Copy.ROUND:
             self.saved.save_head()
             self.control.suspension.idle.begin()
@@ -155,6 +161,11 @@ class WarpFunction:
     def _aside(self, copy: Copy, block: Block) -> None:
         """A block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
+        self._masked(block)
+        self.control.step_back(copy, block.index)
+
+    def _masked(self, block: Block) -> None:
+        """The same, but for where lanes come from and go."""
         self._entries, self.memory.apart, self.frame.convergent = {}, True, True
         self._count_block(block)
         self.instructions.shaped_access.begin_masked()
@@ -162,7 +173,6 @@ class WarpFunction:
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
-        self.control.step_back(copy, block.index)
         self.instructions.shaped.partly = False
 
     def _body(self, copy: Copy, block: Block, first: int) -> None:

@@ -1,0 +1,68 @@
+"""What all threads of a block do alike, as far as the program says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from warploom.analysis.cfg import splits
+from warploom.analysis.program import Block, Program
+from warploom.analysis.shapes import Reading, between, computes
+from warploom.analysis.strides import UNIFORM
+from warploom.analysis.uses import member_mask, reads_clock, votes, writes
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction, Register
+
+
+def last_of(program: Program, block: Block) -> Instruction:
+    """The last instruction of a block."""
+    return program.instructions[block.stop - 1]
+
+
+def waits_for_all(made: Instruction) -> bool:
+    """Whether it is a barrier at which every thread of the block just waits."""
+    barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
+    return barrier and "arrive" not in made.operation.modifiers and not votes(made)
+
+
+def agrees(reading: Reading, branch: Instruction) -> bool:
+    """Whether all threads of the block go one way at a branch; `reading` is of the block's
+    formation."""
+    return branch.operation.name == "bra" and reading.guard(branch) == UNIFORM
+
+
+def apart(program: Program, reading: Reading) -> set[int]:
+    """Blocks to which some threads of a block may come more often than others."""
+    found: set[int] = set()
+    for block in program.blocks:
+        last = last_of(program, block)
+        if splits(last) and not agrees(reading, last):
+            point = program.reconvergence[block.index]
+            found |= between(program, block.successors, point)
+    return found
+
+
+def is_quiet(made: Instruction) -> bool:
+    """Whether it does nothing but compute, in every lane, and looks at no clock."""
+    quiet = computes(made) or made.operation.name in ("mov", "cvta")
+    return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
+
+
+def comparison_of(program: Program, block: Block) -> Instruction | None:
+    """The comparison in a block that decides the branch at its end, if its operands are then what
+    they were."""
+    guard = last_of(program, block).guard
+    inside = program.instructions[block.start : block.stop - 1]
+    places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]
+    if not places:
+        return None
+    made = inside[places[-1]]
+    plain = made.operation.name == "setp" and len(made.operands) == 3 and made.guard is None
+    later = {register for one in inside[places[-1] + 1 :] for register in writes(one)}
+    same = plain and isinstance(made.operands[0], Register) and later.isdisjoint(made.operands)
+    return made if same else None
+
+
+def written_once(program: Program) -> set[Register]:
+    """Registers that one instruction writes."""
+    written = Counter(register for made in program.instructions for register in writes(made))
+    return {register for register, times in written.items() if times == 1}

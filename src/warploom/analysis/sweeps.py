@@ -1,0 +1,242 @@
+"""Ways from one barrier of the block to the next that can be gone for all its warps at once.
+
+Between two barriers most kernels compute places, ask one question of the number of the thread, and
+move and compute what lies at consecutive places: `if (tid < stride) part[tid] += ...`. In a block
+with all its threads along x, what holds of the first warp then says where all others reach, and how
+many of them have something to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from warploom.analysis.accesses import space_of
+from warploom.analysis.asides import bodies
+from warploom.analysis.block_wide import (
+    agrees,
+    apart,
+    comparison_of,
+    is_quiet,
+    last_of,
+    waits_for_all,
+)
+from warploom.analysis.cfg import ENDS, splits
+from warploom.analysis.completions import completion
+from warploom.analysis.program import Program
+from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
+from warploom.analysis.strides import Shape
+from warploom.analysis.uses import reads, writes
+from warploom.isa.effectless import is_effectless
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Address, Instruction, Register, Space, Vector
+
+WORD = 4
+"""Bytes from which on the accesses of all warps begin alike: 32 lanes reach a whole line."""
+
+
+class Kind(Enum):
+    """What an instruction takes on such a way. SHAPED: one look at the first warp says what it
+    gives in all. COMPUTED: each warp computes. ACCESS: a load or store at consecutive places. NONE:
+    nothing."""
+
+    SHAPED = auto()
+    COMPUTED = auto()
+    ACCESS = auto()
+    NONE = auto()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The way from behind the barrier at the end of block `site`, or from the begin (None),
+    through the blocks `before`, to the barrier at the end of the last of `blocks`.
+
+    At the end of the last block of `before`, the first threads go through block `body`, which is
+    followed by the blocks `after`; without `body` all blocks are `before`. `partly`: some lanes of
+    a warp can go through the body while others wait. `choices` are the guarded branches on which
+    all threads agree, and whether they are taken. `kinds` says what each instruction takes, but
+    those that end a block.
+    """
+
+    site: int | None
+    before: tuple[int, ...]
+    body: int | None
+    partly: bool
+    after: tuple[int, ...]
+    choices: Mapping[int, bool]
+    kinds: Mapping[int, Kind]
+    program: Program
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The blocks that all warps go through."""
+        return (*self.before, *self.after)
+
+    def steps(self, blocks: Iterable[int]) -> list[int]:
+        """The instructions of some of its blocks, but those that end one."""
+        inside = (self.program.blocks[index] for index in blocks)
+        return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Its body, if it has one."""
+        return () if self.body is None else (self.body,)
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether every thread has to go through the body: there is work for all warps beside it,
+        or it gives what is read behind."""
+        if self.body is None or not self.partly:
+            return self.body is not None
+        busy = any(self.kinds[i] in (Kind.COMPUTED, Kind.ACCESS) for i in self.steps(self.blocks))
+        return busy or not self._written(self.own).isdisjoint(self.met)
+
+    @property
+    def met(self) -> frozenset[Register]:
+        """The registers that are read behind the body."""
+        return self.program.live_in[self.after[0]] if self.after else frozenset()
+
+    @property
+    def changed(self) -> frozenset[Register]:
+        """The registers that are written on the way and read behind it."""
+        behind = self.program.blocks[self.blocks[-1]].successors[-1]
+        if behind == self.program.exit:
+            return frozenset()
+        return self._written((*self.blocks, *self.own)) & self.program.live_in[behind]
+
+    def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
+        made = (self.program.instructions[index] for index in self.steps(blocks))
+        return frozenset(register for one in made for register in writes(one))
+
+
+def sweeps(
+    program: Program, among: Iterable[int], partly: Iterable[int], lanes: Shapes
+) -> list[Sweep]:
+    """One way at most from each site, through some blocks. `partly` are those that some lanes can
+    run while others wait (`analysis.asides`), `lanes` the shapes of registers in a warp."""
+    search = _Search(program, frozenset(among), frozenset(partly), lanes)
+    return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
+
+
+def along_x(program: Program) -> Reading:
+    """What is known of operands in blocks that have all their threads along x."""
+    formation = Formation.ALONG_X
+    return Reading(program, formation, shapes_of(program, formation))
+
+
+def alike(reading: Reading, lanes: Shapes) -> frozenset[Register]:
+    """The registers that have one shape in such a block and in its warps: what one holds in the
+    first warp says what it holds in all."""
+    return frozenset(r for r, shape in reading.shapes.items() if lanes.get(r) == shape)
+
+
+class _Search:
+    """What is known of a program while its ways are looked for."""
+
+    def __init__(
+        self, program: Program, among: frozenset[int], partly: frozenset[int], lanes: Shapes
+    ) -> None:
+        self.program, self.among, self.partly = program, among, partly
+        self.beside = bodies(program)
+        self.reading = along_x(program)
+        self._alike = alike(self.reading, lanes)
+
+    def sites(self) -> Iterator[int | None]:
+        """The begin, and the blocks at whose ends all threads wait as often as each other."""
+        if 0 in self.among and not self.program.live_in[0]:
+            yield None
+        alike = set(range(len(self.program.blocks))) - apart(self.program, self.reading)
+        for index in sorted(alike):
+            if waits_for_all(last_of(self.program, self.program.blocks[index])):
+                yield index
+
+    def ways(self, site: int | None) -> Iterator[Sweep]:
+        """All ways from a site that can be gone so."""
+        begin = 0 if site is None else self.program.blocks[site].successors[-1]
+        for path, choices in self._paths(begin, (), {}):
+            branch = next((i for i in path if i in self.beside and i not in choices), None)
+            body = None if branch is None else self.beside[branch]
+            cut = len(path) if branch is None else path.index(branch) + 1
+            own = () if body is None else (body,)
+            kinds = {i: self._kind(i) for block in (*path, *own) for i in self._inside(block)}
+            taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
+            found = {index: kind for index, kind in kinds.items() if kind is not None}
+            partly = body in self.partly
+            way = Sweep(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
+            if len(found) == len(kinds):
+                yield from self._asked(way)
+
+    def _paths(
+        self, at: int, path: tuple[int, ...], choices: dict[int, bool]
+    ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
+        """The blocks on each way to a barrier, with the branches that all threads decide alike; one
+        branch at most is by the thread."""
+        if at not in self.among or at in path:
+            return
+        block, path = self.program.blocks[at], (*path, at)
+        last = last_of(self.program, block)
+        if waits_for_all(last):
+            yield path, choices
+        elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
+            yield from self._paths(block.successors[0], path, choices)
+        elif splits(last) and agrees(self.reading, last) and len(set(block.successors)) == 2:
+            for way, taken in zip(block.successors, (True, False), strict=True):
+                yield from self._paths(way, path, {**choices, at: taken})
+        elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
+            yield from self._paths(self.program.reconvergence[at], path, choices)
+
+    def _ends(self, made: Instruction) -> bool:
+        return made.operation.name in ENDS or made.operation.spec.unit is Unit.BARRIER
+
+    def _inside(self, index: int) -> range:
+        """The instructions of a block, but what ends it."""
+        block = self.program.blocks[index]
+        return range(block.start, block.stop - self._ends(last_of(self.program, block)))
+
+    def _kind(self, index: int) -> Kind | None:
+        """What an instruction takes; None where it cannot be on such a way."""
+        made = self.program.instructions[index]
+        if is_effectless(made.operation) and made.guard is None:
+            return Kind.NONE
+        if made.guard is not None or index in self.program.hidden | self.program.private:
+            return None
+        if self._is_shaped(made):
+            return Kind.SHAPED
+        if is_quiet(made):
+            return Kind.COMPUTED
+        return Kind.ACCESS if self._is_consecutive(made) else None
+
+    def _is_shaped(self, made: Instruction) -> bool:
+        parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
+        found = dict(self.reading.results(made)) if is_quiet(made) or parameter else {}
+        return bool(found) and all(register in self._alike for register in found)
+
+    def _is_consecutive(self, made: Instruction) -> bool:
+        """Whether all threads of a block load or store one element each, side by side."""
+        name, modifiers = made.operation.name, made.operation.modifiers
+        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(made) is None
+        if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):
+            return False
+        address, data = made.operands if name == "st" else made.operands[::-1]
+        if not isinstance(address, Address) or not isinstance(address.base, Register):
+            return False
+        size, shape = modifiers.scalar().bytes, self.reading.address(address)
+        alike = address.base in self._alike and shape == Shape(1, size)
+        return alike and size >= WORD and not isinstance(data, Vector)
+
+    def _asked(self, way: Sweep) -> Iterator[Sweep]:
+        """The way, if the comparison before the body, if any, only decides who goes there: then it
+        takes nothing."""
+        if way.body is None:
+            yield way
+            return
+        block = self.program.blocks[way.before[-1]]
+        made = comparison_of(self.program, block)
+        inside = range(block.start, block.stop)
+        place = next((i for i in inside if self.program.instructions[i] is made), None)
+        if made is not None and place is not None:
+            [target] = writes(made)
+            read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
+            if target not in read | way.met | way.changed:
+                yield replace(way, kinds={**way.kinds, place: Kind.NONE})
