@@ -284,6 +284,76 @@ ret;
 
 
 @st.composite
+def tiled_kernels(draw: st.DrawFn) -> str:
+    """A kernel `k(buffer)` for blocks 16 wide, in which rows bring words into shared memory, read
+    rows and columns there, and go on to the next. The buffer is that of `shaped_kernels`."""
+
+    def one(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    pitch = one("16", "16", "32", "32", "8", "5", "0", "0", "-16", "0x4000000")
+    wide = f"mul.wide.{one('s32', 'u32')}"
+    return f"""
+.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 buffer)
+{{
+.reg .u32 %r<4>, %x, %y, %n, %i, %z, %c, %t, %w, %m, %at, %row, %spot, %own, %a<4>, %b<4>;
+.reg .u32 %sum, %f, %tile<6>;
+.reg .u64 %base, %off, %from, %far, %mine;
+.reg .pred %p, %q;
+.shared .align 16 .b8 tile[2048];
+ld.param.u64 %base, [buffer];
+mov.u32 %x, %tid.x;
+mov.u32 %y, %tid.y;
+mov.u32 %c, %ctaid.x;
+mov.u32 %n, {pitch};
+mad.lo.u32 %i, %y, %n, %x;
+{one("", "", "and.b32 %i, %i, 63;", "mul.lo.u32 %t, %y, %y; add.u32 %i, %i, %t;")}
+{wide} %off, %i, 4;
+add.u64 %from, %base, %off;
+mov.u32 %at, tile;
+shl.b32 %tile0, %y, {one("6", "6", "6", "5", "7")};
+add.u32 %row, %tile0, %at;
+shl.b32 %tile1, %x, 2;
+add.u32 %own, %row, %tile1;
+add.u32 %spot, %at, %tile1;
+mov.u32 %sum, {one("0", "%x", "%c")};
+mov.u32 %m, 0;
+mov.u32 %f, 3;
+lap:
+ld.global.u32 %a0, [%from];
+ld.global.u32 %a1, [%from+{one("64", "4", "128")}];
+{one("", "add.u32 %a0, %a0, %m;", "mad.lo.u32 %a1, %a1, %y, %x;", "xor.b32 %f, %f, %a1;")}
+st.shared.u32 [{one("%own", "%own", "%spot", "%row")}], %a0;
+st.shared.u32 [%own+{one("1024", "64", "512")}], %a1;
+{one("bar.sync 0;", "bar.sync 0;", "")}
+ld.shared.u32 %b0, [%row+{one("4", "8", "0")}];
+ld.shared.{one("u32 %b1", "u32 %b1", "v2.u32 {%b1, %b2}")}, [%row+16];
+ld.shared.u32 %b3, [%spot+{one("64", "0", "1024")}];
+mad.lo.u32 %sum, %b0, %b3, %sum;
+{one("", "add.u32 %sum, %sum, %b1;", "mad.lo.u32 %sum, %b1, %b1, %sum;")}
+{one("", "", "mul.wide.u32 %far, %b0, 4;", "st.shared.u32 [%own], %sum;")}
+bar.sync 0;
+add.u64 %from, %from, {one("64", "4", "128", "32")};
+add.u32 %m, %m, 1;
+setp.lt.u32 %q, %m, {one("3", "5")};
+@%q bra lap;
+mov.u32 %t, %ntid.y;
+mad.lo.u32 %t, %c, %t, %y;
+shl.b32 %t, %t, 4;
+add.u32 %t, %t, %x;
+mul.wide.u32 %far, %t, {OUT_BYTES};
+add.u64 %mine, %far, %base;
+add.u64 %mine, %mine, 4096;
+st.global.v4.u32 [%mine], {{%sum, %f, %a0, %b3}};
+ret;
+}}
+"""
+
+
+@st.composite
 def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) -> str:
     """A kernel `k(buffer)` that does `body`, or what `steps` gives: the buffer has a page of 4096
     bytes that is read and never written, then OUT_BYTES for each thread."""

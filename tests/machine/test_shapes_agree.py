@@ -5,9 +5,17 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shaped_programs import OUT_BYTES, asides, idle_rounds, shaped_kernels, swept_kernels
+from shaped_programs import (
+    OUT_BYTES,
+    asides,
+    idle_rounds,
+    shaped_kernels,
+    swept_kernels,
+    tiled_kernels,
+)
 from test_machines_agree import counts
 
 from warploom.analysis.build import build
@@ -29,6 +37,9 @@ BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (32, 2)]
 
 LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
 """In lines, of several warps."""
+
+WIDE = [(16, 4), (16, 8), (16, 8), (16, 5)]
+"""In rows, of several warps."""
 
 
 def prepared(
@@ -155,17 +166,18 @@ def test_warps_that_have_nothing_to_do_are_counted(random_examples: int) -> None
     agree()
 
 
-def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(random_examples: int) -> None:
-    """Between barriers, where the first threads of a block work side by side."""
+@pytest.mark.parametrize(
+    ("kernels", "blocks"), [(swept_kernels(), LONG_BLOCKS), (tiled_kernels(), WIDE)]
+)
+def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(
+    random_examples: int, kernels: st.SearchStrategy[str], blocks: list[tuple[int, int]]
+) -> None:
+    """Between barriers, where the first threads of a block work side by side, or all in rows."""
 
     @settings(
         max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
-    @given(
-        text=swept_kernels(),
-        block=st.sampled_from(LONG_BLOCKS),
-        schedule=schedules(),
-    )
+    @given(text=kernels, block=st.sampled_from(blocks), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
         assert left_behind(text, block, schedule, CompiledEngine()) == expected

@@ -64,10 +64,10 @@ def _is_plain(made: Instruction, reading: Reading) -> bool:
     spec = made.operation.spec
     if made.operation.name in ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
-    return member_mask(made) is None and not _may_wrap(made, reading)
+    return member_mask(made) is None and not may_wrap(made, reading)
 
 
-def _may_wrap(made: Instruction, reading: Reading) -> bool:
+def may_wrap(made: Instruction, reading: Reading) -> bool:
     """Whether a result keeps its shape only if no lane wraps around."""
     if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
         return False

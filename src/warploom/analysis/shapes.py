@@ -41,18 +41,23 @@ Shapes = Mapping[Register, Shape]
 class Formation(Enum):
     """How the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
     Hierarchy"). LINE: a warp is 32 threads along x. ROWS: each of its halves is 16 along x. BLOCK:
-    what is asked is not how lanes differ but whether all threads of a block agree; ALONG_X: how
-    those of a block differ that has all its threads along x."""
+    what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
+    those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
+    others along y. What lies in two rows goes on in the rows behind them by the same steps."""
 
     LINE = "line"
     ROWS = "rows"
     ANY = "any"
     BLOCK = "block"
     ALONG_X = "along x"
+    IN_ROWS = "in rows"
 
 
-BLOCK_WIDE = frozenset({Formation.BLOCK, Formation.ALONG_X})
+BLOCK_WIDE = frozenset({Formation.BLOCK, Formation.ALONG_X, Formation.IN_ROWS})
 """Formations that say something of a whole block."""
+
+WHOLE = {Formation.LINE: Formation.ALONG_X, Formation.ROWS: Formation.IN_ROWS}
+"""What a block may be of whose warps so much is known."""
 
 
 def formation_of(block: tuple[int, int, int]) -> Formation:
@@ -67,8 +72,10 @@ def special_shape(name: str, formation: Formation) -> Shape:
     """The shape of a special register."""
     special = SPECIAL_REGISTERS[name]
     name = special.same_as or name
-    if name == "%tid.x" and formation is Formation.ALONG_X:
+    if name == "%tid.x" and formation in WHOLE.values():
         return Shape(1, 1)
+    if name == "%tid.y" and formation is Formation.IN_ROWS:
+        return Shape(2)
     if formation in BLOCK_WIDE:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VECTOR
@@ -125,7 +132,8 @@ class Reading:
             [
                 Known(VECTOR) if type is None else self.known(operand, type)
                 for operand, type in zip(given, types, strict=False)
-            ]
+            ],
+            linear=self.formation is Formation.IN_ROWS,
         )
 
     def guard(self, made: Instruction) -> Shape:

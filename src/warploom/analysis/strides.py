@@ -56,10 +56,11 @@ class Known:
 
 
 class TermShapes:
-    """The shapes of a term's nodes, for operands of which this much is known."""
+    """The shapes of a term's nodes, for operands of which this much is known. `linear`: two rows
+    stand for more, so that a value has their shape only if it grows from row to row by the same."""
 
-    def __init__(self, arguments: Sequence[Known]) -> None:
-        self._arguments = arguments
+    def __init__(self, arguments: Sequence[Known], *, linear: bool = False) -> None:
+        self._arguments, self._linear = arguments, linear
         self._done: dict[Term, Known] = {}
 
     def shape(self, term: Term) -> Shape:
@@ -89,7 +90,10 @@ class TermShapes:
         args = [self._of(a) for a in term.args]
         constants = [a.constant for a in args if a.constant is not None]
         folded = _folded(term, constants) if len(constants) == len(args) else None
-        return Known(_shape(term, args), folded)
+        shape = _shape(term, args)
+        if self._linear and shape.width == 2 and not _is_linear(term, args):
+            shape = VECTOR
+        return Known(shape, folded)
 
 
 def _shape(term: Term, args: Sequence[Known]) -> Shape:
@@ -125,6 +129,23 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
             return strides[1]
         case _:
             return None
+
+
+def _is_linear(term: Term, args: Sequence[Known]) -> bool:
+    """Whether what grows by the same from row to row does so after an operation."""
+    if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
+        return False
+    match term.op:
+        case "add" | "sub" | "neg" | "truncate" | "reinterpret" | "extend":
+            return True
+        case "mul":
+            return args[0].shape.width == 1 or args[1].shape.width == 1
+        case "shl":
+            return args[1].shape.width == 1
+        case "select":
+            return args[0].shape.width == 1
+        case _:
+            return False
 
 
 def _stays(shape: Shape, bits: int) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from warploom.analysis.accesses import space_of
-from warploom.analysis.asides import bodies
+from warploom.analysis.asides import bodies, may_wrap
 from warploom.analysis.block_wide import (
     agrees,
     apart,
@@ -25,21 +25,17 @@ from warploom.analysis.block_wide import (
 from warploom.analysis.cfg import ENDS, splits
 from warploom.analysis.completions import completion
 from warploom.analysis.program import Program
-from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
-from warploom.analysis.strides import Shape
+from warploom.analysis.shapes import WHOLE, Formation, Reading, shapes_of
 from warploom.analysis.uses import reads, writes
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Address, Instruction, Register, Space, Vector
-
-WORD = 4
-"""Bytes from which on the accesses of all warps begin alike: 32 lanes reach a whole line."""
+from warploom.ptx.ir import Address, Instruction, Register, Space
 
 
 class Kind(Enum):
     """What an instruction takes on such a way. SHAPED: one look at the first warp says what it
-    gives in all. COMPUTED: each warp computes. ACCESS: a load or store at consecutive places. NONE:
-    nothing."""
+    gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
+    where all warps reach. NONE: nothing."""
 
     SHAPED = auto()
     COMPUTED = auto()
@@ -111,36 +107,39 @@ class Sweep:
 
 
 def sweeps(
-    program: Program, among: Iterable[int], partly: Iterable[int], lanes: Shapes
+    program: Program, among: Iterable[int], partly: Iterable[int], lanes: Reading
 ) -> list[Sweep]:
     """One way at most from each site, through some blocks. `partly` are those that some lanes can
-    run while others wait (`analysis.asides`), `lanes` the shapes of registers in a warp."""
+    run while others wait (`analysis.asides`), `lanes` says what is known of operands in a warp."""
     search = _Search(program, frozenset(among), frozenset(partly), lanes)
     return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
 
 
-def along_x(program: Program) -> Reading:
-    """What is known of operands in blocks that have all their threads along x."""
-    formation = Formation.ALONG_X
-    return Reading(program, formation, shapes_of(program, formation))
+def block_wide(lanes: Reading) -> Reading:
+    """What is known of operands in whole blocks of whose warps so much is known."""
+    formation = WHOLE[lanes.formation]
+    return Reading(lanes.program, formation, shapes_of(lanes.program, formation))
 
 
-def alike(reading: Reading, lanes: Shapes) -> frozenset[Register]:
-    """The registers that have one shape in such a block and in its warps: what one holds in the
-    first warp says what it holds in all."""
-    return frozenset(r for r, shape in reading.shapes.items() if lanes.get(r) == shape)
+def alike(block: Reading, lanes: Reading) -> frozenset[Register]:
+    """The registers whose shapes in a block go with those in its warps: what one holds in the first
+    warp says what it holds in all."""
+    common = block.shapes.keys() & lanes.shapes.keys()
+    pairs = ((r, block.shapes[r], lanes.shapes[r]) for r in common)
+    return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
 class _Search:
     """What is known of a program while its ways are looked for."""
 
     def __init__(
-        self, program: Program, among: frozenset[int], partly: frozenset[int], lanes: Shapes
+        self, program: Program, among: frozenset[int], partly: frozenset[int], lanes: Reading
     ) -> None:
         self.program, self.among, self.partly = program, among, partly
-        self.beside = bodies(program)
-        self.reading = along_x(program)
+        self.reading, self._lanes = block_wide(lanes), lanes
         self._alike = alike(self.reading, lanes)
+        line = lanes.formation is Formation.LINE  # else no comparison is of the first threads
+        self.beside = bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
         """The begin, and the blocks at whose ends all threads wait as often as each other."""
@@ -204,26 +203,22 @@ class _Search:
         if self._is_shaped(made):
             return Kind.SHAPED
         if is_quiet(made):
-            return Kind.COMPUTED
-        return Kind.ACCESS if self._is_consecutive(made) else None
+            return None if may_wrap(made, self._lanes) else Kind.COMPUTED
+        return Kind.ACCESS if self._is_plain(made) else None
 
     def _is_shaped(self, made: Instruction) -> bool:
         parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
         found = dict(self.reading.results(made)) if is_quiet(made) or parameter else {}
         return bool(found) and all(register in self._alike for register in found)
 
-    def _is_consecutive(self, made: Instruction) -> bool:
-        """Whether all threads of a block load or store one element each, side by side."""
+    def _is_plain(self, made: Instruction) -> bool:
+        """Whether it is a load or a store of which the first warp says where all reach."""
         name, modifiers = made.operation.name, made.operation.modifiers
         plain = name in ("ld", "st") and "bulk" not in modifiers and completion(made) is None
         if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):
             return False
-        address, data = made.operands if name == "st" else made.operands[::-1]
-        if not isinstance(address, Address) or not isinstance(address.base, Register):
-            return False
-        size, shape = modifiers.scalar().bytes, self.reading.address(address)
-        alike = address.base in self._alike and shape == Shape(1, size)
-        return alike and size >= WORD and not isinstance(data, Vector)
+        address = made.operands[0 if name == "st" else 1]
+        return isinstance(address, Address) and address.base in self._alike
 
     def _asked(self, way: Sweep) -> Iterator[Sweep]:
         """The way, if the comparison before the body, if any, only decides who goes there: then it

@@ -49,8 +49,8 @@ class Relay:
         names = ("turn", "round", "arrived", "behind", "over", "sweep")
         blocks = (self._append(f"relay.{name}") for name in names)
         self._turn, self._round, self._arrived, self._behind, self._over, self._sweep = blocks
-        depth = frame.prologue.b.mul(frame.slot(Slot.NTID_Y), frame.slot(Slot.NTID_Z))
-        self._along_x = frame.prologue.b.icmp_unsigned("==", depth, I64(1))
+        self.sweeps: Value = I1(0)
+        """Whether the blocks of the launch are such that one sweep may do for all warps."""
         self._waits: dict[int, tuple[int, int]] = {}
 
     def _append(self, name: str) -> ir.Block:
@@ -66,10 +66,10 @@ class Relay:
         self.b.cbranch(self._all_whole(), self._sweep, self._turn)
 
     def _all_whole(self) -> Value:
-        """Whether all warps of a block along x are in the round, so that one sweep may do."""
+        """Whether all warps are in the round, and one sweep may do for them."""
         whole, b = self.frame.get(self._whole), self.b
         every = b.icmp_unsigned("==", whole, self.frame.slot(Slot.WARPS))
-        return b.and_(every, self._along_x)
+        return b.and_(every, self.sweeps)
 
     def _begin_round(self, site: Value) -> None:
         """Warps are to go on from a site."""

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import KINDS_AT, KINDS_SEEN
-from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, vector
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, undefined, vector
 from warploom.ptx.ir import Space
 from warploom.rules.rows import (
     APART,
@@ -133,6 +133,13 @@ class RowAccess:
             b.inttoptr(place, PTR) if base is None else b.gep(base, [place], source_etype=I8)
             for place in (rows.first, rows.second)
         ]
+
+    def each(self, pointers: list[Value], part: int) -> Value:
+        """One part of the element at each place, in as many lanes."""
+        value: Value = undefined(ir.VectorType(self.shape.element, len(pointers)))
+        for row, pointer in enumerate(pointers):
+            value = self.b.insert_element(value, self.one(pointer, part), I32(row))
+        return value
 
     def one(self, pointer: Value, part: int) -> Value:
         """One part of the element at a place."""

@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from warploom.analysis.shapes import Reading
-from warploom.analysis.strides import VECTOR, Shape, TermShapes
-from warploom.codegen.lanes import I1, I64, Value
+from warploom.analysis.strides import UNIFORM, VECTOR, Shape, TermShapes
+from warploom.codegen.formations import BlockWide
+from warploom.codegen.lanes import Value
 from warploom.codegen.operands import Operands
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Register
-
-MOST_THREADS = 1024
-"""Threads of a block ("Technical Specifications per Compute Capability")."""
 
 
 class ShapedCode:
@@ -31,9 +29,8 @@ class ShapedCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
         self.partly = False
         """Whether code is made for some lanes only, so that others keep what a register holds."""
-        self.last: Value | None = None
-        """The number of the last lane that must not wrap around, an i64, where it is not that of
-        the warp or of its row."""
+        self.block: BlockWide | None = None
+        """Where no lane of a block must wrap around, and not only of the warp or of its row."""
 
     def results(self, made: Instruction) -> dict[Register, Shape] | None:
         """The shapes that the results of an instruction have, if it gives nothing else."""
@@ -58,7 +55,7 @@ class ShapedCode:
         `values[i](width=n)` reads operand i in n lanes."""
         shapes = self.reading.terms(made)
         width = shapes.shape(term).width
-        evaluation = _Evaluation(self.operands, shapes, width, values, self.last)
+        evaluation = _Evaluation(self.operands, shapes, width, values, self.block)
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
@@ -83,12 +80,12 @@ class _Evaluation:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
-        last: Value | None,
+        block: BlockWide | None,
     ) -> None:
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
         self.wraps: Value | None = None
-        self._last = last
+        self._block = block
         self._done: dict[Term, Value] = {}
 
     def of(self, term: Term) -> Value:
@@ -108,18 +105,13 @@ class _Evaluation:
 
     def _look(self, firsts: Value, shape: Shape, type: ScalarType) -> None:
         """Whether a row leaves the range of its type."""
-        if not shape.stride:
-            return
         b, reach = self.b, Shape(self.width, shape.stride).reach
-        if self._last is None:
-            ahead: Value = ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width)
-        elif abs(shape.stride) * MOST_THREADS >= 1 << type.bits - 1:
-            self.wraps = ir.Constant(I1, 1)
+        if self._block is not None and shape != UNIFORM:
+            some = self._block.beyond(firsts, shape, type)
+            self.wraps = some if self.wraps is None else b.or_(self.wraps, some)
+        if self._block is not None or not shape.stride:
             return
-        else:
-            far = b.trunc(b.mul(self._last, I64(shape.stride)), firsts.type.element)
-            ahead = self.lanes.splat(far, self.width)
-        lasts = b.add(firsts, ahead)
+        lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width))
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
         beyond = compare("<" if reach > 0 else ">", lasts, firsts)
         some = functools.reduce(b.or_, (self.lanes.lane(beyond, n) for n in range(self.width)))

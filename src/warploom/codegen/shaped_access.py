@@ -21,7 +21,7 @@ from warploom.analysis.strides import Shape as LaneShape
 from warploom.codegen.access import Shape, count_change
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
-from warploom.codegen.lanes import I1, I32, I64, Value, undefined
+from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.row_access import RowAccess, Rows
@@ -72,15 +72,9 @@ class ShapedAccess:
 
         def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
             pointers = loads.pointers(rows, self.memory.base_of(shape))[:width]
-            return [self._each(loads, pointers, part) for part in range(parts)]
+            return [loads.each(pointers, part) for part in range(parts)]
 
         return self._load(index, made, on, shape, load_any, load_rows)
-
-    def _each(self, loads: RowAccess, pointers: list[Value], part: int) -> Value:
-        value: Value = undefined(ir.VectorType(loads.shape.element, len(pointers)))
-        for row, pointer in enumerate(pointers):
-            value = self.b.insert_element(value, loads.one(pointer, part), I32(row))
-        return value
 
     def load(self, index: int, made: Instruction, on: Value) -> list[Value] | None:
         """A load whose lanes read consecutive places, in each row at least: what it gives, part by

@@ -17,13 +17,15 @@ from llvmlite import ir
 from warploom.analysis.block_wide import comparison_of, last_of
 from warploom.analysis.program import Block
 from warploom.analysis.strides import LANES
-from warploom.analysis.sweeps import Kind, Sweep, alike, along_x
+from warploom.analysis.sweeps import Kind, Sweep, alike, block_wide
 from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Copy
 from warploom.codegen.environment import Slot
+from warploom.codegen.formations import LAYOUTS
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I32, I64, Value
 from warploom.codegen.leading import LeadingCode
+from warploom.codegen.memory import elements
 from warploom.codegen.relay import END, Relay
 from warploom.codegen.saved import Saved
 from warploom.codegen.sweep_access import SweepAccess
@@ -58,9 +60,11 @@ class SweepCode:
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self._masked = self.frame.program, masked
         memory = instructions.memory
-        self._access = SweepAccess(memory, instructions.shaped_access.reading)
-        reading = along_x(self.program)
-        self._alike = alike(reading, self.frame.shapes)
+        lanes = instructions.shaped_access.reading
+        reading = block_wide(lanes)
+        self.layout = LAYOUTS[reading.formation](self.frame)
+        self._access = SweepAccess(memory, lanes, self.layout)
+        self._alike = alike(reading, lanes)
         self._leading = LeadingCode(memory.operands, reading)
 
     def emit(self, ways: Iterable[Sweep], sites: Mapping[int, int]) -> dict[int, ir.Block]:
@@ -109,7 +113,7 @@ class SweepCode:
         b, frame = self.b, self.frame
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         found = _Found(warps, I64(0), self._shaped(frame.shapes))
-        self.instructions.shaped.last = b.sub(threads, I64(1))
+        self.instructions.shaped.block = self.layout
         most = sum(map(self._length, (*sweep.blocks, *sweep.own)))
         budget = frame.get(self.lanes.slot(frame.environment, int(Slot.BUDGET)))
         found.holds = [
@@ -131,7 +135,7 @@ class SweepCode:
         for block in sweep.after:
             self._look_through(sweep, block, warps, found)
         found.ends = self._shaped(sweep.changed)
-        self.instructions.shaped.last = None
+        self.instructions.shaped.block = None
         return found
 
     def _look_through(self, sweep: Sweep, block: int, warps: Value, found: _Found) -> None:
@@ -151,7 +155,8 @@ class SweepCode:
 
     def _shaped(self, registers: Iterable[Register]) -> dict[Register, Value]:
         """What registers hold now, those that lie in the whole block as in a warp."""
-        return {register: self.frame.load(register, 1) for register in self._alike & set(registers)}
+        shapes, known = self.frame.shapes, self._alike & set(registers)
+        return {register: self.frame.load(register, shapes[register].width) for register in known}
 
     def _question(self, sweep: Sweep) -> tuple[bool, Instruction]:
         """Which comparison says who goes through the body, and whether where it does not hold."""
@@ -203,9 +208,16 @@ class SweepCode:
         elif kind is Kind.ACCESS and made.operation.name == "st":
             self._access.store(index, made)
         elif kind is Kind.ACCESS:
-            type = made.operation.modifiers.scalar()
-            [value] = self._access.load(index)
-            self.instructions.write(Copy.ROUND, None, [(made.operands[0], value, type)])
+            self._load(index, made)
+
+    def _load(self, index: int, made: Instruction) -> None:
+        """A load of the running warp; what its lanes or rows agree on comes in 1 lane or in 2."""
+        type, values = made.operation.modifiers.scalar(), self._access.load(index)
+        for target, value in zip(elements(made.operands[0]), values, strict=True):
+            if value.type.count < LANES:
+                self.instructions.shaped.write(target, value, type, None)
+            else:
+                self.instructions.write(Copy.ROUND, None, [(target, value, type)])
 
     def _go_partly(self, sweep: Sweep, body: int, found: _Found) -> None:
         """Some threads of a warp go through the body."""
@@ -230,15 +242,9 @@ class SweepCode:
 
     def _set(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
-        threads = self.b.mul(self.frame.warp, I64(LANES))
         for register, value in registers.items():
             stride = self.frame.shapes[register].stride
-            if stride:
-                ahead = self.b.mul(threads, I64(stride))
-                element = value.type.element
-                ahead = self.b.trunc(ahead, element) if element.width < 64 else ahead
-                value = self.b.add(value, self.lanes.splat(ahead, 1))
-            self.frame.store(register, value)
+            self.frame.store(register, self.layout.ahead(value, stride))
 
     def _fetch(self, sweep: Sweep) -> None:
         """The running warp's other registers that it reads."""

@@ -4,76 +4,123 @@ the last of them, then done warp by warp.
 
 from __future__ import annotations
 
+from llvmlite import ir
+
 from warploom.analysis.shapes import Reading
-from warploom.analysis.strides import LANES
 from warploom.analysis.sweeps import Kind, Sweep
 from warploom.codegen.access import count_change
+from warploom.codegen.environment import KINDS_AT, MEMO_BITS, MEMO_KIND, MEMO_PASSES
+from warploom.codegen.formations import BlockWide
 from warploom.codegen.groups import Form, Group, find_groups
 from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.remembered import Remembered
+from warploom.codegen.row_access import RowAccess, Rows
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Address, Instruction, Register
+
+WORD = 4
+"""Bytes from which on consecutive accesses of all warps begin alike: 32 lanes reach a line."""
 
 
 class SweepAccess:
     """Emits the accesses of one sweep at a time."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
-        self.memory, self.reading = memory, reading
+    def __init__(self, memory: MemoryCode, reading: Reading, layout: BlockWide) -> None:
+        self.memory, self.reading, self.layout = memory, reading, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._remembered = Remembered(memory)
         self._groups: dict[int, Group] = {}
-        self._firsts: dict[int, Value] = {}
-        """Where the first thread reaches, by instruction."""
+        self._offsets: dict[int, int] = {}
+        self._steps: dict[int, Value] = {}
+        """How far each warp reaches behind the one before it, by the first of a group."""
 
     def begin(self, sweep: Sweep) -> bool:
-        """Find the groups of its blocks; whether all its accesses are of one that lies side by
-        side."""
-        self._firsts.clear()
+        """Find the groups of its blocks; whether all its accesses are of some that can be looked at
+        for all warps."""
         self._groups.clear()
         for index in (*sweep.blocks, *sweep.own):
             block = self.frame.program.blocks[index]
             self._groups |= find_groups(self.memory, self.reading, block)
+        self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         accesses = [index for index, kind in sweep.kinds.items() if kind is Kind.ACCESS]
-        groups = [self._groups.get(index) for index in accesses]
-        return all(group is not None and group.form is Form.CONSECUTIVE for group in groups)
+        return all(i in self._groups and _goes_on(self._groups[i]) for i in accesses)
+
+    # ---- for all warps --------------------------------------------------------------------------
 
     def look(self, index: int, made: Instruction, warps: Value) -> Value:
         """Whether so many warps, the first ones, can go the short way. The first one's registers
         say where."""
         b, group = self.b, self._groups[index]
+        if group.firsts:
+            return I1(1)
         address = made.operands[0 if group.shape.op == "store" else 1]
         assert isinstance(address, Address)
-        holds: Value = I1(1)
-        if not group.firsts:
-            assert isinstance(address.base, Register)
-            base = self.memory.operands.read(address.base, unsigned(64), width=1)
-            group.firsts = [self.lanes.lane(base, 0)]
-            as_far = b.mul(b.sub(warps, I64(1)), I64(group.extent))
-            known = self._remembered.holds_as_far(group, as_far)
-            holds = b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
-        self._firsts[index] = b.add(group.firsts[0], I64(address.offset))
-        return holds
+        assert isinstance(address.base, Register)
+        base = self.memory.operands.read(address.base, unsigned(64), width=group.base.width)
+        group.firsts = [self.lanes.lane(base, row) for row in range(group.base.width)]
+        step = self.layout.step(base, group.base.stride)
+        self._steps[group.members[0][0]] = step = I64(0) if step is None else step
+        holds = self._remembered.holds_as_far(group, b.mul(b.sub(warps, I64(1)), step))
+        if group.form is not Form.CONSECUTIVE:
+            bits = self._remembered.word(self._memo(group), MEMO_BITS)
+            holds = b.and_(holds, b.icmp_unsigned("==", b.and_(step, bits), I64(0)))
+        return b.or_(holds, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
         """So many warps have gone the short way."""
-        shape = self._groups[index].shape
-        self.memory.common.count(index, shape.space, self._firsts[index], warps)
-        if shape.op == "store":
+        group = self._groups[index]
+        leader, last = group.members[0][0], group.members[-1][0]
+        if group.form is Form.CONSECUTIVE:
+            first = self.b.add(group.firsts[0], I64(self._offsets[index]))
+            self.memory.common.count(index, group.shape.space, first, warps)
+        elif leader == last:
+            memo = self._memo(group)
+            kind = self.b.add(self._remembered.word(memo, MEMO_KIND), I64(KINDS_AT))
+            self.lanes.add_to(self.lanes.slot(memo, kind), warps)
+        elif index == last:
+            self.lanes.add_to(self.lanes.slot(self._memo(group), MEMO_PASSES), warps)
+        if group.shape.op == "store":
             count_change(self.lanes, self.frame.environment, warps)
 
+    def _memo(self, group: Group) -> Value:
+        return self.memory.places.row(group.members[0][0], group.shape.space)
+
+    # ---- for each -------------------------------------------------------------------------------
+
     def load(self, index: int) -> list[Value]:
-        """What the running warp loads."""
-        return self.memory.common.load(self._groups[index].shape, self._place(index))
+        """What the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
+        agree."""
+        group, firsts = self._groups[index], self._places(index)
+        if group.form is Form.CONSECUTIVE:
+            return self.memory.common.load(group.shape, firsts[0])
+        rows = RowAccess(self.lanes, group.shape)
+        base = self.memory.base_of(group.shape)
+        if group.form is Form.ROWS:
+            return rows.load(Rows(firsts[0], firsts[-1], ir.Constant(I1, 1)), base)
+        pointers = rows.pointers(Rows(firsts[0], firsts[-1], ir.Constant(I1, 0)), base)
+        return [rows.each(pointers[: len(firsts)], part) for part in range(group.shape.parts)]
 
     def store(self, index: int, made: Instruction) -> None:
         """The store of the running warp."""
-        shape = self._groups[index].shape
-        value = self.memory.operands.bits(made.operands[1], shape.type)
-        self.memory.common.store(shape, self._place(index), [value])
+        group, firsts = self._groups[index], self._places(index)
+        value = self.memory.operands.bits(made.operands[1], group.shape.type)
+        if group.form is Form.CONSECUTIVE:
+            self.memory.common.store(group.shape, firsts[0], [value])
+        else:
+            rows = Rows(firsts[0], firsts[-1], ir.Constant(I1, 1))
+            RowAccess(self.lanes, group.shape).store(rows, self.memory.base_of(group.shape), value)
 
-    def _place(self, index: int) -> Value:
-        """Where the running warp's first lane reaches."""
-        extent = LANES * self._groups[index].shape.size
-        return self.b.add(self._firsts[index], self.b.mul(self.frame.warp, I64(extent)))
+    def _places(self, index: int) -> list[Value]:
+        """Where the running warp's first lane, or that of each row, reaches."""
+        b, group = self.b, self._groups[index]
+        ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
+        ahead = b.add(ahead, I64(self._offsets[index]))
+        return [b.add(first, ahead) for first in group.firsts]
+
+
+def _goes_on(group: Group) -> bool:
+    """Whether what is known of one warp's access is so of those that reach on by the same step."""
+    if group.form is Form.CONSECUTIVE:
+        return group.shape.size >= WORD and group.shape.parts == 1
+    return group.form in (Form.ROWS, Form.AGREED)

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
+from warploom.analysis.shapes import WHOLE, Formation, Reading, Shapes, shapes_of
 from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
@@ -48,7 +48,7 @@ class WarpFunction:
         shuffles: bool,
         records: bool,
     ) -> None:
-        self.program, self.layout, self.formation = program, layout, formation
+        self.program, self.layout = program, layout
         plain = mixes or records or is_long(program)
         shapes: Shapes = {} if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
@@ -59,7 +59,7 @@ class WarpFunction:
         self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        reading = Reading(program, formation, shapes)
+        self.reading = reading = Reading(program, formation, shapes)
         self.control = Control(
             self.frame,
             self.saved,
@@ -99,12 +99,14 @@ class WarpFunction:
 
     def _sweeps(self) -> Mapping[int, ir.Block]:
         """What is done for all warps at once: nothing in launches of another formation."""
-        program, line = self.program, self.formation is Formation.LINE
-        if not line or self.frame.pieces or self.memory.never_inlined:
+        known = self.reading.formation in WHOLE and bool(self.frame.shapes)
+        if not known or self.frame.pieces or self.memory.never_inlined:
             return {}
         code = SweepCode(self.saved, self.control.relay, self.instructions, self._masked)
         rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)
-        found = sweeps(program, rounds, self.control.asides.values(), self.frame.shapes)
+        found = sweeps(self.program, rounds, self.control.asides.values(), self.reading)
+        if found:
+            self.control.relay.sweeps = code.layout.fits()
         return code.emit(found, self.control.suspension.sites)
 
     def _enter(self) -> None:
