@@ -179,11 +179,16 @@ class _Search:
             yield path, choices
         elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
             yield from self._paths(block.successors[0], path, choices)
-        elif splits(last) and agrees(self.reading, last) and len(set(block.successors)) == 2:
+        elif splits(last) and self._agrees(last) and len(set(block.successors)) == 2:
             for way, taken in zip(block.successors, (True, False), strict=True):
                 yield from self._paths(way, path, {**choices, at: taken})
         elif at in self.beside and all(b in choices or b not in self.beside for b in path[:-1]):
             yield from self._paths(self.program.reconvergence[at], path, choices)
+
+    def _agrees(self, branch: Instruction) -> bool:
+        guard = branch.guard
+        known = guard is not None and guard.register in self._alike
+        return known and agrees(self.reading, branch)
 
     def _ends(self, made: Instruction) -> bool:
         return made.operation.name in ENDS or made.operation.spec.unit is Unit.BARRIER
@@ -230,7 +235,7 @@ class _Search:
         made = comparison_of(self.program, block)
         inside = range(block.start, block.stop)
         place = next((i for i in inside if self.program.instructions[i] is made), None)
-        if made is not None and place is not None:
+        if made is not None and place is not None and set(reads(made)) <= self._alike:
             [target] = writes(made)
             read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
             if target not in read | way.met | way.changed:
