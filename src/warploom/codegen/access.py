@@ -14,6 +14,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Space
+from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.choice import AccessRules
 from warploom.rules.plan_words import CHANGES
 
@@ -85,6 +86,13 @@ class Call:
             self.base,
             self.limit,
         ) = self.function.args
+
+    @property
+    def listed(self) -> bool:
+        """Whether such accesses may be put on a list (`rules.listed`)."""
+        shape = self.shape
+        words = shape.op == "atomic" and shape.space is Space.SHARED and shape.size == WORD_BYTES
+        return words and self.rules.lists_words and not self.shuffles
 
     def told(self, places: Value) -> Value:
         """The lanes' places in memory, for a helper that is to look at them."""

@@ -15,6 +15,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane
 from warploom.codegen.lanes import I32, I64, PTR, Value
+from warploom.codegen.listed_atomic import ListedAtomic
 from warploom.core.types import U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
@@ -54,7 +55,12 @@ class AccessFunctions:
     def _get(self, name: str, shape: Shape, combine: Term | None, *, tells: bool = False) -> Value:
         if name not in self.module.globals:
             access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
-            _emit(access, combine, tells=tells)
+            if combine is not None and access.listed:
+                any_way = Call(self.module, f"{name}.any", shape, self.rules, shuffles=False)
+                _emit(any_way, combine, tells=tells)
+                ListedAtomic(access, any_way.function).emit(combine, tells=tells)
+            else:
+                _emit(access, combine, tells=tells)
         return self.module.globals[name]
 
 

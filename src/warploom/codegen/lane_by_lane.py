@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import reduce
 
 from llvmlite import ir
@@ -20,6 +20,10 @@ AT_ONCE = 4
 """Lanes for one turn of the loop, where all are active."""
 
 
+PlaceOf = Callable[[Value], Value]
+"""Where a lane reaches: its offset."""
+
+
 class LaneByLane:
     """Emits the turns of the lanes of one atomic; `combine` gives the new value from the old one
     and the operands. `tells` says whether somebody wants the old values."""
@@ -29,25 +33,62 @@ class LaneByLane:
         self._moves, self._term, self._tells = moves, combine, tells
         self._changed = None if _changes_by_operand(combine) else self.lanes.alloca(I64)
         """How many elements changed, where that is counted one by one."""
+        self._agreed: Value | None = None
+        """The operand of all lanes, where they are known to agree."""
 
     def emit(self, bits: Value, places: Value) -> None:
         """Read, combine and write in each active lane in turn, the lowest first unless a policy
         chooses; `places` is where their offsets stand in memory."""
         b = self.b
-        if self._changed is not None:
-            b.store(I64(0), self._changed)
+
+        def place_of(lane: Value) -> Value:
+            # Out of memory, where LLVM would take a vector apart, which costs more.
+            return b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
+
+        self._begin()
         if self.access.shuffles:
-            self._by_policy(bits, places)
+            self._by_policy(bits, places, place_of)
         else:
             everyone = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
             with b.if_else(everyone) as (whole, part):
                 with whole:
-                    self._all(places)
+                    self._all(place_of)
                 with part:
-                    self._rising(places)
-        changed = (
-            self._told_by_operands() if self._changed is None else b.load(self._changed, typ=I64)
-        )
+                    self._rising(place_of)
+        self._end()
+
+    def emit_whole(self, place_of: PlaceOf) -> None:
+        """The same where all lanes are active and no policy chooses. Mostly they agree on what
+        they add, and it is read once."""
+        self._begin()
+        if self.access.shape.parts == 1 and _operands(self._term) == {1}:
+            given = self._given(0)
+            first = self.lanes.lane(given, 0)
+            same = self.lanes.all(self.b.icmp_unsigned("==", given, self.lanes.splat(first)))
+            with self.b.if_else(same) as (one, each):
+                with one:
+                    self._agreed = first
+                    self._all(place_of)
+                    self._agreed = None
+                with each:
+                    self._all(place_of)
+        else:
+            self._all(place_of)
+        self._end()
+
+    def _given(self, part: int) -> Value:
+        """A part of the first operand in all lanes."""
+        type = vector(self.access.shape.element)
+        return self.b.load(self._place(part, I64(0)), typ=type, align=16)
+
+    def _begin(self) -> None:
+        if self._changed is not None:
+            self.b.store(I64(0), self._changed)
+
+    def _end(self) -> None:
+        """Tell how many elements changed."""
+        known = self._changed
+        changed = self._told_by_operands() if known is None else self.b.load(known, typ=I64)
         count_change(self.lanes, self.access.environment, changed)
 
     def _told_by_operands(self) -> Value:
@@ -55,8 +96,7 @@ class LaneByLane:
         b, shape = self.b, self.access.shape
         counts: list[Value] = []
         for part in range(shape.parts):
-            given = b.load(self._place(part, I64(0)), typ=vector(shape.element), align=16)
-            changes = b.icmp_unsigned("!=", given, zero(vector(shape.element)))
+            changes = b.icmp_unsigned("!=", self._given(part), zero(vector(shape.element)))
             some = b.and_(self.lanes.bits(changes), self.access.bits)
             counts.append(self.lanes.popcount(some))
         return reduce(b.add, counts)
@@ -78,21 +118,21 @@ class LaneByLane:
 
         return number, again
 
-    def _all(self, places: Value) -> None:
+    def _all(self, place_of: PlaceOf) -> None:
         lane, again = self._loop(I64, I64(0))
         for ahead in range(AT_ONCE):
-            self._one_lane(places, self.b.add(lane, I64(ahead)))
+            self._one_lane(place_of, self.b.add(lane, I64(ahead)))
         following = self.b.add(lane, I64(AT_ONCE))
         again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _rising(self, places: Value) -> None:
+    def _rising(self, place_of: PlaceOf) -> None:
         left, again = self._loop(I32, self.access.bits)
         found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)])
-        self._one_lane(places, self.b.zext(found, I64))
+        self._one_lane(place_of, self.b.zext(found, I64))
         rest = self.b.and_(left, self.b.sub(left, I32(1)))
         again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
-    def _by_policy(self, bits: Value, places: Value) -> None:
+    def _by_policy(self, bits: Value, places: Value, place_of: PlaceOf) -> None:
         """In the order that `rules.atomics.lane_order` gives."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
@@ -101,16 +141,14 @@ class LaneByLane:
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(places, lane)
+            self._one_lane(place_of, lane)
         following = b.add(turn, I64(1))
         again(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, places: Value, lane: Value) -> None:
+    def _one_lane(self, place_of: PlaceOf, lane: Value) -> None:
         """Read, combine and write in one lane."""
         b = self.b
-        # Out of memory, where LLVM would take a vector apart, which costs more.
-        offset = b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
-        at = self._moves.pointer(offset)
+        at = self._moves.pointer(place_of(lane))
         for part in range(self.access.shape.parts):
             here = b.gep(at, [I64(part * self.access.shape.type.bytes)], source_etype=I8)
             self._combine(here, part, lane)
@@ -139,7 +177,16 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
+        if self._agreed is not None:
+            return self.b.bitcast(self.lanes.splat(self._agreed, 1), type)
         return self.b.load(self._place(part, lane), typ=type, align=1)
+
+
+def _operands(combine: Term) -> set[Hashable]:
+    """Which operands a new value is made of."""
+    if combine.op == "arg":
+        return {combine.attr} - {0}
+    return set[Hashable]().union(*map(_operands, combine.args))
 
 
 def _changes_by_operand(combine: Term) -> bool:
