@@ -23,6 +23,9 @@ AT_ONCE = 4
 PlaceOf = Callable[[Value], Value]
 """Where a lane reaches: its offset."""
 
+PlacesFrom = Callable[[Value], list[Value]]
+"""The same of some lanes, from one on."""
+
 
 class LaneByLane:
     """Emits the turns of the lanes of one atomic; `combine` gives the new value from the old one
@@ -52,12 +55,12 @@ class LaneByLane:
             everyone = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
             with b.if_else(everyone) as (whole, part):
                 with whole:
-                    self._all(place_of)
+                    self._all(lambda lane: [place_of(b.add(lane, I64(n))) for n in range(AT_ONCE)])
                 with part:
                     self._rising(place_of)
         self._end()
 
-    def emit_whole(self, place_of: PlaceOf) -> None:
+    def emit_whole(self, places_from: PlacesFrom) -> None:
         """The same where all lanes are active and no policy chooses. Mostly they agree on what
         they add, and it is read once."""
         self._begin()
@@ -68,12 +71,12 @@ class LaneByLane:
             with self.b.if_else(same) as (one, each):
                 with one:
                     self._agreed = first
-                    self._all(place_of)
+                    self._all(places_from)
                     self._agreed = None
                 with each:
-                    self._all(place_of)
+                    self._all(places_from)
         else:
-            self._all(place_of)
+            self._all(places_from)
         self._end()
 
     def _given(self, part: int) -> Value:
@@ -118,17 +121,19 @@ class LaneByLane:
 
         return number, again
 
-    def _all(self, place_of: PlaceOf) -> None:
+    def _all(self, places_from: PlacesFrom) -> None:
         lane, again = self._loop(I64, I64(0))
-        for ahead in range(AT_ONCE):
-            self._one_lane(place_of, self.b.add(lane, I64(ahead)))
-        following = self.b.add(lane, I64(AT_ONCE))
+        places = places_from(lane)
+        for ahead, place in enumerate(places):
+            self._one_lane(place, self.b.add(lane, I64(ahead)))
+        following = self.b.add(lane, I64(len(places)))
         again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
     def _rising(self, place_of: PlaceOf) -> None:
         left, again = self._loop(I32, self.access.bits)
         found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)])
-        self._one_lane(place_of, self.b.zext(found, I64))
+        lane = self.b.zext(found, I64)
+        self._one_lane(place_of(lane), lane)
         rest = self.b.and_(left, self.b.sub(left, I32(1)))
         again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
@@ -141,14 +146,14 @@ class LaneByLane:
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(place_of, lane)
+            self._one_lane(place_of(lane), lane)
         following = b.add(turn, I64(1))
         again(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, place_of: PlaceOf, lane: Value) -> None:
+    def _one_lane(self, place: Value, lane: Value) -> None:
         """Read, combine and write in one lane."""
         b = self.b
-        at = self._moves.pointer(place_of(lane))
+        at = self._moves.pointer(place)
         for part in range(self.access.shape.parts):
             here = b.gep(at, [I64(part * self.access.shape.type.bytes)], source_etype=I8)
             self._combine(here, part, lane)

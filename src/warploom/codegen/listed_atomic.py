@@ -46,12 +46,13 @@ class ListedAtomic:
         following = b.add(count, I64(1))
         b.store(following, lanes.slot(self.access.row, LISTED))
 
-        def place_of(lane: Value) -> Value:
+        def places_from(lane: Value) -> list[Value]:
             # Out of memory, where LLVM would take a vector apart, which costs more.
-            key = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", 1, typ=I8)
-            return b.add(b.shl(b.zext(key, I64), I64(WORD_BITS)), window)
+            some = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", 8, typ=I64)
+            each = [b.and_(b.lshr(some, I64(8 * n)), I64(WINDOW_WORDS - 1)) for n in range(8)]
+            return [b.add(b.shl(key, I64(WORD_BITS)), window) for key in each]
 
-        turns.emit_whole(place_of)
+        turns.emit_whole(places_from)
         with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
             row = self.access.row
             call(lanes, "count_listed", row, I64(ALL_LANES), I64(WORD_BYTES), row)
