@@ -41,7 +41,8 @@ class AccessCosts:
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):
                     if self.access.listed:
-                        self._by_rule("place_window", scratch, bits)
+                        given = scratch, bits, self.access.limit, self.access.row
+                        call(self.lanes, "place_window", *given)
                     call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)
                 self._count_by_rules(scratch, bits)
                 with b.if_then(kept):
@@ -132,13 +133,10 @@ class AccessCosts:
         )
         with b.if_then(b.icmp_signed(">", b.sub(now, before), most), likely=False):
             if self.access.listed:  # which came before
-                self._by_rule("count_listed", scratch, bits)
+                call(self.lanes, "count_listed", scratch, bits, I64(0), row)
                 after = b.load(self.lanes.slot(row, TRANSACTIONS), typ=I64)
                 before = b.add(before, b.sub(after, now))
             call(self.lanes, "keep_example", scratch, bits, before, row)
-
-    def _by_rule(self, rule: str, scratch: Value, bits: Value) -> None:
-        call(self.lanes, rule, scratch, bits, I64(self.access.shape.size), self.access.row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
         """Count the lanes on one address; mostly the rule of the space did it (`rules.atomics`)."""

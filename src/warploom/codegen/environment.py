@@ -132,8 +132,8 @@ KINDS_AT = KINDS_SEEN + 1
     MEMO_TAKEN,
     ROW_WIDTH,
 ) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
-"""An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`), and from
-FULL on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
+"""An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`),
+and from FULL on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
 by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
 for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit each, and from
 KINDS_AT on how often each came again. The last words remember of the access that begins a group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import reduce
 
 from llvmlite import ir
@@ -60,29 +60,14 @@ class LaneByLane:
                     self._rising(place_of)
         self._end()
 
-    def emit_whole(self, places_from: PlacesFrom) -> None:
-        """The same where all lanes are active and no policy chooses. Mostly they agree on what
-        they add, and it is read once."""
+    def emit_whole(self, places_from: PlacesFrom, *, agreed: bool) -> None:
+        """The same where all lanes are active and no policy chooses; if `agreed`, one operand
+        stands for those of all lanes."""
+        if agreed:
+            self._agreed = self.b.load(self.access.data, typ=self.access.shape.element)
         self._begin()
-        if self.access.shape.parts == 1 and _operands(self._term) == {1}:
-            given = self._given(0)
-            first = self.lanes.lane(given, 0)
-            same = self.lanes.all(self.b.icmp_unsigned("==", given, self.lanes.splat(first)))
-            with self.b.if_else(same) as (one, each):
-                with one:
-                    self._agreed = first
-                    self._all(places_from)
-                    self._agreed = None
-                with each:
-                    self._all(places_from)
-        else:
-            self._all(places_from)
+        self._all(places_from)
         self._end()
-
-    def _given(self, part: int) -> Value:
-        """A part of the first operand in all lanes."""
-        type = vector(self.access.shape.element)
-        return self.b.load(self._place(part, I64(0)), typ=type, align=16)
 
     def _begin(self) -> None:
         if self._changed is not None:
@@ -99,10 +84,18 @@ class LaneByLane:
         b, shape = self.b, self.access.shape
         counts: list[Value] = []
         for part in range(shape.parts):
-            changes = b.icmp_unsigned("!=", self._given(part), zero(vector(shape.element)))
+            given = self._given(part)
+            changes = b.icmp_unsigned("!=", given, zero(vector(shape.element)))
             some = b.and_(self.lanes.bits(changes), self.access.bits)
             counts.append(self.lanes.popcount(some))
         return reduce(b.add, counts)
+
+    def _given(self, part: int) -> Value:
+        """A part of the first operand in all lanes."""
+        if self._agreed is not None:
+            return self.lanes.splat(self._agreed)
+        type = vector(self.access.shape.element)
+        return self.b.load(self._place(part, I64(0)), typ=type, align=16)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
         """Begin a loop over a number: that number, and what ends the body with the next one, to go
@@ -185,13 +178,6 @@ class LaneByLane:
         if self._agreed is not None:
             return self.b.bitcast(self.lanes.splat(self._agreed, 1), type)
         return self.b.load(self._place(part, lane), typ=type, align=1)
-
-
-def _operands(combine: Term) -> set[Hashable]:
-    """Which operands a new value is made of."""
-    if combine.op == "arg":
-        return {combine.attr} - {0}
-    return set[Hashable]().union(*map(_operands, combine.args))
 
 
 def _changes_by_operand(combine: Term) -> bool:

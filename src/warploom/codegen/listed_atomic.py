@@ -7,67 +7,63 @@ aligned come out as far beyond it. Any other goes the general way, which also pl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from warploom.codegen.access import Call
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane
-from warploom.codegen.lanes import I8, I32, I64, LANES, Value, vector
+from warploom.codegen.lanes import I8, I32, I64, LANES, Lanes, Value, splat_constant, vector
 from warploom.isa.terms import Term
-from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.distinct import ALL_LANES
-from warploom.rules.listed import KEYS, LENGTH, LISTED, WINDOW, WINDOW_WORDS, WORD_BITS
-from warploom.rules.patterns import DOUBT, TRIALS
+from warploom.rules.listed import KEYS, LENGTH, LISTED, ROOM, WINDOW, WINDOW_WORDS, WORD_BITS
+
+KEYS_TYPE = vector(I8)
+AT_ONCE = 8
+"""Keys that are read at once."""
 
 
-class ListedAtomic:
-    """Emits the short way, and then the call of the general one, `any_way`."""
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Where lanes reach in the window of a row: their words, and whether all are in it."""
 
-    def __init__(self, access: Call, any_way: Value) -> None:
-        self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
-        self._any_way = any_way
+    window: Value
+    keys: Value
+    inside: Value
 
-    def emit(self, combine: Term, *, tells: bool) -> None:
-        """The whole body of the function."""
-        b, lanes = self.b, self.lanes
-        turns = LaneByLane(self.access, AccessMoves(self.access), combine, tells=tells)
-        window = b.load(lanes.slot(self.access.row, WINDOW), typ=I64)
-        behind = b.sub(self.access.addresses, lanes.splat(window))
-        rotated = [behind, behind, lanes.splat(I64(WORD_BITS))]
-        words = lanes.intrinsic("llvm.fshr.v32i64", vector(I64), rotated)
-        short, other = (self.access.function.append_basic_block(n) for n in ("short", "other"))
-        b.cbranch(self._matches(window, words), short, other)
-        b.position_at_end(other)
-        found = b.call(self._any_way, self.access.function.args, tail=True)
-        b.ret(found)
-        b.position_at_end(short)
-        count = b.load(lanes.slot(self.access.row, LISTED), typ=I64)
-        keys = lanes.slot(self.access.row, b.add(b.mul(count, I64(LANES // 8)), I64(KEYS)))
-        b.store(b.trunc(words, vector(I8)), keys, align=8)
-        following = b.add(count, I64(1))
-        b.store(following, lanes.slot(self.access.row, LISTED))
 
-        def places_from(lane: Value) -> list[Value]:
-            # Out of memory, where LLVM would take a vector apart, which costs more.
-            some = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", 8, typ=I64)
-            each = [b.and_(b.lshr(some, I64(8 * n)), I64(WINDOW_WORDS - 1)) for n in range(8)]
-            return [b.add(b.shl(key, I64(WORD_BITS)), window) for key in each]
+def words_of(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Words:
+    """Look at the addresses of an access, lanes of 32 or 64 bits that begin at 0."""
+    b, element = lanes.b, addresses.type.element
+    window, room = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, ROOM))
+    start, end = (lanes.splat(b.trunc(v, element) if element == I32 else v) for v in (window, room))
+    behind = b.sub(addresses, start)
+    turned = [behind, behind, splat_constant(WORD_BITS, element)]
+    words = lanes.intrinsic(f"llvm.fshr.v32{element}", behind.type, turned)
+    outside = lanes.any(b.icmp_unsigned(">=", words, end))
+    whole = b.icmp_unsigned("==", lanes.bits(mask), I32(ALL_LANES))
+    return Words(window, b.trunc(words, KEYS_TYPE), b.and_(whole, b.not_(outside)))
 
-        turns.emit_whole(places_from)
-        with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
-            row = self.access.row
-            call(lanes, "count_listed", row, I64(ALL_LANES), I64(WORD_BYTES), row)
-        b.ret(I64(0))
 
-    def _matches(self, window: Value, words: Value) -> Value:
-        """Whether the access may go the short way."""
-        b, lanes = self.b, self.lanes
-        # The window begins where an access was that had passed the check, so before the limit.
-        room = b.sub(b.sub(self.access.limit, window), I64(WORD_BYTES))
-        most = I64((WINDOW_WORDS - 1) << WORD_BITS)
-        room = lanes.intrinsic("llvm.umin.i64", I64, [room, most])
-        last = lanes.splat(b.lshr(room, I64(WORD_BITS)))
-        doubt = b.load(lanes.slot(self.access.row, DOUBT), typ=I64)
-        whole = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
-        scattered = b.icmp_unsigned(">=", doubt, I64(TRIALS))
-        inside = b.not_(lanes.any(b.icmp_unsigned(">", words, last)))
-        return b.and_(b.and_(whole, scattered), inside)
+def emit_listed(access: Call, combine: Term, *, tells: bool, agreed: bool) -> None:
+    """The body of the function of the short way. Keys are its addresses, and its base is where the
+    window begins."""
+    b, lanes, row = access.lanes.b, access.lanes, access.row
+    turns = LaneByLane(access, AccessMoves(access), combine, tells=tells)
+    count = b.load(lanes.slot(row, LISTED), typ=I64)
+    keys = lanes.slot(row, b.add(b.mul(count, I64(LANES // 8)), I64(KEYS)))
+    b.store(access.addresses, keys, align=8)
+    following = b.add(count, I64(1))
+    b.store(following, lanes.slot(row, LISTED))
+
+    def places_from(lane: Value) -> list[Value]:
+        # Out of memory, where LLVM would take a vector apart, which costs more.
+        some = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", AT_ONCE, typ=I64)
+        shifted = [b.lshr(some, I64(8 * n)) for n in range(AT_ONCE)]
+        each = [b.and_(key, I64(WINDOW_WORDS - 1)) for key in shifted]
+        return [b.shl(key, I64(WORD_BITS)) for key in each]
+
+    turns.emit_whole(places_from, agreed=agreed)
+    with b.if_then(b.icmp_unsigned("==", following, I64(LENGTH)), likely=False):
+        call(lanes, "count_listed", row, I64(ALL_LANES), I64(0), row)
+    b.ret(I64(0))

@@ -28,7 +28,7 @@ from warploom.rules.fields import (
     WAVEFRONTS,
 )
 from warploom.rules.near import Near, count_near
-from warploom.rules.patterns import ROW_END
+from warploom.rules.patterns import DOUBT, ROW_END, TRIALS
 
 WORD_BITS = 2
 WINDOW_WORDS = 256
@@ -38,12 +38,11 @@ WINDOW_UNIT = 128
 LENGTH = 32
 """Accesses on a full list."""
 
-LISTED = ROW_END
-WINDOW = LISTED + 1
-KEYS = WINDOW + 1
+LISTED, WINDOW, ROOM, KEYS = range(ROW_END, ROW_END + 4)
 LIST_END = KEYS + LENGTH * 32 // 8
 """What follows the patterns in a row of compiled code: how many accesses are on the list, where the
-window begins, and for each access 32 bytes: each lane's word in the window."""
+window begins and how many words it has, and for each access 32 bytes: each lane's word in the
+window. There is none, of 0 words, as long as patterns are on trial."""
 
 Many = tuple[int, int, int, int, int, int, int]
 
@@ -97,10 +96,10 @@ def count_listed(addresses: Addresses, mask: int, size: int, row: Row) -> None:
 
 
 @jitable
-def place_window(addresses: Addresses, mask: int, size: int, row: Row) -> None:
+def place_window(addresses: Addresses, mask: int, limit: int, row: Row) -> None:
     """Empty the list, and have the window begin where an access lies in it: not behind where it
-    began before, if all is in it then."""
-    count_listed(addresses, mask, size, row)
+    began before, if all is in it then. `limit` is the end of the shared memory."""
+    count_listed(addresses, mask, 0, row)
     low = -1
     high = 0
     for lane in range(32):
@@ -111,3 +110,5 @@ def place_window(addresses: Addresses, mask: int, size: int, row: Row) -> None:
     low -= low % WINDOW_UNIT
     start = min(low, row[WINDOW])
     row[WINDOW] = start if high - start < WINDOW_WORDS << WORD_BITS else low
+    room = min(WINDOW_WORDS, (limit - row[WINDOW]) >> WORD_BITS)
+    row[ROOM] = room if row[DOUBT] >= TRIALS - 1 else 0
