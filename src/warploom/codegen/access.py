@@ -55,7 +55,6 @@ class Shape:
         return ir.IntType(self.type.bits)
 
 
-
 def can_be_listed(shape: Shape, rules: AccessRules, *, shuffles: bool) -> bool:
     """Whether some accesses of that shape are put on a list (`rules.listed`)."""
     words = shape.op == "atomic" and shape.space is Space.SHARED and shape.size == WORD_BYTES
@@ -65,8 +64,8 @@ def can_be_listed(shape: Shape, rules: AccessRules, *, shuffles: bool) -> bool:
 def _signature(addresses: ir.Type) -> ir.FunctionType:
     """`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
 
-    `base` and `limit` are where the space's memory begins on the host and how long it is; global memory
-    needs neither. `data` holds what is stored, or receives what is loaded.
+    `base` and `limit` are where the space's memory begins on the host and how long it is; global
+    memory needs neither. `data` holds what is stored, or receives what is loaded.
     """
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 

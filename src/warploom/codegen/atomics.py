@@ -7,7 +7,7 @@ from llvmlite import ir
 from warploom.analysis.accesses import space_of
 from warploom.analysis.uses import reads
 from warploom.codegen.access import Shape, can_be_listed
-from warploom.codegen.lanes import I8, I32, PTR, LANES, Value, vector
+from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.codegen.listed_atomic import Words, words_of
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.core.types import U64, ScalarType

@@ -18,7 +18,7 @@ from warploom.analysis.uses import member_mask
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
-from warploom.rules.listed import LIST_END
+from warploom.rules.listed import ROW_END
 from warploom.rules.rows import KINDS
 
 
@@ -117,7 +117,7 @@ class Status(IntEnum):
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
 """How compiled code names a space in the record of a fault."""
 
-FULL = LIST_END
+FULL = ROW_END
 KINDS_SEEN = FULL + 3
 KINDS_AT = KINDS_SEEN + 1
 (
@@ -133,10 +133,10 @@ KINDS_AT = KINDS_SEEN + 1
     ROW_WIDTH,
 ) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
 """An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`),
-and from FULL on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
-by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
-for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit each, and from
-KINDS_AT on how often each came again. The last words remember of the access that begins a group
+and from FULL on how often the access was the common one (every lane on, consecutive, aligned),
+whose costs follow by arithmetic. In shared memory it may start on a line, else on a sector, else on
+a word: a column for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit
+each, and from KINDS_AT on how often each came again. The last words remember of the access that begins a group
 (`codegen.group_ways`) how it went the short way: the step between its rows, those bits of the
 first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so that all of
 the group is inside of one allocation; and of every access its kind. PASSES counts, for the access

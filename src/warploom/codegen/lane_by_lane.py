@@ -82,20 +82,16 @@ class LaneByLane:
     def _told_by_operands(self) -> Value:
         """How many elements change, where the operands alone say it."""
         b, shape = self.b, self.access.shape
+        if self._agreed is not None:
+            some = b.icmp_unsigned("!=", self._agreed, self._agreed.type(0))
+            return b.select(some, I64(LANES), I64(0))
         counts: list[Value] = []
         for part in range(shape.parts):
-            given = self._given(part)
+            given = b.load(self._place(part, I64(0)), typ=vector(shape.element), align=16)
             changes = b.icmp_unsigned("!=", given, zero(vector(shape.element)))
             some = b.and_(self.lanes.bits(changes), self.access.bits)
             counts.append(self.lanes.popcount(some))
         return reduce(b.add, counts)
-
-    def _given(self, part: int) -> Value:
-        """A part of the first operand in all lanes."""
-        if self._agreed is not None:
-            return self.lanes.splat(self._agreed)
-        type = vector(self.access.shape.element)
-        return self.b.load(self._place(part, I64(0)), typ=type, align=16)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
         """Begin a loop over a number: that number, and what ends the body with the next one, to go

@@ -13,9 +13,19 @@ from itertools import pairwise
 
 from llvmlite import ir
 
-from warploom.codegen.lanes import I8, I16, I32, I64, LANES, Lanes, Value, splat_constant, vector
-from warploom.codegen.lanes import lane_numbers as numbers
-from warploom.codegen.lanes import zero
+from warploom.codegen.lanes import (
+    I8,
+    I16,
+    I32,
+    I64,
+    LANES,
+    Lanes,
+    Value,
+    lane_numbers,
+    splat_constant,
+    vector,
+    zero,
+)
 from warploom.rules.listed import KEYS
 
 BYTES = vector(I8)
@@ -35,7 +45,7 @@ def count_many_listed(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
     by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
     *differ, most = _along_words(lanes, _sorted(lanes, words))
     ways = _along_banks(lanes, _sorted(lanes, by_bank))
-    listed = b.icmp_unsigned("<", numbers(I8), lanes.splat(b.trunc(count, I8)))
+    listed = b.icmp_unsigned("<", lane_numbers(I8), lanes.splat(b.trunc(count, I8)))
     sums = [_sum(lanes, listed, value) for value in (*differ, ways, most)]
     counted = b.select(listed, ways, zero(BYTES))
     worst = lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counted])

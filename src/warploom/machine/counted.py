@@ -24,7 +24,7 @@ from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
 from warploom.rules.listed import LISTED
-from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, ROW_END, SLOTS
+from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, PATTERNS_END, REPEATS, SLOTS
 
 _NOWHERE = np.zeros(0, np.uint64)
 
@@ -108,7 +108,7 @@ def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
-    patterns = rows[:, :, PATTERNS_AT:ROW_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
+    patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
     common = rows[:, :, FULL:KINDS_SEEN].sum(axis=0)

@@ -28,7 +28,7 @@ from warploom.rules.fields import (
     WAVEFRONTS,
 )
 from warploom.rules.near import Near, count_near
-from warploom.rules.patterns import DOUBT, ROW_END, TRIALS
+from warploom.rules.patterns import DOUBT, PATTERNS_END, TRIALS
 
 WORD_BITS = 2
 WINDOW_WORDS = 256
@@ -38,8 +38,8 @@ WINDOW_UNIT = 128
 LENGTH = 32
 """Accesses on a full list."""
 
-LISTED, WINDOW, ROOM, KEYS = range(ROW_END, ROW_END + 4)
-LIST_END = KEYS + LENGTH * 32 // 8
+LISTED, WINDOW, ROOM, KEYS = range(PATTERNS_END, PATTERNS_END + 4)
+ROW_END = KEYS + LENGTH * 32 // 8
 """What follows the patterns in a row of compiled code: how many accesses are on the list, where the
 window begins and how many words it has, and for each access 32 bytes: each lane's word in the
 window. There is none, of 0 words, as long as patterns are on trial."""
