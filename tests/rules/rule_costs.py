@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from warploom.rules.fields import FIELDS
-from warploom.rules.patterns import ROW_END
+from warploom.rules.listed import ROW_END
 
 ALL = 0xFFFFFFFF
 Rule = Callable[..., None]

@@ -6,6 +6,7 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +19,20 @@ from warploom.rules.choice import RULES
 from warploom.rules.coalescing import global_by_sectors, local_by_sectors
 from warploom.rules.constant import constant_by_warp
 from warploom.rules.distinct import Row
-from warploom.rules.fields import FIELDS
-from warploom.rules.patterns import ROW_END, SLOTS
+from warploom.rules.example import keep_example
+from warploom.rules.fields import (
+    BYTES_MOVED,
+    FIELDS,
+    LINES,
+    PASSES,
+    RECORD_WIDTH,
+    REQUESTS,
+    SECTORS,
+    TRANSACTIONS,
+    WAVEFRONTS,
+)
+from warploom.rules.listed import KEYS, LENGTH, LISTED, ROW_END, WINDOW, count_listed
+from warploom.rules.patterns import SLOTS
 
 COMPILED = {name: partial(count_compiled, name) for name in RULES}
 
@@ -208,7 +221,7 @@ def test_passes_are_those_of_sets(case: tuple[list[int], int, int]) -> None:
 def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int], int, int]) -> None:
     addresses, mask, size = case
     rule: Rule = RULES[name]
-    # Of a pattern the third argument is the number of its place.
+    # Of a pattern the third argument is the number of its place; of a window that of bytes.
     third = size % SLOTS if name.endswith("_pattern") else size
     assert cost(COMPILED[name], addresses, mask, third) == cost(rule, addresses, mask, third)
 
@@ -225,3 +238,46 @@ def test_what_is_marked_of_one_access_is_not_found_by_the_next(
             rule(np.array(addresses, np.uint64), mask, size, rows[-1])
     compiled, plain = (row[: len(FIELDS)].tolist() for row in rows)
     assert compiled == plain
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> npt.NDArray[np.uint8]:
+    """The words of some warps in a window of 256, by warp and lane: anywhere, or few in many lanes,
+    or few rows or banks."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    words = rng.integers(0, draw(st.sampled_from([1, 2, 8, 33, 256])), (LENGTH, 32))
+    words = words * draw(st.sampled_from([1, 7, 8, 31, 32])) + draw(st.integers(0, 255))
+    return words[: draw(st.integers(1, LENGTH))].astype(np.uint8)
+
+
+def listed(words: npt.NDArray[np.uint8]) -> Row:
+    """A row with these accesses on its list."""
+    row = np.zeros(ROW_END, np.int64)
+    row[LISTED], row[WINDOW] = len(words), 384
+    row[KEYS:].view(np.uint8)[: words.size] = words.ravel()
+    return row
+
+
+@given(lists())
+def test_accesses_of_a_list_cost_what_each_does(words: npt.NDArray[np.uint8]) -> None:
+    """All at once as one by one, and the example is the first of those that took the most."""
+    rows = [listed(words), np.zeros(ROW_END, np.int64)]
+    COMPILED["count_listed"](np.zeros(32, np.uint64), ALL, 0, rows[0])
+    for one in words:
+        addresses = 384 + 4 * one.astype(np.uint64)
+        before = int(rows[1][TRANSACTIONS])
+        for rule in (shared_32_banks, count_passes):
+            rule(addresses, ALL, 4, rows[1])
+        keep_example(addresses, ALL, before, rows[1])
+    assert rows[0][:RECORD_WIDTH].tolist() == rows[1][:RECORD_WIDTH].tolist()
+    assert rows[0][LISTED] == 0
+
+
+@pytest.mark.parametrize("count", [COMPILED["count_listed"], count_listed])
+def test_lists_by_hand(count: Rule) -> None:
+    """Three warps: a row of all banks; all lanes on one word; two words of each of 16 banks."""
+    lanes = np.arange(32)
+    row = listed(np.array([lanes, 0 * lanes + 9, lanes // 2 * 2 + lanes % 2 * 32], np.uint8))
+    count(np.zeros(32, np.uint64), ALL, 0, row)
+    fields = REQUESTS, WAVEFRONTS, PASSES, LINES, SECTORS, BYTES_MOVED
+    assert row[[*fields]].tolist() == [3, 1 + 1 + 2, 1 + 32 + 1, 1 + 1 + 2, 4 + 1 + 8, 4 * 65]

@@ -14,8 +14,11 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Space
+from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.choice import AccessRules
 from warploom.rules.plan_words import CHANGES
+
+WIDE = vector(I64)
 
 STACK = "stack"
 """The route of what a call keeps in local memory: it is not counted."""
@@ -52,25 +55,40 @@ class Shape:
         return ir.IntType(self.type.bits)
 
 
-ACCESS_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, vector(I64), I32, PTR, PTR, I64])
-"""`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
+def can_be_listed(shape: Shape, rules: AccessRules, *, shuffles: bool) -> bool:
+    """Whether some accesses of that shape are put on a list (`rules.listed`)."""
+    words = shape.op == "atomic" and shape.space is Space.SHARED and shape.size == WORD_BYTES
+    return words and rules.lists_words and not shuffles
 
-`base` and `limit` are where the space's memory begins on the host and how long it is; global memory
-needs neither. `data` holds what is stored, or receives what is loaded.
-"""
+
+def _signature(addresses: ir.Type) -> ir.FunctionType:
+    """`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
+
+    `base` and `limit` are where the space's memory begins on the host and how long it is; global
+    memory needs neither. `data` holds what is stored, or receives what is loaded.
+    """
+    return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 
 
 class Call:
     """The function of an access while it is emitted: its arguments, and what it is to do.
 
-    `bits` are the lanes that take part; a policy may take some out (`lasting`).
+    `bits` are the lanes that take part; a policy may take some out (`lasting`). `addresses` are
+    64-bit lanes, or what stands for them (`codegen.listed_atomic`).
     """
 
     def __init__(
-        self, module: ir.Module, name: str, shape: Shape, rules: AccessRules, *, shuffles: bool
+        self,
+        module: ir.Module,
+        name: str,
+        shape: Shape,
+        rules: AccessRules,
+        *,
+        shuffles: bool,
+        addresses: ir.Type = WIDE,
     ) -> None:
         self.shape, self.rules, self.shuffles = shape, rules, shuffles
-        self.function = ir.Function(module, ACCESS_SIGNATURE, name)
+        self.function = ir.Function(module, _signature(addresses), name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
         self.lanes = Lanes(module, ir.IRBuilder(self.function.append_basic_block("entry")))
@@ -85,6 +103,11 @@ class Call:
             self.base,
             self.limit,
         ) = self.function.args
+
+    @property
+    def listed(self) -> bool:
+        """Whether some of such accesses are put on a list."""
+        return can_be_listed(self.shape, self.rules, shuffles=self.shuffles)
 
     def told(self, places: Value) -> Value:
         """The lanes' places in memory, for a helper that is to look at them."""

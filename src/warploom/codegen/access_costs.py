@@ -40,6 +40,9 @@ class AccessCosts:
                 scratch = places or self.access.told(offsets)
                 kept = self._worth_keeping(pattern)
                 with b.if_then(kept):
+                    if self.access.listed:
+                        given = scratch, bits, self.access.limit, self.access.row
+                        call(self.lanes, "place_window", *given)
                     call(self.lanes, "settle_pattern", scratch, bits, place.slot, self.access.row)
                 self._count_by_rules(scratch, bits)
                 with b.if_then(kept):
@@ -129,6 +132,10 @@ class AccessCosts:
             b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
         )
         with b.if_then(b.icmp_signed(">", b.sub(now, before), most), likely=False):
+            if self.access.listed:  # which came before
+                call(self.lanes, "count_listed", scratch, bits, I64(0), row)
+                after = b.load(self.lanes.slot(row, TRANSACTIONS), typ=I64)
+                before = b.add(before, b.sub(after, now))
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:

@@ -15,6 +15,7 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane
 from warploom.codegen.lanes import I32, I64, PTR, Value
+from warploom.codegen.listed_atomic import KEYS_TYPE, emit_listed
 from warploom.core.types import U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
@@ -40,11 +41,21 @@ class AccessFunctions:
     def atomic(self, shape: Shape, operation: Operation, count: int, *, tells: bool) -> Value:
         """The function for an atomic with `count` operands: the data hold their elements, at most
         two of them, then those of the old value, if it `tells` that."""
-        chosen = operation.modifiers.values.items()
-        text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
-        kind = "atomic" if tells else "reduction"
-        name = f"access.{kind}.{text}x{shape.parts}.{count}.{shape.space.value}"
+        name = _name_of("access", shape, operation, count, tells=tells)
         return self._get(name, shape, operation.combine(count, shape.space.value), tells=tells)
+
+    def listed(
+        self, shape: Shape, operation: Operation, count: int, *, tells: bool, agreed: bool
+    ) -> Value:
+        """The same for what goes on a list; if `agreed`, the data hold one operand for all."""
+        name = _name_of(f"listed{'.agreed' * agreed}", shape, operation, count, tells=tells)
+        if name not in self.module.globals:
+            access = Call(
+                self.module, name, shape, self.rules, shuffles=self.shuffles, addresses=KEYS_TYPE
+            )
+            combine = operation.combine(count, shape.space.value)
+            emit_listed(access, combine, tells=tells, agreed=agreed)
+        return self.module.globals[name]
 
     def completion(self) -> Value:
         """The function that tells an mbarrier of bytes which have come; counted as a store."""
@@ -56,6 +67,14 @@ class AccessFunctions:
             access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
             _emit(access, combine, tells=tells)
         return self.module.globals[name]
+
+
+def _name_of(way: str, shape: Shape, operation: Operation, count: int, *, tells: bool) -> str:
+    """A name that says all of what an atomic's function does."""
+    chosen = operation.modifiers.values.items()
+    text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
+    kind = "atomic" if tells else "reduction"
+    return f"{way}.{kind}.{text}x{shape.parts}.{count}.{shape.space.value}"
 
 
 def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:

@@ -6,11 +6,13 @@ from llvmlite import ir
 
 from warploom.analysis.accesses import space_of
 from warploom.analysis.uses import reads
-from warploom.codegen.access import Shape
-from warploom.codegen.lanes import LANES, Value, vector
+from warploom.codegen.access import Shape, can_be_listed
+from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
+from warploom.codegen.listed_atomic import Words, words_of
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.core.types import U64, ScalarType
-from warploom.ptx.ir import Instruction, Operand, Space
+from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Space
+from warploom.rules.distinct import ALL_LANES
 
 
 class AtomicCode:
@@ -35,8 +37,6 @@ class AtomicCode:
         given = [
             self.operands.bits(element, type) for source in sources for element in elements(source)
         ]
-        for number, value in enumerate(given):
-            self.b.store(value, self.memory.places.at(number * type.bytes * LANES), align=16)
         space = space_of(made)
         wanted = [
             (place, target)
@@ -44,12 +44,32 @@ class AtomicCode:
             if target in self._read
         ]
 
+        narrow = space is not Space.GENERIC and _is_narrow(address)
+
         def apply(part: Space, offsets: Value, there: Value) -> None:
             shape = Shape("atomic", part, type, parts)
-            function = self.memory.functions.atomic(
-                shape, operation, len(sources), tells=bool(wanted)
-            )
-            self.memory.call(index, shape, function, offsets, there)
+            count, tells = len(sources), bool(wanted)
+            functions = self.memory.functions
+
+            def any_way() -> None:
+                self._tell(shape, given)
+                function = functions.atomic(shape, operation, count, tells=tells)
+                self.memory.call(index, shape, function, offsets, there)
+
+            if not self._can_be_listed(shape):
+                any_way()
+                return
+            row = self.memory.places.row(index, part)
+            places = self.b.trunc(offsets, vector(I32)) if narrow else offsets
+            words = words_of(self.lanes, row, places, there)
+            with self.b.if_else(words.inside, likely=True) as (short, other):
+                with short:
+                    agreed = len(given) == 1 and isinstance(sources[0], Immediate)
+                    self._tell(shape, [self.lanes.lane(given[0], 0)] if agreed else given)
+                    listed = functions.listed(shape, operation, count, tells=tells, agreed=agreed)
+                    self._list(listed, row, words)
+                with other:
+                    any_way()
 
         if space is Space.GENERIC:
             self.memory.by_space(addresses, mask, apply)
@@ -65,9 +85,36 @@ class AtomicCode:
             results.append((target, value, answer.type))
         return results
 
+    def _can_be_listed(self, shape: Shape) -> bool:
+        """Whether the short way is tried: not where lanes have parted, for they are not all on."""
+        memory = self.memory
+        rules, shuffles = memory.frame.layout.rules, memory.functions.shuffles
+        inlined = not (memory.apart or memory.never_inlined)
+        return inlined and can_be_listed(shape, rules, shuffles=shuffles)
+
+    def _tell(self, shape: Shape, given: list[Value]) -> None:
+        """Write operands where functions find them."""
+        for number, value in enumerate(given):
+            self.b.store(value, self.memory.places.at(number * shape.part_bytes), align=4)
+
+    def _list(self, function: Value, row: Value, words: Words) -> None:
+        """Call a function of the short way."""
+        base, limit = self.memory.places.space(Space.SHARED)
+        start = self.lanes.slot(base, words.window, I8)
+        everyone, data = I32(ALL_LANES), self.memory.places.at(0)
+        cache = ir.Constant(PTR, None)
+        given = [self.memory.frame.environment, row, cache, words.keys, everyone, data, start]
+        self.b.call(function, [*given, limit])
+
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
         """Tell the mbarriers at an address of bytes that have come."""
         self.b.store(amounts, self.memory.places.at(0), align=16)
         shape = Shape("store", Space.SHARED, U64)
         where = self.operands.address(address)
         self.memory.call(index, shape, self.memory.functions.completion(), where, mask)
+
+
+def _is_narrow(address: Operand) -> bool:
+    """Whether addresses are those of a register of 32 bits."""
+    assert isinstance(address, Address)
+    return isinstance(address.base, Register) and address.base.type.bits == 32

@@ -18,7 +18,7 @@ from warploom.analysis.uses import member_mask
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
-from warploom.rules.patterns import ROW_END
+from warploom.rules.listed import ROW_END
 from warploom.rules.rows import KINDS
 
 
@@ -132,17 +132,17 @@ KINDS_AT = KINDS_SEEN + 1
     MEMO_TAKEN,
     ROW_WIDTH,
 ) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
-"""An access row in compiled code: a record and its last pattern (`rules.patterns`), and from FULL
-on how often the access was the common one (every lane on, consecutive, aligned), whose costs follow
-by arithmetic. In shared memory it may start on a line, else on a sector, else on a word: a column
-for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit each, and from
-KINDS_AT on how often each came again. The last words remember of the access that begins a group
-(`codegen.group_ways`) how it went the short way: the step between its rows, those bits of the
-first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so that all of
-the group is inside of one allocation; and of every access its kind. PASSES counts, for the access
-that begins a group, how often all of the group came again. They come to each one's kind when that
-changes, or at the end: LEADER is the number of the row that counts them, and one more, and TAKEN
-how many have come to it (`codegen.row_kinds`)."""
+"""An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`),
+and from FULL on how often the access was the common one (every lane on, consecutive, aligned),
+whose costs follow by arithmetic. In shared memory it may start on a line, else on a sector, else on
+a word: a column for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit
+each, and from KINDS_AT on how often each came again. The last words remember of the access that
+begins a group (`codegen.group_ways`) how it went the short way: the step between its rows, those
+bits of the first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so
+that all of the group is inside of one allocation; and of every access its kind. PASSES counts, for
+the access that begins a group, how often all of the group came again. They come to each one's kind
+when that changes, or at the end: LEADER is the number of the row that counts them, and one more,
+and TAKEN how many have come to it (`codegen.row_kinds`)."""
 
 
 @dataclass(frozen=True)

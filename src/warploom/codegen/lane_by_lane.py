@@ -20,6 +20,13 @@ AT_ONCE = 4
 """Lanes for one turn of the loop, where all are active."""
 
 
+PlaceOf = Callable[[Value], Value]
+"""Where a lane reaches: its offset."""
+
+PlacesFrom = Callable[[Value], list[Value]]
+"""The same of some lanes, from one on."""
+
+
 class LaneByLane:
     """Emits the turns of the lanes of one atomic; `combine` gives the new value from the old one
     and the operands. `tells` says whether somebody wants the old values."""
@@ -29,30 +36,55 @@ class LaneByLane:
         self._moves, self._term, self._tells = moves, combine, tells
         self._changed = None if _changes_by_operand(combine) else self.lanes.alloca(I64)
         """How many elements changed, where that is counted one by one."""
+        self._agreed: Value | None = None
+        """The operand of all lanes, where they are known to agree."""
 
     def emit(self, bits: Value, places: Value) -> None:
         """Read, combine and write in each active lane in turn, the lowest first unless a policy
         chooses; `places` is where their offsets stand in memory."""
         b = self.b
-        if self._changed is not None:
-            b.store(I64(0), self._changed)
+
+        def place_of(lane: Value) -> Value:
+            # Out of memory, where LLVM would take a vector apart, which costs more.
+            return b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
+
+        self._begin()
         if self.access.shuffles:
-            self._by_policy(bits, places)
+            self._by_policy(bits, places, place_of)
         else:
             everyone = b.icmp_unsigned("==", self.access.bits, I32(ALL_LANES))
             with b.if_else(everyone) as (whole, part):
                 with whole:
-                    self._all(places)
+                    self._all(lambda lane: [place_of(b.add(lane, I64(n))) for n in range(AT_ONCE)])
                 with part:
-                    self._rising(places)
-        changed = (
-            self._told_by_operands() if self._changed is None else b.load(self._changed, typ=I64)
-        )
+                    self._rising(place_of)
+        self._end()
+
+    def emit_whole(self, places_from: PlacesFrom, *, agreed: bool) -> None:
+        """The same where all lanes are active and no policy chooses; if `agreed`, one operand
+        stands for those of all lanes."""
+        if agreed:
+            self._agreed = self.b.load(self.access.data, typ=self.access.shape.element)
+        self._begin()
+        self._all(places_from)
+        self._end()
+
+    def _begin(self) -> None:
+        if self._changed is not None:
+            self.b.store(I64(0), self._changed)
+
+    def _end(self) -> None:
+        """Tell how many elements changed."""
+        known = self._changed
+        changed = self._told_by_operands() if known is None else self.b.load(known, typ=I64)
         count_change(self.lanes, self.access.environment, changed)
 
     def _told_by_operands(self) -> Value:
         """How many elements change, where the operands alone say it."""
         b, shape = self.b, self.access.shape
+        if self._agreed is not None:
+            some = b.icmp_unsigned("!=", self._agreed, self._agreed.type(0))
+            return b.select(some, I64(LANES), I64(0))
         counts: list[Value] = []
         for part in range(shape.parts):
             given = b.load(self._place(part, I64(0)), typ=vector(shape.element), align=16)
@@ -78,21 +110,23 @@ class LaneByLane:
 
         return number, again
 
-    def _all(self, places: Value) -> None:
+    def _all(self, places_from: PlacesFrom) -> None:
         lane, again = self._loop(I64, I64(0))
-        for ahead in range(AT_ONCE):
-            self._one_lane(places, self.b.add(lane, I64(ahead)))
-        following = self.b.add(lane, I64(AT_ONCE))
+        places = places_from(lane)
+        for ahead, place in enumerate(places):
+            self._one_lane(place, self.b.add(lane, I64(ahead)))
+        following = self.b.add(lane, I64(len(places)))
         again(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _rising(self, places: Value) -> None:
+    def _rising(self, place_of: PlaceOf) -> None:
         left, again = self._loop(I32, self.access.bits)
         found = self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)])
-        self._one_lane(places, self.b.zext(found, I64))
+        lane = self.b.zext(found, I64)
+        self._one_lane(place_of(lane), lane)
         rest = self.b.and_(left, self.b.sub(left, I32(1)))
         again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
-    def _by_policy(self, bits: Value, places: Value) -> None:
+    def _by_policy(self, bits: Value, places: Value, place_of: PlaceOf) -> None:
         """In the order that `rules.atomics.lane_order` gives."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
@@ -101,16 +135,14 @@ class LaneByLane:
         step = b.mul(turn, b.lshr(order, I64(5)))
         lane = b.and_(b.add(order, step), I64(LANES - 1))
         with b.if_then(b.trunc(b.lshr(bits, lane), I1)):
-            self._one_lane(places, lane)
+            self._one_lane(place_of(lane), lane)
         following = b.add(turn, I64(1))
         again(following, b.icmp_unsigned("<", following, I64(LANES)))
 
-    def _one_lane(self, places: Value, lane: Value) -> None:
+    def _one_lane(self, place: Value, lane: Value) -> None:
         """Read, combine and write in one lane."""
         b = self.b
-        # Out of memory, where LLVM would take a vector apart, which costs more.
-        offset = b.load_atomic(self.lanes.slot(places, lane), "monotonic", 8, typ=I64)
-        at = self._moves.pointer(offset)
+        at = self._moves.pointer(place)
         for part in range(self.access.shape.parts):
             here = b.gep(at, [I64(part * self.access.shape.type.bytes)], source_etype=I8)
             self._combine(here, part, lane)
@@ -139,6 +171,8 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
+        if self._agreed is not None:
+            return self.b.bitcast(self.lanes.splat(self._agreed, 1), type)
         return self.b.load(self._place(part, lane), typ=type, align=1)
 
 

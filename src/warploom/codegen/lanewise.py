@@ -12,8 +12,10 @@ from typing import Any
 from llvmlite import ir
 
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
+from warploom.codegen.many import count_many_listed
 from warploom.codegen.marks import count_near_by_marks
 from warploom.rules.distinct import ALL_LANES, all_rise, count_steps
+from warploom.rules.listed import count_many
 from warploom.rules.near import count_near
 
 WORDS = vector(I64)
@@ -42,6 +44,10 @@ def register() -> None:
     def steps(typing: Any, addresses: Any, shift: Any) -> Any:
         return _made(_count_steps, 1, addresses, shift)
 
+    @intrinsic
+    def many(typing: Any, row: Any, count: Any) -> Any:
+        return _made(count_many_listed, 7, row, count)
+
     def compiled_near(addresses: Any, mask: Any, shift: Any, row: Any) -> Any:
         return near(addresses, mask, shift, row)
 
@@ -51,7 +57,11 @@ def register() -> None:
     def compiled_steps(addresses: Any, shift: Any) -> Any:
         return steps(addresses, shift)[0]
 
+    def compiled_many(row: Any, count: Any) -> Any:
+        return many(row, count)
+
     for function, compiled in (
+        (count_many, compiled_many),
         (count_near, compiled_near),
         (all_rise, compiled_rise),
         (count_steps, compiled_steps),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from warploom.codegen.environment import FULL, KINDS_SEEN, ROW_WIDTH, CountLayout
+from warploom.codegen.helpers import count_compiled
 from warploom.codegen.jit import CompiledKernel
 from warploom.codegen.row_kinds import kinds_of
 from warploom.machine.common import STARTS, common_cost, kind_cost
@@ -19,8 +20,13 @@ from warploom.machine.outfit import Bytes, Words
 from warploom.machine.tally import Tally
 from warploom.machine.work import Work
 from warploom.machine.workers import merged
+from warploom.rules.atomics import WORD_BYTES
+from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
-from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, REPEATS, ROW_END, SLOTS
+from warploom.rules.listed import LISTED
+from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, PATTERNS_END, REPEATS, SLOTS
+
+_NOWHERE = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +79,8 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     count = len(layout.rows)
     if count:
         rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
+        for part, number in np.argwhere(rows[:, :, LISTED]).tolist():
+            count_compiled("count_listed", _NOWHERE, ALL_LANES, WORD_BYTES, rows[part, number])
         _add_rows(tally, layout, rows)
     return tally
 
@@ -100,7 +108,7 @@ def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]
-    patterns = rows[:, :, PATTERNS_AT:ROW_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
+    patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
     common = rows[:, :, FULL:KINDS_SEEN].sum(axis=0)

@@ -20,6 +20,7 @@ from warploom.rules import (
     constant,
     example,
     half_warp_banks,
+    listed,
     patterns,
     segments,
     writes,
@@ -43,6 +44,7 @@ RULES = MappingProxyType(
             *(writes.write_by_address, writes.write_by_halves, writes.write_by_lane),
             *(atomics.count_passes, example.keep_example),
             *(patterns.settle_pattern, patterns.keep_pattern),
+            *(listed.count_listed, listed.place_window),
         )
     }
 )
@@ -72,6 +74,11 @@ class AccessRules:
     def shared_by_rows(self) -> bool:
         """Whether the cost of consecutive shared words depends on where in a row they start."""
         return self.shared_read == "shared_wide_banks_of_words"
+
+    @property
+    def lists_words(self) -> bool:
+        """Whether atomics on shared words may be counted many at once (`rules.listed`)."""
+        return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
 
     @property
     def caches(self) -> bool:

@@ -27,7 +27,7 @@ ANY_STEP, NO_STEP = -1, -2
 
 DOUBT = RULE_WIDTH
 PATTERNS_AT = DOUBT + 1
-ROW_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
+PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
 """What follows a record in a row of compiled code: how many new patterns have come since one that
 came again had to make room, and the patterns."""
 
