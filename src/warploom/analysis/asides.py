@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from warploom.analysis.cfg import ENDS
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Reading, computes
+from warploom.analysis.shapes import Formation, Reading, Shapes, computes
 from warploom.analysis.uses import member_mask
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -20,7 +20,7 @@ LONGEST = 24
 """Instructions of a block that is worth a version of its own."""
 
 
-def asides(program: Program, reading: Reading) -> dict[int, int]:
+def asides(program: Program, formation: Formation, shapes: Shapes) -> dict[int, int]:
     """By blocks that end with a branch, the block that those lanes run which do not go straight on
     to where all meet."""
     sources: dict[int, list[int]] = {}
@@ -36,6 +36,7 @@ def asides(program: Program, reading: Reading) -> dict[int, int]:
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
         alone = sources[body.index] == [block.index]
         forward = body.successors == (point,) and block.index < body.index < point
+        reading = Reading(program, formation, shapes.at(body.index))
         if alone and forward and _can_run(program, body, reading):
             found[block.index] = body.index
     return found

@@ -16,7 +16,8 @@ from itertools import pairwise
 
 from warploom.analysis.cfg import ENDS, splits
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Formation, Reading, between, computes, shapes_of
+from warploom.analysis.shapes import Formation, Reading, computes
+from warploom.analysis.shaping import between, shapes_of
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
 from warploom.isa.spec import Unit
@@ -71,7 +72,8 @@ class _Search:
 
     def __init__(self, program: Program, among: Sequence[int]) -> None:
         self.program, self.among = program, among
-        self.reading = Reading(program, Formation.BLOCK, shapes_of(program, Formation.BLOCK))
+        agreed = shapes_of(program, Formation.BLOCK).known
+        self.reading = Reading(program, Formation.BLOCK, agreed)
         self._numbers = _thread_numbers(program)
 
     def ways(self) -> Iterator[IdleWay]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Formation, Reading, Shapes, shapes_of
+from warploom.analysis.shapes import NO_SHAPES, Formation, Reading
+from warploom.analysis.shaping import shapes_of
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
@@ -49,7 +51,7 @@ class WarpFunction:
     ) -> None:
         self.program, self.layout = program, layout
         plain = mixes or records or is_long(program)
-        shapes: Shapes = {} if plain else shapes_of(program, formation)
+        shapes = NO_SHAPES if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
         self.saved = Saved(self.frame)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
@@ -58,11 +60,11 @@ class WarpFunction:
         self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        reading = Reading(program, formation, shapes)
+        self.reading = Reading(program, formation, shapes.known)
         self.control = Control(
             self.frame,
             self.saved,
-            asides(program, reading) if shapes else {},
+            asides(program, formation, shapes) if shapes else {},
             independent=independent,
             mixes=mixes,
             chooses=shuffles and not independent,
@@ -72,16 +74,17 @@ class WarpFunction:
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(
-            self.control, self.barriers, self.memory, self.guards, reading
+            self.control, self.barriers, self.memory, self.guards, self.reading
         )
 
     def emit(self) -> None:
         """The whole function."""
         for copy, index in self.control.blocks.copies:
-            self._block(copy, self.program.blocks[index])
+            with self._standing(index, convergent=copy is not Copy.DIVERGENT):
+                self._block(copy, self.program.blocks[index])
         for index in self.control.blocks.beside:
-            self._aside(self.program.blocks[index])
-        self.frame.convergent = False
+            with self._standing(index, convergent=True):
+                self._aside(self.program.blocks[index])
         resumes = self.control.finish()
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         self.control.relay.emit({END: self._begin(), **resumes}, rounds)
@@ -111,11 +114,12 @@ class WarpFunction:
         if frame.steady:
             self.saved.settle(())  # a block before may have left its nodes in the table
         bits = self.members.existing()
-        b.store(self.lanes.mask(bits), frame.active)
+        frame.activate(bits)
         b.store(bits, frame.live)
         b.store(I64(NONE), frame.top)
         b.store(I64(NONE), frame.point)
         b.store(I64(ALL_NODES), frame.free)
+        self.control.leaving.enter(self.frame.shapes.around(0))
         b.branch(self.control.blocks.copies[Copy.CONVERGENT, 0])
         return begin
 
@@ -126,11 +130,17 @@ class WarpFunction:
 
     # ---- blocks ---------------------------------------------------------------------------------
 
+    @contextmanager
+    def _standing(self, index: int, *, convergent: bool) -> Generator[None]:
+        """Make code for a block, and read its instructions so."""
+        with self.frame.standing(index, convergent=convergent):
+            self.reading.shapes = self.frame.here
+            yield
+
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
-        self.frame.convergent = copy is not Copy.DIVERGENT
         if not self.control.blocks.runs(copy, block.index):
             self.b.unreachable()
             return
@@ -150,7 +160,7 @@ class WarpFunction:
     def _aside(self, block: Block) -> None:
         """A block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[block.index])
-        self._entries, self.memory.apart, self.frame.convergent = {}, True, True
+        self._entries, self.memory.apart = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin_masked()
         self.instructions.shaped.partly = True
@@ -174,7 +184,7 @@ class WarpFunction:
     def _count_block(self, block: Block) -> None:
         frame = self.frame
         frame.count(2 * block.index, I64(1))
-        frame.count(2 * block.index + 1, self.lanes.popcount(self.lanes.bits(frame.mask())))
+        frame.count(2 * block.index + 1, self.lanes.popcount(frame.active()))
         fuel = self.b.load(frame.fuel, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)
