@@ -211,6 +211,66 @@ def idle_rounds(draw: st.DrawFn) -> str:
     )
 
 
+AWAY = (
+    "setp.ge.u32 %away, %t, {limit}; setp.ge.and.u32 %away, %round, {k}, %away;",
+    "setp.ge.u32 %away, %round, %mine_only;",
+    "and.b32 %low, {a}, 7; setp.eq.u32 %away, %low, %round;",
+    "setp.gt.u32 %away, %round, {limit};",
+)
+"""Which lanes leave a loop in which round; by the first one, most often some never do."""
+
+
+@st.composite
+def leavings(draw: st.DrawFn, *, turns: bool = True) -> str:
+    """Loops that lanes leave one by one: before the first round, in the middle of one, or at its
+    end; with `turns`, some are so long that a turn ends while others have left. What is counted
+    and computed inside is read behind."""
+    return "\n".join(_leaving(draw, turns=turns) for _ in range(draw(st.integers(1, 2))))
+
+
+def _leaving(draw: st.DrawFn, *, turns: bool) -> str:
+    long = turns and draw(st.integers(0, 5)) == 0
+    rounds = 1100 if long else draw(st.sampled_from([2, 7, 40]))
+    kinds = st.just(1) if long else st.integers(0, 4)
+    parts = [_ahead(draw, draw(kinds)) for _ in range(1 if long else draw(st.integers(1, 2)))]
+    sooner = "setp.lt.and.u32 %stays, %round, %mine_only, %stays;"
+    return "\n".join(
+        [
+            "{",
+            ".reg .u32 %round, %low, %mine_only; .reg .pred %away, %stays;",
+            _filled(draw, "and.b32 %mine_only, {a}, 7;"),
+            f"mov.u32 %round, {draw(st.sampled_from([0, 0, 1]))};",
+            "round:",
+            *parts,
+            "add.u32 %round, %round, 1;",
+            f"setp.lt.u32 %stays, %round, {rounds};",
+            "" if long else draw(st.sampled_from(["", sooner])),
+            "@%stays bra round;",
+            "away:",
+            draw(st.sampled_from(["", "bar.sync 0;"])),
+            draw(st.sampled_from(["add.u32 %r0, %r0, %round;", "mov.u32 %r1, %round;", ""])),
+            _filled(draw, draw(st.sampled_from(STEPS))),
+            draw(st.sampled_from(["", "bar.sync 0;"])),
+            "}",
+        ]
+    )
+
+
+def _ahead(draw: st.DrawFn, kind: int) -> str:
+    """A part of a round: lanes leave, or all do something, or some of them."""
+    plain = [_filled(draw, draw(st.sampled_from(STEPS[:-1]))) for _ in range(3)]
+    away = _filled(draw, draw(st.sampled_from(AWAY[:1] if kind == 1 else AWAY)))
+    match kind:
+        case 0 | 1:
+            return "\n".join([away, "@%away bra away;", *plain])
+        case 2:
+            return "\n".join([plain[0], *_aside(draw), away, "@%away bra away;"])
+        case 3:
+            return "\n".join([plain[0], *_loop(draw, "\n".join(plain[1:]), 1), plain[0]])
+        case _:
+            return draw(steps(1, False))
+
+
 @st.composite
 def swept_kernels(draw: st.DrawFn) -> str:
     """A kernel `k(buffer)` of laps between barriers in which the first threads, mostly, work at

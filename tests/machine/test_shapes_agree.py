@@ -12,6 +12,7 @@ from shaped_programs import (
     OUT_BYTES,
     asides,
     idle_rounds,
+    leavings,
     shaped_kernels,
     swept_kernels,
     tiled_kernels,
@@ -20,7 +21,9 @@ from test_machines_agree import counts
 
 from warploom.analysis.build import build
 from warploom.analysis.program import Program
-from warploom.analysis.shapes import formation_of, shapes_of
+from warploom.analysis.shapes import formation_of
+from warploom.analysis.shaping import shapes_of
+from warploom.analysis.strides import Shape
 from warploom.core.errors import WarploomError
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.image import Image
@@ -58,7 +61,7 @@ def prepared(
         (*block, 1),
         struct.pack("<Q", buffer),
         Image(module, memory).addresses(program.globals),
-        max_instructions=50_000,
+        max_instructions=200_000,
         schedule=schedule,
     )
     return program, launch, memory, buffer
@@ -86,11 +89,12 @@ class Watch:
         block = self.starts.get(instruction)
         if block is not None and warp.splits.active == warp.splits.live:
             lanes = [lane for lane in range(32) if warp.splits.live >> lane & 1]
-            for register in self.program.live_in[block] & self.shapes.keys():
-                self.look(register, warp.registers[register.name], lanes)
+            here = self.shapes.at(block)
+            for register in self.program.live_in[block] & here.keys():
+                self.look(register, here[register], warp.registers[register.name], lanes)
 
-    def look(self, register: Register, values: np.ndarray, lanes: list[int]) -> None:
-        shape, bits = self.shapes[register], register.type.bits
+    def look(self, register: Register, shape: Shape, values: np.ndarray, lanes: list[int]) -> None:
+        bits = register.type.bits
         part = 32 // shape.width
         firsts = {
             (int(values[lane]) - shape.stride * (lane % part)) % (1 << bits): lane // part
@@ -133,11 +137,29 @@ def test_lanes_that_wait_keep_what_they_have(random_examples: int) -> None:
     agree()
 
 
+def test_lanes_leave_loops_one_by_one(random_examples: int) -> None:
+    """And those that are still inside go on without them."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=shaped_kernels(leavings()), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine())
+        assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
 def test_shapes_are_true(random_examples: int) -> None:
     @settings(
         max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
-    @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
+    @given(
+        text=shaped_kernels() | shaped_kernels(leavings(turns=False)),
+        block=st.sampled_from(BLOCKS),
+        schedule=schedules(),
+    )
     def hold(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         program, launch, memory, _ = prepared(text, block, schedule)
         try:

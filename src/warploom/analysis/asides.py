@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from warploom.analysis.cfg import ENDS
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Reading, computes
+from warploom.analysis.shapes import Formation, Reading, Shapes, computes
 from warploom.analysis.uses import member_mask
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -20,12 +20,15 @@ LONGEST = 24
 """Instructions of a block that is worth a version of its own."""
 
 
-def asides(program: Program, reading: Reading) -> dict[int, int]:
+def asides(program: Program, formation: Formation, shapes: Shapes) -> dict[int, int]:
     """By blocks that end with a branch, the block that those lanes run which do not go straight on
     to where all meet, if it can run under a mask."""
     blocks = program.blocks
     found = bodies(program)
-    return {at: body for at, body in found.items() if _can_run(program, blocks[body], reading)}
+    readings = {body: Reading(program, formation, shapes.at(body)) for body in found.values()}
+    return {
+        at: body for at, body in found.items() if _can_run(program, blocks[body], readings[body])
+    }
 
 
 def bodies(program: Program) -> dict[int, int]:

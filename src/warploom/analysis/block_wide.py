@@ -6,7 +6,8 @@ from collections import Counter
 
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Reading, between, computes
+from warploom.analysis.shapes import Reading, computes
+from warploom.analysis.shaping import between
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
 from warploom.isa.spec import Unit

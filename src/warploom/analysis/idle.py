@@ -24,7 +24,8 @@ from warploom.analysis.block_wide import (
 )
 from warploom.analysis.cfg import ENDS, splits
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Formation, Reading, shapes_of
+from warploom.analysis.shapes import Formation, Reading
+from warploom.analysis.shaping import shapes_of
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import writes
 from warploom.isa.spec import Unit
@@ -73,7 +74,8 @@ class _Search:
 
     def __init__(self, program: Program, among: Sequence[int]) -> None:
         self.program, self.among = program, among
-        self.reading = Reading(program, Formation.BLOCK, shapes_of(program, Formation.BLOCK))
+        agreed = shapes_of(program, Formation.BLOCK).known
+        self.reading = Reading(program, Formation.BLOCK, agreed)
         self._numbers = _thread_numbers(program)
 
     def ways(self) -> Iterator[IdleWay]:

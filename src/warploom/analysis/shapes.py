@@ -1,23 +1,20 @@
-"""Which registers hold the same for all lanes of a warp, or differ by a fixed stride.
-
-It holds where all living lanes run together. Shapes are a fixed point over all writers of a
-register, whatever way leads from one to the other. Where lanes part and meet again, those that took
-one way may hold other values than those that took the other, or have been round a loop more often:
-what a side writes and is read behind the meeting has no shape (Coutinho et al., "Divergence
-Analysis and Optimizations", 2011, on sync and temporal divergence).
+"""Which registers hold the same for all lanes of a warp, or differ by a fixed stride: what follows
+for each instruction from the shapes of what it reads. `analysis.shaping` finds those of a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from warploom.analysis.accesses import space_of
-from warploom.analysis.cfg import splits
+from warploom.analysis.leavings import Loop
 from warploom.analysis.program import Program
 from warploom.analysis.strides import UNIFORM, VECTOR, Known, Shape, TermShapes, strided
-from warploom.analysis.uses import leaves, reads, writes
-from warploom.core.types import PRED, U32, ScalarType
+from warploom.analysis.uses import leaves
+from warploom.core.types import PRED, ScalarType
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.ptx.ir import (
@@ -34,8 +31,52 @@ from warploom.ptx.ir import (
     spread,
 )
 
-Shapes = Mapping[Register, Shape]
-"""The shapes of registers; of those that are not named nothing is known."""
+ShapesHere = Mapping[Register, Shape]
+"""The shapes of registers at some place; of those that are not named nothing is known."""
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of a program's registers, block by block.
+
+    A register has one shape or, in the blocks where it is `loose`, none. Lanes leave the loops
+    `left` one by one (`analysis.leavings`), each of them named before those inside of it.
+    """
+
+    known: ShapesHere
+    loose: tuple[frozenset[Register], ...]
+    left: tuple[Loop, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.known)
+
+    def at(self, block: int) -> ShapesHere:
+        """The shapes that registers have in a block."""
+        if block not in self._by_block:
+            loose = self.loosened(block)
+            here = {r: s for r, s in self.known.items() if r not in loose} if loose else self.known
+            self._by_block[block] = here
+        return self._by_block[block]
+
+    @cached_property
+    def _by_block(self) -> dict[int, ShapesHere]:
+        return {}
+
+    def loosened(self, block: int) -> frozenset[Register]:
+        """The registers that have no shape in a block, though elsewhere they may."""
+        return self.loose[block] if block < len(self.loose) else frozenset()
+
+    @cached_property
+    def lasting(self) -> frozenset[Register]:
+        """The registers that have their shapes in every block."""
+        return frozenset(self.known).difference(*self.loose)
+
+    def around(self, block: int) -> tuple[Loop, ...]:
+        """The loops around a block that lanes leave one by one, the innermost last."""
+        return tuple(loop for loop in self.left if block in loop.blocks)
+
+
+NO_SHAPES = Shapes({}, (), ())
 
 
 class Formation(Enum):
@@ -91,7 +132,7 @@ def special_shape(name: str, formation: Formation) -> Shape:
 class Reading:
     """What is known of operands, where registers have given shapes."""
 
-    def __init__(self, program: Program, formation: Formation, shapes: Shapes) -> None:
+    def __init__(self, program: Program, formation: Formation, shapes: ShapesHere) -> None:
         self.program, self.formation, self.shapes = program, formation, shapes
 
     def shape(self, operand: Operand, type: ScalarType) -> Shape:
@@ -208,80 +249,6 @@ NO_TERMS = frozenset(
 )
 NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 """Instructions that look at memory, at control, or at lanes beside their own."""
-
-
-def shapes_of(program: Program, formation: Formation) -> Shapes:
-    """The shapes of a program's registers in a launch whose warps are formed so."""
-    apart: set[Register] = set()
-    while True:
-        shapes = _fixed_point(program, formation, apart)
-        met = _met_apart(program, formation, shapes)
-        if met <= apart:
-            return {r: s for r, s in shapes.items() if s.is_known}
-        apart |= met
-
-
-def _fixed_point(program: Program, formation: Formation, apart: set[Register]) -> Shapes:
-    """What all writers of each register give together. Registers begin as zeros."""
-    begun = program.live_in[0] if program.live_in else frozenset[Register]()
-    shapes: dict[Register, Shape] = dict.fromkeys(begun, UNIFORM) | dict.fromkeys(apart, VECTOR)
-    reading = Reading(program, formation, shapes)
-    pending = True
-    while pending:
-        pending = False
-        for made in program.instructions:
-            if not _is_reached(made, shapes):
-                continue
-            for register, shape in reading.results(made):
-                old = shapes.get(register)
-                new = shape if old is None else old.join(shape)
-                if new != old:
-                    shapes[register] = new
-                    pending = True
-    return shapes
-
-
-def _is_reached(made: Instruction, shapes: Shapes) -> bool:
-    """Whether something is known by now of all registers that an instruction reads."""
-    return all(register in shapes for register in reads(made))
-
-
-def _met_apart(program: Program, formation: Formation, shapes: Shapes) -> set[Register]:
-    """The registers that lanes write apart and read together."""
-    reading = Reading(program, formation, shapes)
-    found: set[Register] = set()
-    for block in program.blocks:
-        last = program.instructions[block.stop - 1]
-        if splits(last) and not _goes_together(last, reading):
-            point = program.reconvergence[block.index]
-            if point == program.exit:
-                continue
-            for index in between(program, block.successors, point):
-                inside = program.blocks[index]
-                for made in program.instructions[inside.start : inside.stop]:
-                    found.update(r for r in writes(made) if r in program.live_in[point])
-    return found
-
-
-def _goes_together(branch: Instruction, reading: Reading) -> bool:
-    """Whether all lanes go one way at a branch."""
-    agrees = reading.guard(branch) == UNIFORM
-    if branch.operation.name == "brx":
-        return agrees and reading.shape(branch.operands[0], U32) == UNIFORM
-    return agrees
-
-
-def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
-    """The blocks that ways lead through before they come to a point."""
-    seen: set[int] = set()
-    pending = [way for way in ways if way not in (point, program.exit)]
-    while pending:
-        block = pending.pop()
-        if block not in seen:
-            seen.add(block)
-            further = program.blocks[block].successors
-            pending.extend(way for way in further if way not in (point, program.exit))
-    return seen
 
 
 def _targets(made: Instruction) -> Iterator[Register | None]:

@@ -25,7 +25,8 @@ from warploom.analysis.block_wide import (
 from warploom.analysis.cfg import ENDS, splits
 from warploom.analysis.completions import completion
 from warploom.analysis.program import Program
-from warploom.analysis.shapes import WHOLE, Formation, Reading, shapes_of
+from warploom.analysis.shapes import WHOLE, Formation, Reading, Shapes
+from warploom.analysis.shaping import shapes_of
 from warploom.analysis.uses import reads, writes
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
@@ -107,25 +108,29 @@ class Sweep:
 
 
 def sweeps(
-    program: Program, among: Iterable[int], partly: Iterable[int], lanes: Reading
+    program: Program,
+    among: Iterable[int],
+    partly: Iterable[int],
+    formation: Formation,
+    shapes: Shapes,
 ) -> list[Sweep]:
-    """One way at most from each site, through some blocks. `partly` are those that some lanes can
-    run while others wait (`analysis.asides`), `lanes` says what is known of operands in a warp."""
-    search = _Search(program, frozenset(among), frozenset(partly), lanes)
+    """One way at most from each site, through some blocks, in launches whose warps are formed so.
+    `partly` are those blocks that some lanes can run while others wait (`analysis.asides`)."""
+    search = _Search(program, frozenset(among), frozenset(partly), formation, shapes)
     return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
 
 
-def block_wide(lanes: Reading) -> Reading:
-    """What is known of operands in whole blocks of whose warps so much is known."""
-    formation = WHOLE[lanes.formation]
-    return Reading(lanes.program, formation, shapes_of(lanes.program, formation))
+def block_wide(program: Program, formation: Formation) -> Reading:
+    """What is known of operands in whole blocks whose warps are formed so."""
+    whole = WHOLE[formation]
+    return Reading(program, whole, shapes_of(program, whole).known)
 
 
-def alike(block: Reading, lanes: Reading) -> frozenset[Register]:
-    """The registers whose shapes in a block go with those in its warps: what one holds in the first
-    warp says what it holds in all."""
-    common = block.shapes.keys() & lanes.shapes.keys()
-    pairs = ((r, block.shapes[r], lanes.shapes[r]) for r in common)
+def alike(block: Reading, shapes: Shapes) -> frozenset[Register]:
+    """The registers whose shapes in a block go with those in its warps, which they have everywhere:
+    what one holds in the first warp says what it holds in all."""
+    common = block.shapes.keys() & shapes.lasting
+    pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
@@ -133,12 +138,18 @@ class _Search:
     """What is known of a program while its ways are looked for."""
 
     def __init__(
-        self, program: Program, among: frozenset[int], partly: frozenset[int], lanes: Reading
+        self,
+        program: Program,
+        among: frozenset[int],
+        partly: frozenset[int],
+        formation: Formation,
+        shapes: Shapes,
     ) -> None:
         self.program, self.among, self.partly = program, among, partly
-        self.reading, self._lanes = block_wide(lanes), lanes
-        self._alike = alike(self.reading, lanes)
-        line = lanes.formation is Formation.LINE  # else no comparison is of the first threads
+        self.reading, self._shapes = block_wide(program, formation), shapes
+        self._lanes = Reading(program, formation, shapes.known)
+        self._alike = alike(self.reading, shapes)
+        line = formation is Formation.LINE  # else no comparison is of the first threads
         self.beside = bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
@@ -163,8 +174,18 @@ class _Search:
             found = {index: kind for index, kind in kinds.items() if kind is not None}
             partly = body in self.partly
             way = Sweep(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-            if len(found) == len(kinds):
+            if len(found) == len(kinds) and self._keeps_shapes(way):
                 yield from self._asked(way)
+
+    def _keeps_shapes(self, way: Sweep) -> bool:
+        """Whether every register that matters on a way has its shape all along, or none."""
+        blocks = (*way.blocks, *way.own)
+        made = [self.program.instructions[index] for index in way.steps(blocks)]
+        behind = self.program.blocks[way.blocks[-1]].successors[-1]
+        touched = {register for one in made for register in (*reads(one), *writes(one))}
+        for block in {*blocks, behind} - {self.program.exit}:
+            touched |= self.program.live_in[block]
+        return touched.isdisjoint(self._shapes.known.keys() - self._shapes.lasting)
 
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]

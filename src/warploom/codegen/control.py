@@ -21,6 +21,7 @@ from warploom.codegen.environment import Slot, Status
 from warploom.codegen.frame import Frame
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I32, I64, Value
+from warploom.codegen.leaving import LeavingCode
 from warploom.codegen.meetings import Meetings
 from warploom.codegen.nodes import NodeCode
 from warploom.codegen.relay import Relay
@@ -57,16 +58,26 @@ class Control:
         partings = Partings(frame.program, independent, mixes, chooses)
         self.suspends = partings.suspends
         if self.suspends and frame.shapes:
-            saved.keep_steady(partings.steady)
+            saved.keep_steady(partings.steady - self._unsteady())
         self.blocks = Blocks(frame, partings, asides.values())
         self.nodes = NodeCode(frame)
         self.relay = Relay(frame, scheduled=self.suspends)
-        self.reshaping = Reshaping(self.blocks, saved)
+        self.leaving = LeavingCode(frame, self.nodes)
+        self.reshaping = Reshaping(self.blocks, saved, self.leaving)
         self.suspension = Suspension(self.blocks, saved, self.relay, self.reshaping, partings)
         self.meetings = Meetings(self.blocks, self.nodes, self.suspension, self.reshaping, partings)
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self.steps: dict[int, ir.Block] = {}
         """By instruction, where the divergent copy is stepped into in the middle of a block."""
+        self._beside = frame.variable(I32)
+        """The lanes that run together, or wait for those that have stepped aside."""
+
+    def _unsteady(self) -> frozenset[Register]:
+        """Registers of which what is written last is not what all lanes hold, or that are not kept
+        alike everywhere."""
+        shapes = self.frame.shapes
+        left = frozenset[Register]().union(*(loop.kept for loop in shapes.left))
+        return left | (shapes.known.keys() - shapes.lasting)
 
     def finish(self) -> dict[int, ir.Block]:
         """Emit what the blocks lead to beside each other; gives the ways back in by the sites at
@@ -85,7 +96,25 @@ class Control:
         self.b.branch(self.way(copy, index, origin))
 
     def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Where to jump to get there. A way back looks at the fuel first."""
+        """Where to jump to get there, from code for block `origin`."""
+        if copy is Copy.DIVERGENT:
+            return self._straight_way(copy, index, origin)
+        before, behind = (self.frame.shapes.around(block) for block in (origin, index))
+        left = [loop for loop in before if loop not in behind and copy is not Copy.ROUND]
+        entered = [loop for loop in behind if loop not in before]
+        if not (left or entered or self.frame.loosened(origin, index)):
+            return self._straight_way(copy, index, origin)
+        edge = self.blocks.append(f"edge{origin}.{index}")
+        with self.b.goto_block(edge):
+            self.frame.loosen(origin, index)
+            for loop in left:
+                self.leaving.rest_leaves(loop)
+            self.leaving.enter(entered)
+            self.b.branch(self._straight_way(copy, index, origin))
+        return edge
+
+    def _straight_way(self, copy: Copy, index: int, origin: int) -> ir.Block:
+        """The same, where nothing changes on the way. A way back looks at the fuel first."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.reached(copy, index), index)
         return self.blocks.entrance(copy, index)
@@ -98,11 +127,23 @@ class Control:
             with self.b.goto_block(header):
                 fuel = self.frame.get(self.frame.fuel)
                 with self.b.if_then(self.b.icmp_signed("<", fuel, I64(0)), likely=False):
-                    was, self.frame.convergent = self.frame.convergent, copy is not Copy.DIVERGENT
-                    self.suspension.give_way(Status.TURN_END, index)
-                    self.frame.convergent = was
+                    self._end_turn(copy, index)
                 self.b.branch(self.blocks.entrance(copy, index))
         return self._headers[copy, index]
+
+    def _end_turn(self, copy: Copy, index: int) -> None:
+        """The running lanes go on at a block when it is their turn again."""
+        together = copy is not Copy.DIVERGENT
+        if together and self.frame.shapes.around(index):
+            with (
+                self.b.if_then(self.leaving.have_left(index)),
+                self.frame.standing(index, convergent=True),
+            ):
+                self._part_from(index, self.blocks.live(index))
+                self.frame.convergent = False
+                self.suspension.give_way(Status.TURN_END, index)
+        with self.frame.standing(index, convergent=together):
+            self.suspension.give_way(Status.TURN_END, index)
 
     # ---- branches -------------------------------------------------------------------------------
 
@@ -110,7 +151,7 @@ class Control:
         """A guarded branch at the end of `block`; active lanes in which the guard holds take it."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
-        active = lanes.bits(self.frame.mask())
+        active = self.frame.active()
         goes = b.and_(lanes.bits(guard), active)
         stays = b.xor(active, goes)
         all_stay, some_stay = self.blocks.append("stay"), self.blocks.append("some")
@@ -126,10 +167,24 @@ class Control:
             self._go_together(copy, target, block)
         b.position_at_end(parted)
         self.frame.count(self.frame.layout.branches[instruction], I64(1))
-        if copy is not Copy.DIVERGENT and block in self.asides:
+        if copy is not Copy.DIVERGENT and self.leaving.left_at(block):
+            self._leave_loop(block, goes, stays, instruction)
+        elif copy is not Copy.DIVERGENT and block in self.asides:
             self._step_aside(copy, block, goes, stays, instruction)
         else:
             self._part(copy, block, goes, stays, instruction)
+
+    def _leave_loop(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
+        """Some lanes leave a loop, and wait behind it for those that go on."""
+        loop = self.leaving.left_at(block)
+        assert loop is not None
+        target, following = self.program.blocks[block].successors
+        inside, rest, gone = (
+            (following, stays, goes) if target == loop.point else (target, goes, stays)
+        )
+        self.leaving.some_leave(loop, gone, instruction)
+        self.frame.activate(rest)
+        self.go(Copy.CONVERGENT, inside, block)
 
     def _go_together(self, copy: Copy, index: int, origin: int) -> None:
         """All active lanes go one way at a branch on which they could have parted."""
@@ -141,17 +196,19 @@ class Control:
         self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int
     ) -> None:
         """Some lanes run a block, and meet the others right behind it."""
-        target, _ = self.program.blocks[block].successors
+        target, following = self.program.blocks[block].successors
         body = self.asides[block]
         self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = goes if body == target else stays
-        self.b.store(self.lanes.mask(lanes), self.frame.active)
+        for way in (target, following):
+            self.frame.loosen(block, way)
+        self.b.store(self.frame.active(), self._beside)
+        self.frame.activate(lanes)
         self.b.branch(self.blocks.beside[self.blocks.reached(copy, body), body])
 
     def step_back(self, copy: Copy, index: int) -> None:
-        """The end of such a block: all living lanes go on behind it."""
-        live = self.b.load(self.frame.live, typ=I32)
-        self.b.store(self.lanes.mask(live), self.frame.active)
+        """The end of such a block: all lanes that run together go on behind it."""
+        self.frame.activate(self.b.load(self._beside, typ=I32))
         self.go(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
@@ -175,7 +232,7 @@ class Control:
         fresh, joined = self.blocks.append("push"), self.blocks.append("joined")
         b.cbranch(known, joined, fresh)
         b.position_at_end(fresh)
-        self.nodes.push(point, I64(NONE), I32(0), instruction)
+        self.nodes.push(point, I64(NONE), I32(0), I64(instruction))
         b.branch(joined)
         b.position_at_end(joined)
         self.nodes.add_lanes(self.frame.node(self.frame.get(self.frame.top), ARRIVED), waiting)
@@ -188,14 +245,14 @@ class Control:
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self.chooses:
-            self.nodes.push(point, I64(taken[0]), taken[1], instruction)
+            self.nodes.push(point, I64(taken[0]), taken[1], I64(instruction))
             self._continue(through[1], through[0], block)
             return
         given = frame.pointer(Slot.PLAN_AT), frame.context(0), frame.warp
         taken_first = b.icmp_signed("!=", call(self.lanes, "branch_first", *given), I64(0))
         waits_at = b.select(taken_first, I64(through[0]), I64(taken[0]))
         waiting = b.select(taken_first, through[1], taken[1])
-        self.nodes.push(point, waits_at, waiting, instruction)
+        self.nodes.push(point, waits_at, waiting, I64(instruction))
         take, fall = self.blocks.append("take"), self.blocks.append("fall")
         b.cbranch(taken_first, take, fall)
         b.position_at_end(take)
@@ -204,7 +261,7 @@ class Control:
         self._continue(through[1], through[0], block)
 
     def _continue(self, bits: Value, index: int, origin: int) -> None:
-        self.b.store(self.lanes.mask(bits), self.frame.active)
+        self.frame.activate(bits)
         if self.mixes:
             self.suspension.give_way(Status.PARTED, index)
         else:
@@ -215,7 +272,13 @@ class Control:
         if self.frame.convergent:
             ways = self.program.blocks[block].successors
             live = frozenset[Register]().union(*(self.blocks.live(way) for way in ways))
-            self.frame.part(live)
+            self._part_from(block, live)
+
+    def _part_from(self, block: int, live: frozenset[Register]) -> None:
+        """Lanes that were together in a block are about to part, and will read these registers."""
+        self.frame.part(live)
+        if self.frame.shapes.around(block):
+            self.leaving.note(block)
 
     def step_apart(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
         """Go on with an instruction in the divergent copy if a condition holds. Its guard has been
@@ -230,7 +293,7 @@ class Control:
                 *(self.blocks.live(way) for way in block.successors)
             )
             behind = behind.union(*(reads(one) for one in made))
-            self.frame.part(behind)
+            self._part_from(block.index, behind)
             self.reshaping.set_stale(True)
             self.b.branch(self.steps[index])
 
@@ -249,7 +312,7 @@ class Control:
         with b.goto_block(none):
             self.go(copy, self.program.exit, block)
         b.position_at_end(some)
-        b.store(rest, frame.active)
+        frame.activate(self.lanes.bits(rest))
         frame.forget(gone_bits)
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.top), I64(0))):

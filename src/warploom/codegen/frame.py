@@ -6,12 +6,13 @@ must keep has a fixed place in its context (`codegen.saved`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 
 from llvmlite import ir
 
 from warploom.analysis.program import Program
-from warploom.analysis.shapes import Shapes
+from warploom.analysis.shapes import Shapes, ShapesHere
 from warploom.analysis.strides import Shape
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.lanes import (
@@ -20,7 +21,6 @@ from warploom.codegen.lanes import (
     I32,
     I64,
     LANES,
-    MASK,
     PTR,
     Lanes,
     Value,
@@ -54,6 +54,8 @@ class Frame:
         self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
         self.convergent = False
         """Whether code is made for all living lanes together, so that registers have shapes."""
+        self.here: ShapesHere = {}
+        """The shapes that they then have in the block for which code is made."""
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
         for argument in self.function.args[:3]:
@@ -76,9 +78,9 @@ class Frame:
         where."""
         self._shaped = {
             register: self.variable(storage_type(register.type, shape.width))
-            for register, shape in shapes.items()
+            for register, shape in shapes.known.items()
         }
-        self.active = self.variable(MASK)
+        self._active = self.variable(I32)
         self.live = self.variable(I32)
         self.fewer = self.variable(I1)
         """Whether threads of the block may have ended, where all its warps run in one call."""
@@ -114,7 +116,7 @@ class Frame:
                 self.lanes.b.store(zero(storage_type(register.type)), place)
         for register, place in self._shaped.items():
             if register not in others:
-                whole = storage_type(register.type, self.shapes[register].width)
+                whole = storage_type(register.type, self.shapes.known[register].width)
                 self.lanes.b.store(zero(whole), place)
 
     # ---- the environment ------------------------------------------------------------------------
@@ -162,7 +164,16 @@ class Frame:
 
     def mask(self) -> Value:
         """The active mask, here and now."""
-        return self.lanes.b.load(self.active, typ=MASK)
+        return self.lanes.mask(self.active())
+
+    def active(self) -> Value:
+        """Its bits, as an i32. So it is kept: what is asked of it most often is how many lanes it
+        has, and whether they all go one way."""
+        return self.lanes.b.load(self._active, typ=I32)
+
+    def activate(self, bits: Value) -> None:
+        """From here on these lanes are active."""
+        self.lanes.b.store(bits, self._active)
 
     def count(self, index: int, amount: Value) -> None:
         """Add to one of the counts."""
@@ -170,14 +181,22 @@ class Frame:
 
     def has_shape(self, register: Register) -> bool:
         """Whether code that is made now keeps a register by its shape."""
-        return self.convergent and register in self.shapes
+        return self.convergent and register in self.here
+
+    @contextmanager
+    def standing(self, block: int, *, convergent: bool) -> Generator[None]:
+        """Make code for a block, by its registers' shapes there if lanes are together."""
+        was = self.here, self.convergent
+        self.here, self.convergent = self.shapes.at(block), convergent
+        yield
+        self.here, self.convergent = was
 
     def load(self, register: Register, width: int = LANES) -> Value:
         """A register in 32 lanes, or in as many as its shape has or a wider one needs."""
         if not self.has_shape(register):
             assert width == LANES, register
             return self.lanes.b.load(self.registers[register], typ=storage_type(register.type))
-        shape = self.shapes[register]
+        shape = self.here[register]
         kept = self.lanes.b.load(
             self._shaped[register], typ=storage_type(register.type, shape.width)
         )
@@ -191,7 +210,7 @@ class Frame:
 
     def _put(self, register: Register, value: Value) -> None:
         if self.has_shape(register):
-            shape = self.shapes[register]
+            shape = self.here[register]
             whole = self.lanes.fan(value, shape.stride, shape.width)
             self.lanes.b.store(whole, self._shaped[register])
         else:
@@ -200,8 +219,18 @@ class Frame:
 
     def spread(self, registers: Iterable[Register]) -> None:
         """Lanes are about to part: keep these registers lane by lane, whatever their shapes."""
-        for register in sorted(self.shapes.keys() & set(registers), key=lambda r: r.name):
+        for register in sorted(self.here.keys() & set(registers), key=lambda r: r.name):
             self.lanes.b.store(self.load(register), self.registers[register])
+
+    def loosen(self, origin: int, index: int) -> None:
+        """All lanes go on from one block to another: keep lane by lane what has no shape there."""
+        self.spread(self.loosened(origin, index))
+
+    def loosened(self, origin: int, index: int) -> frozenset[Register]:
+        """The registers that have a shape in block `origin` and none in the next, which reads
+        them."""
+        live = self.program.live_in[index] if index < self.program.exit else frozenset[Register]()
+        return live & self.shapes.loosened(index) - self.shapes.loosened(origin)
 
     def part(self, live: Iterable[Register]) -> None:
         """Lanes that were together are about to part, and will read these registers. The others
@@ -217,9 +246,9 @@ class Frame:
     def gather(self, registers: Iterable[Register]) -> Value:
         """The opposite: keep registers by their shapes, and answer whether they have them."""
         b, lanes = self.lanes.b, self.lanes
-        bits, holds = lanes.bits(self.mask()), ir.Constant(I1, 1)
-        for register in sorted(self.shapes.keys() & set(registers), key=lambda r: r.name):
-            shape = self.shapes[register]
+        bits, holds = self.active(), ir.Constant(I1, 1)
+        for register in sorted(self.here.keys() & set(registers), key=lambda r: r.name):
+            shape = self.here[register]
             found = b.load(self.registers[register], typ=storage_type(register.type))
             kept = self.by_shape(found, bits, shape)
             b.store(kept, self._shaped[register])
@@ -284,10 +313,14 @@ class Frame:
         base = self.pointer(Slot.CONTEXTS_AT)
         return self.lanes.b.gep(base, [offset], source_etype=ir.IntType(8))
 
+    def width(self, register: Register) -> int:
+        """In how many lanes code that is made now keeps a register."""
+        return self.here[register].width if self.has_shape(register) else LANES
+
     def keep(self, register: Register, offset: int) -> None:
         """Put a register into the context, by its shape or lane by lane."""
         b = self.lanes.b
-        width = self.shapes[register].width if self.has_shape(register) else LANES
+        width = self.width(register)
         value = self.load(register, width)
         if register.type == PRED:
             value = b.zext(value, ir.VectorType(I8, 1)) if width == 1 else self.lanes.bits(value)
@@ -296,7 +329,7 @@ class Frame:
     def fetch(self, register: Register, offset: int) -> None:
         """The opposite of `keep`."""
         b, at, align = self.lanes.b, self.context(offset), alignment(offset)
-        width = self.shapes[register].width if self.has_shape(register) else LANES
+        width = self.width(register)
         if register.type != PRED:
             value = b.load(at, typ=storage_type(register.type, width), align=align)
         elif width == 1:
@@ -308,7 +341,7 @@ class Frame:
     def level(self) -> Value:
         """How many calls deep the running lanes are (`analysis.calls`), where there are any."""
         assert self.program.depth is not None
-        lowest = [self.lanes.bits(self.mask()), ir.Constant(ir.IntType(1), 0)]
+        lowest = [self.active(), ir.Constant(ir.IntType(1), 0)]
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
         return self.lanes.b.zext(self.lanes.lane(self.load(self.program.depth), lane), I64)
 

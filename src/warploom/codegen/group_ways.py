@@ -98,12 +98,14 @@ class GroupWays:
 
     def _or_learn(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
         """Leave unless the short way can be gone. What is learned there is for the next time: a way
-        back would cost registers on the short one."""
+        back would cost registers on the short one. What is new of its kind is not learned yet: it
+        has to go the general way."""
         holds = self._remembered.holds(group, self._unsure(made, on))
         apart = self.puts.apart(group)
 
         def learn() -> None:
-            with self.b.if_then(self._remembered.matches(group, on)):
+            matches = self._remembered.matches(group, on)
+            with self.b.if_then(self.b.and_(matches, self._remembered.knows_kinds(group))):
                 self._remembered.learn(group)
 
         self._or_leave(index, holds if apart is None else self.b.and_(holds, apart), learn)

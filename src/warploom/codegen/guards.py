@@ -19,7 +19,7 @@ class Guards:
         """The guard's value, counted; None where there is none."""
         held = self.held(made)
         if held is not None:
-            on = self.b.and_(self.lanes.bits(held), self.lanes.bits(self.frame.mask()))
+            on = self.b.and_(self.lanes.bits(held), self.frame.active())
             agrees = self.agrees(made)
             count = self._counted_together(made) if agrees else self.lanes.popcount(on)
             self.frame.count(self.frame.layout.guarded[index], count)
@@ -33,7 +33,7 @@ class Guards:
 
     def _counted_together(self, made: Instruction) -> Value:
         """How many lanes execute an instruction on whose guard all agree."""
-        living = self.lanes.popcount(self.lanes.bits(self.frame.mask()))
+        living = self.lanes.popcount(self.frame.active())
         return self.b.select(self.lanes.lane(self.agreed(made), 0), living, I64(0))
 
     def held(self, made: Instruction) -> Value | None:

@@ -130,6 +130,8 @@ class Lanes:
         have = value.type.count
         if have == width:
             return value
+        if value.type == ir.VectorType(I1, 1) and width == LANES:
+            return self.mask(self.b.sext(self.lane(value, 0), I32))  # shuffled, it takes 16 steps
         part, step = width // have, LANES // width
         places = [I32(lane // part) for lane in range(width)]
         order = ir.Constant(ir.VectorType(I32, width), places)

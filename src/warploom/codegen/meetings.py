@@ -49,13 +49,13 @@ class Meetings:
         b.position_at_end(meets)
         node = self._gather(index)
         expected = frame.get(frame.node(node, EXPECTED))
-        b.store(self.lanes.mask(b.trunc(expected, I32)), frame.active)
-        self.nodes.count_meeting(node)
+        frame.activate(b.trunc(expected, I32))
+        self.nodes.count_meeting(self.nodes.branch(node), I64(1))
         self.nodes.pop(node)
         together = self.blocks.append(f"together{index}")
         b.cbranch(b.icmp_signed("<", frame.get(frame.top), I64(0)), together, arrival)
         b.position_at_end(together)
-        whole = b.icmp_unsigned("==", self.lanes.bits(frame.mask()), b.load(frame.live, typ=I32))
+        whole = b.icmp_unsigned("==", frame.active(), b.load(frame.live, typ=I32))
         everyone = self.blocks.append(f"everyone{index}")
         b.cbranch(whole, everyone, self.blocks.copies[Copy.DIVERGENT, index])
         b.position_at_end(everyone)
@@ -66,7 +66,7 @@ class Meetings:
         lanes are missing, else go on with the node, which is given."""
         b, frame = self.b, self.frame
         node = frame.get(frame.top)
-        arrived = self.nodes.add_lanes(frame.node(node, ARRIVED), self.lanes.bits(frame.mask()))
+        arrived = self.nodes.add_lanes(frame.node(node, ARRIVED), frame.active())
         self._other_side(point, node)
         if self._partings.suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.node(node, EXPECTED)))
@@ -78,7 +78,7 @@ class Meetings:
         """The path's lanes are gone; go on with whoever waits. Only nodes that gather at the exit
         can be left: a point that post-dominates a branch is passed before the exit."""
         b, frame = self.b, self.frame
-        frame.forget(self.lanes.bits(frame.mask()))
+        frame.forget(frame.active())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
         b.branch(inner)
         b.position_at_end(inner)
@@ -86,7 +86,7 @@ class Meetings:
         b.position_at_end(inside)
         node = self._gather(self.blocks.program.exit)
         expected = b.trunc(frame.get(frame.node(node, EXPECTED)), I32)
-        b.store(self.lanes.mask(expected), frame.active)
+        frame.activate(expected)
         self.nodes.pop(node)
         b.branch(inner)
         b.position_at_end(outer)
@@ -106,7 +106,7 @@ class Meetings:
         switch, done = self.blocks.append(f"switch{point}"), self.blocks.append(f"done{point}")
         b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
         b.position_at_end(switch)
-        b.store(self.lanes.mask(waiting), frame.active)
+        frame.activate(waiting)
         b.store(I64(0), at)
         chosen = frame.get(frame.node(node, OTHER_BLOCK))
         targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])

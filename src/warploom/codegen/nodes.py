@@ -29,19 +29,20 @@ class NodeCode:
         self.lanes, self.b = frame.lanes, frame.lanes.b
         _meeting_table(frame)
 
-    def push(self, point: int, other: Value, other_mask: Value, instruction: int) -> None:
-        """Make a node for the active lanes, of which `other_mask` wait to begin at a block."""
+    def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
+        """Make a node for the active lanes that part at a branch; of them, `other_mask` wait to
+        begin at a block."""
         b, frame = self.b, self.frame
         free = frame.get(frame.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
         b.store(b.and_(free, b.sub(free, I64(1))), frame.free)
         words = {
             POINT: I64(point),
-            EXPECTED: b.zext(self.lanes.bits(frame.mask()), I64),
+            EXPECTED: b.zext(frame.active(), I64),
             ARRIVED: I64(0),
             OTHER_BLOCK: other,
             OTHER_MASK: b.zext(other_mask, I64),
-            BRANCH: I64(instruction),
+            BRANCH: branch,
             PARENT: frame.get(frame.top),
         }
         if self.program.depth is not None:
@@ -67,14 +68,17 @@ class NodeCode:
         self.b.store(total, place)
         return total
 
-    def count_meeting(self, node: Value) -> None:
-        """One more reconvergence for the branch that made the node."""
+    def branch(self, node: Value) -> Value:
+        """The branch that made a node."""
+        return self.frame.get(self.frame.node(node, BRANCH))
+
+    def count_meeting(self, branch: Value, amount: Value) -> None:
+        """So many more reconvergences for a branch."""
         b = self.b
-        branch = self.frame.get(self.frame.node(node, BRANCH))
         table = self.frame.module.globals["meetings"]
         at = [I64(0), b.add(branch, I64(1))]
         place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
-        self.lanes.add_to(self.lanes.slot(self.frame.counts, place), I64(1))
+        self.lanes.add_to(self.lanes.slot(self.frame.counts, place), amount)
 
     def pop(self, node: Value) -> None:
         """Leave a node for the one around it."""

@@ -8,6 +8,7 @@ it then empties all ranges (`machine.desk`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 
 from warploom.codegen.environment import (
@@ -174,13 +175,27 @@ class Remembered:
         leader = group.members[0][0] if group.leader is None else group.leader
         number = I64(self.memory.places.number(leader, group.shape.space))
         passes = self.word(self.memory.places.row(leader, group.shape.space), MEMO_PASSES)
-        for index, offset in group.members:
-            row = self.memory.places.row(index, group.shape.space)
-            places = [b.add(f, I64(offset)) for f in (group.firsts[0], group.firsts[-1])]
-            consecutive = I64(int(group.form is Form.ROWS))
-            given = *places, consecutive, passes, number, row
-            known = b.and_(known, call(self.lanes, "learn_row", *given))
+        for *rows, row in self._rows(group):
+            found = call(self.lanes, "learn_row", *rows, passes, number, row)
+            known = b.and_(known, found)
         return known
+
+    def knows_kinds(self, group: Group) -> Value:
+        """Whether there were accesses of these kinds before."""
+        known = I64(1)
+        for given in self._rows(group) if group.form is not Form.CONSECUTIVE else ():
+            known = self.b.and_(known, call(self.lanes, "knows_row", *given))
+        return self.b.icmp_unsigned("!=", known, I64(0))
+
+    def _rows(self, group: Group) -> Iterator[tuple[Value, Value, Value, Value]]:
+        """For each access where its rows begin, whether their lanes follow each other, and its
+        counts."""
+        consecutive = I64(int(group.form is Form.ROWS))
+        for index, offset in group.members:
+            first, second = (
+                self.b.add(f, I64(offset)) for f in (group.firsts[0], group.firsts[-1])
+            )
+            yield first, second, consecutive, self.memory.places.row(index, group.shape.space)
 
     def word(self, row: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(row, word), typ=I64)

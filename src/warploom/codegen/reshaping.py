@@ -6,6 +6,7 @@ from llvmlite import ir
 
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.lanes import I1
+from warploom.codegen.leaving import LeavingCode
 from warploom.codegen.saved import Saved
 
 
@@ -15,8 +16,8 @@ class Reshaping:
     A flag tells whether registers may have lost their shapes since lanes were together last.
     """
 
-    def __init__(self, blocks: Blocks, saved: Saved) -> None:
-        self.blocks, self.saved = blocks, saved
+    def __init__(self, blocks: Blocks, saved: Saved, leaving: LeavingCode) -> None:
+        self.blocks, self.saved, self.leaving = blocks, saved, leaving
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
         self._reshaped: dict[int, ir.Block] = {}
@@ -38,7 +39,8 @@ class Reshaping:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._reshaped:
             self._reshaped[index] = self.blocks.append(f"reshape{index}")
-            with self.b.goto_block(self._reshaped[index]):
+            standing = self.frame.standing(index, convergent=False)
+            with self.b.goto_block(self._reshaped[index]), standing:
                 holds = self.frame.gather(self.blocks.live(index))
                 self.b.store(self.b.not_(holds), self._stale)
                 self.b.cbranch(
@@ -48,13 +50,15 @@ class Reshaping:
 
     def _settled(self, index: int) -> ir.Block:
         """Where all living lanes go on together at a block, and all registers have their shapes."""
-        if not self.frame.steady or index == self.blocks.program.exit:
+        loops = self.frame.shapes.around(index)
+        if index == self.blocks.program.exit or not (self.frame.steady or loops):
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settlings:
             self._settlings[index] = self.blocks.append(f"settle{index}")
-            with self.b.goto_block(self._settlings[index]):
-                was, self.frame.convergent = self.frame.convergent, True
-                self.saved.settle(self.blocks.live(index))
-                self.frame.convergent = was
+            standing = self.frame.standing(index, convergent=True)
+            with self.b.goto_block(self._settlings[index]), standing:
+                if self.frame.steady:
+                    self.saved.settle(self.blocks.live(index))
+                self.leaving.enter(loops)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
         return self._settlings[index]

@@ -35,6 +35,11 @@ def learn_row(first: int, second: int, consecutive: int, passes: int, leader: in
     return seen
 
 
+def knows_row(first: int, second: int, consecutive: int, row: Any) -> int:
+    """Whether a row had an access by rows of that kind before."""
+    return (row[KINDS_SEEN] >> kind_of(first, second, consecutive)) & 1
+
+
 def kinds_of(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How often loads of each kind came again, shape (parts, rows, KINDS), from access rows of
     shape (parts, rows, ROW_WIDTH): what was counted of each, and the passes of its group that have

@@ -1,10 +1,10 @@
 """What a warp keeps in its context while others run: its table, then its registers.
 
-A register has a place where it is kept lane by lane, and one where it is kept by its shape, for
-waits of all lanes together; those lie side by side. Steady registers, which one instruction writes,
-go to the latter as soon as they are written, so that waiting costs nothing for them: while all
-lanes are together, their places always hold what they are, and the head of the table says that no
-lanes have parted.
+A register has a place where it is kept lane by lane; and one where it is kept by its shape, for
+waits of all lanes together, if it has that everywhere; those lie side by side. Steady registers,
+which one instruction writes, go to the latter as soon as they are written, so that waiting costs
+nothing for them: while all lanes are together, their places always hold what they are, and the head
+of the table says that no lanes have parted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Saved:
         self._is_long = is_long(frame.program)
         live = sorted(frame.shared_over_blocks, key=lambda register: register.name)
         held = [*live, *frame.pieces.values()]
-        shaped = [register for register in live if register in frame.shapes]
+        shaped = [register for register in live if register in frame.shapes.lasting]
         shaped.sort(key=self._size_by_shape, reverse=True)
         apart = [LINE * -(-LANES * register.type.bits // 8 // LINE) for register in held]
         starts = list(accumulate(apart, initial=TABLE_BYTES))
@@ -42,7 +42,7 @@ class Saved:
 
     def _size_by_shape(self, register: Register) -> int:
         """Bytes in which a register is kept by its shape; a power of two."""
-        width = self.frame.shapes[register].width
+        width = self.frame.shapes.known[register].width
         return width * max(1, register.type.bits // 8)
 
     def keep_steady(self, steady: Iterable[Register]) -> None:
@@ -99,7 +99,7 @@ class Saved:
         """All lanes that live, these, are together."""
         b, frame = self.b, self.frame
         b.store(lanes, frame.live)
-        b.store(self.lanes.mask(lanes), frame.active)
+        frame.activate(lanes)
         for place, value in ((frame.top, NONE), (frame.point, NONE), (frame.free, ALL_NODES)):
             b.store(I64(value), place)
 
@@ -125,7 +125,7 @@ class Saved:
 
     def _save_lanes(self) -> None:
         b, frame = self.b, self.frame
-        b.store(b.zext(self.lanes.bits(frame.mask()), I64), frame.table(ACTIVE))
+        b.store(b.zext(frame.active(), I64), frame.table(ACTIVE))
         b.store(b.zext(b.load(frame.live, typ=I32), I64), frame.table(LIVE))
 
     def take_up(self, live: Iterable[Register]) -> None:
@@ -143,8 +143,7 @@ class Saved:
     def restore_head(self) -> None:
         """The opposite of `save_head`; the table may name other lanes by now."""
         b, frame = self.b, self.frame
-        mask = b.trunc(frame.get(frame.table(ACTIVE)), I32)
-        b.store(self.lanes.mask(mask), frame.active)
+        frame.activate(b.trunc(frame.get(frame.table(ACTIVE)), I32))
         b.store(b.trunc(frame.get(frame.table(LIVE)), I32), frame.live)
         b.store(frame.get(frame.table(FREE)), frame.free)
         frame.set_top(frame.get(frame.table(TOP)))

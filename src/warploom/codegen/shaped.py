@@ -46,7 +46,7 @@ class ShapedCode:
 
     def _has_room(self, register: Register, shape: Shape) -> bool:
         """Whether a register can take a value of that shape as it is."""
-        return register in self.frame.shapes or (shape.stride == 0 and not self.partly)
+        return register in self.frame.here or (shape.stride == 0 and not self.partly)
 
     def compute(
         self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
@@ -63,7 +63,7 @@ class ShapedCode:
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
-        shape = self.frame.shapes.get(target, VECTOR)
+        shape = self.frame.here.get(target, VECTOR)
         bits = self.lanes.fan(bits, shape.stride, shape.width)
         if guard is not None:
             held = self.lanes.lane(guard, 0)

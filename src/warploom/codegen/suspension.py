@@ -7,7 +7,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 
 from llvmlite import ir
@@ -60,7 +61,8 @@ class Suspension:
         """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
-        self.saved.save_together(self.blocks.live(self._behind(block)))
+        with self._stepped(block) as behind:
+            self.saved.save_together(self.blocks.live(behind))
         site = self.sites.setdefault(block, len(self.sites) + 1)
         if simple is not None:
             self.relay.wait(site, instruction, simple)
@@ -68,12 +70,21 @@ class Suspension:
 
     def hand_over(self, block: int) -> None:
         """The same in a round, at a simple barrier; code goes on nowhere."""
-        self.saved.save_registers(self.blocks.live(self._behind(block)))
-        self.relay.pass_on(self.sites[block], partial(self.idle.skip, block, self.sites))
+        with self._stepped(block) as behind:
+            self.saved.save_registers(self.blocks.live(behind))
+            self.relay.pass_on(self.sites[block], partial(self.idle.skip, block, self.sites))
 
     def skip_to_end(self, start: Value, then: Callable[[], None]) -> None:
         """Where a warp has ended in relay: skip those behind it that have nothing to do."""
         self.idle.skip(None, self.sites, start, then)
+
+    @contextmanager
+    def _stepped(self, block: int) -> Generator[int]:
+        """Stand in the block behind a barrier at the end of `block`, which is given."""
+        behind = self._behind(block)
+        self.frame.loosen(block, behind)
+        with self.frame.standing(behind, convergent=True):
+            yield behind
 
     def _behind(self, block: int) -> int:
         return self.blocks.program.blocks[block].successors[-1]
@@ -111,9 +122,9 @@ class Suspension:
         following = self._behind(block)
         way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(way)
-        self.frame.convergent = True
-        self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)
-        self.frame.convergent = False
+        with self.frame.standing(following, convergent=True):
+            self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.ROUND)
+        self.reshaping.leaving.enter(self.frame.shapes.around(following))
         if copy is Copy.ROUND:
             self.idle.begin()
         self.reshaping.set_stale(False)

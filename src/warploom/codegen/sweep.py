@@ -9,8 +9,10 @@ written. Where not, nothing has happened yet, and the warps take their turns (`c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Protocol
 
 from llvmlite import ir
 
@@ -32,6 +34,12 @@ from warploom.codegen.sweep_access import SweepAccess
 from warploom.ptx.ir import Instruction, Register
 
 
+class Standing(Protocol):
+    """Has code made as in a block, while it is open."""
+
+    def __call__(self, index: int, /, *, convergent: bool) -> AbstractContextManager[None]: ...
+
+
 @dataclass
 class _Found:
     """What the first warp says. `starts`, `inside` and `ends` are its registers, those with shapes,
@@ -47,7 +55,8 @@ class _Found:
 
 
 class SweepCode:
-    """Emits the sweeps of one warp function. `masked` emits a block for some lanes only."""
+    """Emits the sweeps of one warp function. `masked` emits a block for some lanes only; `standing`
+    has code made as in a block."""
 
     def __init__(
         self,
@@ -55,16 +64,17 @@ class SweepCode:
         relay: Relay,
         instructions: InstructionCode,
         masked: Callable[[Block], None],
+        standing: Standing,
     ) -> None:
         self.saved, self.relay, self.instructions = saved, relay, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
-        self.program, self._masked = self.frame.program, masked
+        self.program, self._masked, self._standing = self.frame.program, masked, standing
         memory = instructions.memory
         lanes = instructions.shaped_access.reading
-        reading = block_wide(lanes)
+        reading = block_wide(self.program, lanes.formation)
         self.layout = LAYOUTS[reading.formation](self.frame)
         self._access = SweepAccess(memory, lanes, self.layout)
-        self._alike = alike(reading, lanes)
+        self._alike = alike(reading, self.frame.shapes)
         self._leading = LeadingCode(memory.operands, reading)
 
     def emit(self, ways: Iterable[Sweep], sites: Mapping[int, int]) -> dict[int, ir.Block]:
@@ -77,9 +87,9 @@ class SweepCode:
                 found[site] = self.frame.function.append_basic_block(f"sweep{site}")
                 self.b.position_at_end(found[site])
                 steady, self.frame.steady = self.frame.steady, {}
-                self.frame.convergent = True
-                self._emit(sweep, last)
-                self.frame.steady, self.frame.convergent = steady, False
+                with self._standing(sweep.blocks[0], convergent=True):
+                    self._emit(sweep, last)
+                self.frame.steady = steady
         return found
 
     def _emit(self, sweep: Sweep, site: int) -> None:
@@ -112,7 +122,7 @@ class SweepCode:
         """Ask of the first warp what all are to do."""
         b, frame = self.b, self.frame
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
-        found = _Found(warps, I64(0), self._shaped(frame.shapes))
+        found = _Found(warps, I64(0), self._shaped(self._alike))
         self.instructions.shaped.block = self.layout
         most = sum(map(self._length, (*sweep.blocks, *sweep.own)))
         budget = frame.get(self.lanes.slot(frame.environment, int(Slot.BUDGET)))
@@ -123,7 +133,7 @@ class SweepCode:
         for block in sweep.before:
             self._look_through(sweep, block, warps, found)
         if sweep.body is not None:
-            found.inside = self._shaped(frame.shapes)
+            found.inside = self._shaped(self._alike)
             opposite, made = self._question(sweep)
             count, stays = self._leading.holds_first(made, threads, opposite=opposite)
             found.full = b.lshr(count, I64(5))
@@ -155,8 +165,10 @@ class SweepCode:
 
     def _shaped(self, registers: Iterable[Register]) -> dict[Register, Value]:
         """What registers hold now, those that lie in the whole block as in a warp."""
-        shapes, known = self.frame.shapes, self._alike & set(registers)
-        return {register: self.frame.load(register, shapes[register].width) for register in known}
+        known = self._alike & set(registers)
+        return {
+            register: self.frame.load(register, self.frame.width(register)) for register in known
+        }
 
     def _question(self, sweep: Sweep) -> tuple[bool, Instruction]:
         """Which comparison says who goes through the body, and whether where it does not hold."""
@@ -226,9 +238,9 @@ class SweepCode:
         self._set(found.inside)
         self._fetch(sweep)
         leading = b.sub(b.shl(I64(1), found.some), I64(1))
-        b.store(self.lanes.mask(b.trunc(leading, I32)), frame.active)
+        frame.activate(b.trunc(leading, I32))
         self._masked(self.program.blocks[body])
-        b.store(self.lanes.mask(I32(-1)), frame.active)
+        frame.activate(I32(-1))
         branch = frame.layout.branches[self.program.blocks[sweep.before[-1]].stop - 1]
         for count in (branch, branch + 1):
             frame.count(count, I64(1))
@@ -243,7 +255,7 @@ class SweepCode:
     def _set(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
-            stride = self.frame.shapes[register].stride
+            stride = self.frame.here[register].stride
             self.frame.store(register, self.layout.ahead(value, stride))
 
     def _fetch(self, sweep: Sweep) -> None:

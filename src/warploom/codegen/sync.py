@@ -31,7 +31,7 @@ class SyncCode:
         b, frame = self.b, self.frame
         members = self.operands.uniform(mask, frame.mask())
         live = b.zext(b.load(frame.live, typ=I32), I64)
-        here = b.zext(self.lanes.bits(frame.mask()), I64)
+        here = b.zext(frame.active(), I64)
         missing = b.and_(b.and_(members, live), b.not_(here))
         waited = frame.get(frame.table(PASS))
         b.store(I64(0), frame.table(PASS))
@@ -48,7 +48,7 @@ class SyncCode:
         b, frame = self.b, self.frame
         policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
         adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
-        count = self.lanes.popcount(self.lanes.bits(frame.mask()))
+        count = self.lanes.popcount(frame.active())
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
             self.control.suspension.give_way(Status.PARTED, block.successors[-1])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import WHOLE, Formation, Reading, Shapes, shapes_of
+from warploom.analysis.shapes import NO_SHAPES, WHOLE, Formation, Reading
+from warploom.analysis.shaping import shapes_of
 from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
@@ -50,7 +52,7 @@ class WarpFunction:
     ) -> None:
         self.program, self.layout = program, layout
         plain = mixes or records or is_long(program)
-        shapes: Shapes = {} if plain else shapes_of(program, formation)
+        shapes = NO_SHAPES if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
         self.saved = Saved(self.frame)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
@@ -59,11 +61,11 @@ class WarpFunction:
         self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        self.reading = reading = Reading(program, formation, shapes)
+        self.reading = Reading(program, formation, shapes.known)
         self.control = Control(
             self.frame,
             self.saved,
-            asides(program, reading) if shapes else {},
+            asides(program, formation, shapes) if shapes else {},
             independent=independent,
             mixes=mixes,
             chooses=shuffles and not independent,
@@ -73,16 +75,17 @@ class WarpFunction:
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(
-            self.control, self.barriers, self.memory, self.guards, reading
+            self.control, self.barriers, self.memory, self.guards, self.reading
         )
 
     def emit(self) -> None:
         """The whole function."""
         for copy, index in self.control.blocks.copies:
-            self._block(copy, self.program.blocks[index])
+            with self._standing(index, convergent=copy is not Copy.DIVERGENT):
+                self._block(copy, self.program.blocks[index])
         for copy, index in self.control.blocks.beside:
-            self._aside(copy, self.program.blocks[index])
-        self.frame.convergent = False
+            with self._standing(index, convergent=True):
+                self._aside(copy, self.program.blocks[index])
         resumes = self.control.finish()
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         if (Copy.ROUND, 0) in self.control.blocks.copies:
@@ -102,9 +105,12 @@ class WarpFunction:
         known = self.reading.formation in WHOLE and bool(self.frame.shapes)
         if not known or self.frame.pieces or self.memory.never_inlined:
             return {}
-        code = SweepCode(self.saved, self.control.relay, self.instructions, self._masked)
+        code = SweepCode(
+            self.saved, self.control.relay, self.instructions, self._masked, self._standing
+        )
         rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)
-        found = sweeps(self.program, rounds, self.control.asides.values(), self.reading)
+        partly, formation = self.control.asides.values(), self.reading.formation
+        found = sweeps(self.program, rounds, partly, formation, self.frame.shapes)
         if found:
             self.control.relay.sweeps = code.layout.fits()
         return code.emit(found, self.control.suspension.sites)
@@ -129,6 +135,7 @@ class WarpFunction:
         if copy is Copy.ROUND:
             self.saved.save_head()
             self.control.suspension.idle.begin()
+        self.control.leaving.enter(self.frame.shapes.around(0))
         b.branch(self.control.blocks.copies[copy, 0])
         return begin
 
@@ -139,11 +146,17 @@ class WarpFunction:
 
     # ---- blocks ---------------------------------------------------------------------------------
 
+    @contextmanager
+    def _standing(self, index: int, *, convergent: bool) -> Generator[None]:
+        """Make code for a block, and read its instructions so."""
+        with self.frame.standing(index, convergent=convergent):
+            self.reading.shapes = self.frame.here
+            yield
+
     def _block(self, copy: Copy, block: Block) -> None:
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.steps if copy is Copy.DIVERGENT else {}
         self.memory.apart = copy is Copy.DIVERGENT
-        self.frame.convergent = copy is not Copy.DIVERGENT
         if not self.control.blocks.runs(copy, block.index):
             self.b.unreachable()
             return
@@ -168,7 +181,7 @@ class WarpFunction:
 
     def _masked(self, block: Block) -> None:
         """The same, but for where lanes come from and go."""
-        self._entries, self.memory.apart, self.frame.convergent = {}, True, True
+        self._entries, self.memory.apart = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin_masked()
         self.instructions.shaped.partly = True
@@ -191,7 +204,7 @@ class WarpFunction:
     def _count_block(self, block: Block) -> None:
         frame = self.frame
         frame.count(2 * block.index, I64(1))
-        frame.count(2 * block.index + 1, self.lanes.popcount(self.lanes.bits(frame.mask())))
+        frame.count(2 * block.index + 1, self.lanes.popcount(frame.active()))
         fuel = self.b.load(frame.fuel, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel)

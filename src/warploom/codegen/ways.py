@@ -91,7 +91,7 @@ class WaysCode:
         b, frame, lanes = self.b, self.frame, self.lanes
         goals = self._goals()
         b.store(b.zext(chosen, vector(I64)), goals, align=64)
-        before = b.zext(lanes.bits(frame.mask()), I64)
+        before = b.zext(frame.active(), I64)
         self.control.suspension.saved.save_head()
         meet = frame.program.reconvergence[block.index]
         beside = block.successors[-1] if block.successors else meet  # no target: every lane faults
