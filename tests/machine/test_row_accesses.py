@@ -12,6 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
+from warploom.analysis.build import build
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.ptx.parser import parse
+from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK
 
 SOURCE = """
 #define ROWS int a, int b, int step, int none
@@ -159,3 +165,36 @@ def test_rows_that_are_written_cost_what_the_rules_say(modules, device, name, a,
         assert np.array_equal(out.copy_to_host(), expected)
         told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
     assert told[0] == told[1]
+
+
+PITCHED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+.reg .u32 %x, %y, %at, %r<6>;
+.shared .align 16 .b8 tile[2048];
+mov.u32 %x, %tid.x;
+mov.u32 %y, %tid.y;
+shl.b32 %r0, %y, 7;
+shl.b32 %r1, %x, 2;
+mov.u32 %r2, tile;
+add.u32 %r3, %r0, %r2;
+add.u32 %at, %r3, %r1;
+st.shared.u32 [%at], %x;
+st.shared.u32 [%at+1024], %y;
+ld.shared.u32 %r4, [%at];
+ld.shared.u32 %r5, [%at+1024];
+ret;
+}
+"""
+
+
+def test_the_first_of_several_accesses_is_kept_as_the_costliest() -> None:
+    """Its rows are 128 bytes apart, in the same banks: 2 wavefronts (CUDA C++ Programming Guide,
+    "Shared Memory")."""
+    launch = Launch((1, 1, 1), (16, 8, 1), b"")
+    tally = CompiledEngine().launch(build(parse(PITCHED), "k"), launch, DeviceMemory(1 << 28))
+    assert tally.records[:, EXAMPLE_COST].tolist() == [2] * 4
+    assert tally.records[:, EXAMPLE_MASK].tolist() == [0xFFFFFFFF] * 4
