@@ -75,6 +75,11 @@ class Sweep:
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
+    def length(self, blocks: Iterable[int]) -> int:
+        """How many instructions blocks have."""
+        inside = (self.program.blocks[index] for index in blocks)
+        return sum(block.stop - block.start for block in inside)
+
     @property
     def own(self) -> tuple[int, ...]:
         """Its body, if it has one."""

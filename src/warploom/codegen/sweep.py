@@ -10,27 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Protocol
 
 from llvmlite import ir
 
-from warploom.analysis.block_wide import comparison_of, last_of
 from warploom.analysis.program import Block
 from warploom.analysis.strides import LANES
-from warploom.analysis.sweeps import Kind, Sweep, alike, block_wide
+from warploom.analysis.sweeps import Kind, Sweep
 from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Copy
 from warploom.codegen.environment import Slot
-from warploom.codegen.formations import LAYOUTS
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I32, I64, Value
-from warploom.codegen.leading import LeadingCode
 from warploom.codegen.memory import elements
 from warploom.codegen.relay import END, Relay
 from warploom.codegen.saved import Saved
-from warploom.codegen.sweep_access import SweepAccess
+from warploom.codegen.survey import Found, Survey
 from warploom.ptx.ir import Instruction, Register
 
 
@@ -38,20 +34,6 @@ class Standing(Protocol):
     """Has code made as in a block, while it is open."""
 
     def __call__(self, index: int, /, *, convergent: bool) -> AbstractContextManager[None]: ...
-
-
-@dataclass
-class _Found:
-    """What the first warp says. `starts`, `inside` and `ends` are its registers, those with shapes,
-    as it begins, before its body and in the end. `full` is how many warps go through the body with
-    all their threads, `some` how many threads of the next one do; both i64."""
-
-    full: Value
-    some: Value
-    starts: dict[Register, Value]
-    inside: dict[Register, Value] = field(default_factory=dict[Register, Value])
-    ends: dict[Register, Value] = field(default_factory=dict[Register, Value])
-    holds: list[Value] = field(default_factory=list[Value])
 
 
 class SweepCode:
@@ -69,20 +51,15 @@ class SweepCode:
         self.saved, self.relay, self.instructions = saved, relay, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self._masked, self._standing = self.frame.program, masked, standing
-        memory = instructions.memory
-        lanes = instructions.shaped_access.reading
-        reading = block_wide(self.program, lanes.formation)
-        self.layout = LAYOUTS[reading.formation](self.frame)
-        self._access = SweepAccess(memory, lanes, self.layout)
-        self._alike = alike(reading, self.frame.shapes)
-        self._leading = LeadingCode(memory.operands, reading)
+        self.survey = Survey(saved, instructions)
+        self._access = self.survey.access
 
     def emit(self, ways: Iterable[Sweep], sites: Mapping[int, int]) -> dict[int, ir.Block]:
         """Emit what can be; gives where they begin, by site. `sites` numbers those by blocks."""
         found: dict[int, ir.Block] = {}
         for sweep in ways:
             last = sites.get(sweep.blocks[-1], END)
-            if self.relay.waits_at(last) and self._access.begin(sweep) and self._leads(sweep):
+            if self.relay.waits_at(last) and self.survey.can_be(sweep):
                 site = END if sweep.site is None else sites[sweep.site]
                 found[site] = self.frame.function.append_basic_block(f"sweep{site}")
                 self.b.position_at_end(found[site])
@@ -94,8 +71,7 @@ class SweepCode:
 
     def _emit(self, sweep: Sweep, site: int) -> None:
         b = self.b
-        self._take_up(sweep)
-        found = self._look(sweep)
+        found = self.survey.look(sweep)
         with b.if_then(b.not_(reduce(b.and_, found.holds)), likely=False):
             self.relay.take_turns()
         self._each(I64(0), found.full, lambda: self._go(sweep, found))
@@ -106,84 +82,6 @@ class SweepCode:
                 rest = self.frame.slot(Slot.WARPS)
                 self._each(found.full, rest, lambda: self._pass(sweep, found))
         self.relay.swept(site, self._count(sweep, found))
-
-    # ---- the first warp -------------------------------------------------------------------------
-
-    def _take_up(self, sweep: Sweep) -> None:
-        """The first warp begins, or goes on."""
-        self.frame.set_warp(I64(0))
-        if sweep.site is None:
-            self.saved.begin(I32(-1))
-        else:
-            behind = self.program.blocks[sweep.site].successors[-1]
-            self.saved.take_up_together(self.program.live_in[behind], whole=True)
-
-    def _look(self, sweep: Sweep) -> _Found:
-        """Ask of the first warp what all are to do."""
-        b, frame = self.b, self.frame
-        warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
-        found = _Found(warps, I64(0), self._shaped(self._alike))
-        self.instructions.shaped.block = self.layout
-        most = sum(map(self._length, (*sweep.blocks, *sweep.own)))
-        budget = frame.get(self.lanes.slot(frame.environment, int(Slot.BUDGET)))
-        found.holds = [
-            b.icmp_signed(">=", frame.slot(Slot.FUEL), I64(most)),
-            b.icmp_signed(">=", budget, b.mul(warps, I64(most))),
-        ]
-        for block in sweep.before:
-            self._look_through(sweep, block, warps, found)
-        if sweep.body is not None:
-            found.inside = self._shaped(self._alike)
-            opposite, made = self._question(sweep)
-            count, stays = self._leading.holds_first(made, threads, opposite=opposite)
-            found.full = b.lshr(count, I64(5))
-            found.some = b.and_(count, I64(LANES - 1))
-            found.holds.append(stays)
-            if sweep.asks_all:
-                found.holds.append(b.icmp_unsigned("==", count, threads))
-            self._look_through(sweep, sweep.body, found.full, found)
-        for block in sweep.after:
-            self._look_through(sweep, block, warps, found)
-        found.ends = self._shaped(sweep.changed)
-        self.instructions.shaped.block = None
-        return found
-
-    def _look_through(self, sweep: Sweep, block: int, warps: Value, found: _Found) -> None:
-        """Go through a block; so many warps are to."""
-        for index in sweep.steps((block,)):
-            made = self.program.instructions[index]
-            if sweep.kinds[index] is Kind.SHAPED:
-                self._by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
-            elif sweep.kinds[index] is Kind.ACCESS:
-                found.holds.append(self._access.look(index, made, warps))
-        last = self.program.blocks[block].stop - 1
-        if last in sweep.choices:
-            guard = self.instructions.guards.agreed(self.program.instructions[last])
-            assert guard is not None
-            held = self.lanes.lane(guard, 0)
-            found.holds.append(held if sweep.choices[last] else self.b.not_(held))
-
-    def _shaped(self, registers: Iterable[Register]) -> dict[Register, Value]:
-        """What registers hold now, those that lie in the whole block as in a warp."""
-        known = self._alike & set(registers)
-        return {
-            register: self.frame.load(register, self.frame.width(register)) for register in known
-        }
-
-    def _question(self, sweep: Sweep) -> tuple[bool, Instruction]:
-        """Which comparison says who goes through the body, and whether where it does not hold."""
-        block = self.program.blocks[sweep.before[-1]]
-        made, guard = comparison_of(self.program, block), last_of(self.program, block).guard
-        assert made is not None
-        assert guard is not None
-        return (sweep.body == block.successors[0]) == guard.negated, made
-
-    def _leads(self, sweep: Sweep) -> bool:
-        """Whether the first threads go through the body, if there is one."""
-        if sweep.body is None:
-            return True
-        opposite, made = self._question(sweep)
-        return self._leading.leads(made, opposite=opposite)
 
     # ---- each warp ------------------------------------------------------------------------------
 
@@ -201,7 +99,7 @@ class SweepCode:
         b.branch(head)
         b.position_at_end(done)
 
-    def _go(self, sweep: Sweep, found: _Found) -> None:
+    def _go(self, sweep: Sweep, found: Found) -> None:
         """The running warp goes all the way, with all its threads."""
         self._set(found.starts)
         self._fetch(sweep)
@@ -214,7 +112,7 @@ class SweepCode:
     def _do(self, kind: Kind, index: int, made: Instruction) -> None:
         on = self.frame.mask()
         if kind is Kind.SHAPED:
-            self._by_shape(index, made, lambda _: None)  # it has been looked at
+            self.survey.by_shape(index, made, lambda _: None)  # it has been looked at
         elif kind is Kind.COMPUTED:
             self.instructions.emit(Copy.ROUND, index, made, None, on)
         elif kind is Kind.ACCESS and made.operation.name == "st":
@@ -231,7 +129,7 @@ class SweepCode:
             else:
                 self.instructions.write(Copy.ROUND, None, [(target, value, type)])
 
-    def _go_partly(self, sweep: Sweep, body: int, found: _Found) -> None:
+    def _go_partly(self, sweep: Sweep, body: int, found: Found) -> None:
         """Some threads of a warp go through the body."""
         b, frame = self.b, self.frame
         frame.set_warp(found.full)
@@ -245,7 +143,7 @@ class SweepCode:
         for count in (branch, branch + 1):
             frame.count(count, I64(1))
 
-    def _pass(self, sweep: Sweep, found: _Found) -> None:
+    def _pass(self, sweep: Sweep, found: Found) -> None:
         """The running warp has come to the barrier."""
         if sweep.site is None:
             self.saved.save_head()
@@ -256,7 +154,7 @@ class SweepCode:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
             stride = self.frame.here[register].stride
-            self.frame.store(register, self.layout.ahead(value, stride))
+            self.frame.store(register, self.survey.layout.ahead(value, stride))
 
     def _fetch(self, sweep: Sweep) -> None:
         """The running warp's other registers that it reads."""
@@ -266,18 +164,11 @@ class SweepCode:
         steps = sweep.steps((*sweep.blocks, *sweep.own))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
         live = self.program.live_in[behind] & read
-        self.saved.fetch_together(live - self._alike)
-
-    def _by_shape(self, index: int, made: Instruction, wrapped: Callable[[Value], None]) -> None:
-        self.instructions.by_shape(index, made, self.frame.mask(), wrapped)
+        self.saved.fetch_together(live - self.survey.alike)
 
     # ---- counts ---------------------------------------------------------------------------------
 
-    def _length(self, block: int) -> int:
-        """Instructions of a block."""
-        return self.program.blocks[block].stop - self.program.blocks[block].start
-
-    def _count(self, sweep: Sweep, found: _Found) -> Value:
+    def _count(self, sweep: Sweep, found: Found) -> Value:
         """Count what all warps have done, but what some lanes of one; gives their instructions."""
         b, frame = self.b, self.frame
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
@@ -293,7 +184,7 @@ class SweepCode:
         for branch, taken in sweep.choices.items():
             if taken:
                 frame.count(frame.layout.guarded[branch], threads)
-        used = b.mul(warps, I64(sum(map(self._length, sweep.blocks))))
+        used = b.mul(warps, I64(sweep.length(sweep.blocks)))
         if sweep.body is None:
             return used
         block, inside = self.program.blocks[sweep.before[-1]], b.add(whole, found.some)
@@ -301,4 +192,4 @@ class SweepCode:
         frame.count(frame.layout.guarded[block.stop - 1], goes)
         partly = b.zext(b.icmp_unsigned("!=", found.some, I64(0)), I64)
         entered = b.add(found.full, partly)
-        return b.add(used, b.mul(entered, I64(self._length(sweep.body))))
+        return b.add(used, b.mul(entered, I64(sweep.length(sweep.own))))

@@ -112,7 +112,7 @@ class WarpFunction:
         partly, formation = self.control.asides.values(), self.reading.formation
         found = sweeps(self.program, rounds, partly, formation, self.frame.shapes)
         if found:
-            self.control.relay.sweeps = code.layout.fits()
+            self.control.relay.sweeps = code.survey.layout.fits()
         return code.emit(found, self.control.suspension.sites)
 
     def _enter(self) -> None:
