@@ -47,7 +47,7 @@ class Survey:
         reading = block_wide(self.program, lanes.formation)
         self.alike = alike(reading, self.frame.shapes)
         self.layout = LAYOUTS[reading.formation](self.frame)
-        self.access = SweepAccess(memory, lanes, self.layout)
+        self.access = SweepAccess(memory, lanes, reading, self.layout)
         self._leading = LeadingCode(memory.operands, reading)
 
     def can_be(self, sweep: Sweep) -> bool:

@@ -24,10 +24,13 @@ WORD = 4
 
 
 class SweepAccess:
-    """Emits the accesses of one sweep at a time."""
+    """Emits the accesses of one sweep at a time. `reading` says what is known of operands in warps,
+    `block` what in whole blocks."""
 
-    def __init__(self, memory: MemoryCode, reading: Reading, layout: BlockWide) -> None:
-        self.memory, self.reading, self.layout = memory, reading, layout
+    def __init__(
+        self, memory: MemoryCode, reading: Reading, block: Reading, layout: BlockWide
+    ) -> None:
+        self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._remembered = Remembered(memory)
         self._groups: dict[int, Group] = {}
@@ -59,6 +62,9 @@ class SweepAccess:
         assert isinstance(address.base, Register)
         base = self.memory.operands.read(address.base, unsigned(64), width=group.base.width)
         group.firsts = [self.lanes.lane(base, row) for row in range(group.base.width)]
+        if self._block.address(address).width == 1:  # all rows of the block begin there
+            group.firsts = group.firsts[:1] * group.base.width
+            base = self.lanes.splat(group.firsts[0], 1)
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
         holds = self._remembered.holds_as_far(group, b.mul(b.sub(warps, I64(1)), step))
