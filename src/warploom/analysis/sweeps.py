@@ -152,7 +152,7 @@ class _Search:
     ) -> None:
         self.program, self.among, self.partly = program, among, partly
         self.reading, self._shapes = block_wide(program, formation), shapes
-        self._lanes = Reading(program, formation, shapes.known)
+        self._formation = formation
         self._alike = alike(self.reading, shapes)
         line = formation is Formation.LINE  # else no comparison is of the first threads
         self.beside = bodies(program) if line else {}
@@ -174,23 +174,28 @@ class _Search:
             body = None if branch is None else self.beside[branch]
             cut = len(path) if branch is None else path.index(branch) + 1
             own = () if body is None else (body,)
-            kinds = {i: self._kind(i) for block in (*path, *own) for i in self._inside(block)}
+            kinds = {
+                i: self._kind(block, i) for block in (*path, *own) for i in self._inside(block)
+            }
             taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
             found = {index: kind for index, kind in kinds.items() if kind is not None}
-            partly = body in self.partly
+            partly = body in self.partly and self._reads_lasting(own)
             way = Sweep(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-            if len(found) == len(kinds) and self._keeps_shapes(way):
+            if len(found) == len(kinds) and self._stays_kept(way):
                 yield from self._asked(way)
 
-    def _keeps_shapes(self, way: Sweep) -> bool:
-        """Whether every register that matters on a way has its shape all along, or none."""
-        blocks = (*way.blocks, *way.own)
-        made = [self.program.instructions[index] for index in way.steps(blocks)]
+    def _reads_lasting(self, blocks: Iterable[int]) -> bool:
+        """Whether what blocks read has its shape everywhere, or nowhere."""
+        made = (self.program.instructions[i] for block in blocks for i in self._inside(block))
+        somewhere = self._shapes.known.keys() - self._shapes.lasting
+        return all(somewhere.isdisjoint(reads(one)) for one in made)
+
+    def _stays_kept(self, way: Sweep) -> bool:
+        """Whether what is read behind a way, and not written on it, is kept there as before."""
         behind = self.program.blocks[way.blocks[-1]].successors[-1]
-        touched = {register for one in made for register in (*reads(one), *writes(one))}
-        for block in {*blocks, behind} - {self.program.exit}:
-            touched |= self.program.live_in[block]
-        return touched.isdisjoint(self._shapes.known.keys() - self._shapes.lasting)
+        loose = self._shapes.loosened
+        other = (loose(way.blocks[0]) ^ loose(behind)) - way.changed
+        return behind == self.program.exit or other.isdisjoint(self.program.live_in[behind])
 
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
@@ -224,8 +229,8 @@ class _Search:
         block = self.program.blocks[index]
         return range(block.start, block.stop - self._ends(last_of(self.program, block)))
 
-    def _kind(self, index: int) -> Kind | None:
-        """What an instruction takes; None where it cannot be on such a way."""
+    def _kind(self, block: int, index: int) -> Kind | None:
+        """What an instruction of a block takes; None where it cannot be on such a way."""
         made = self.program.instructions[index]
         if is_effectless(made.operation) and made.guard is None:
             return Kind.NONE
@@ -234,13 +239,14 @@ class _Search:
         if self._is_shaped(made):
             return Kind.SHAPED
         if is_quiet(made):
-            return None if may_wrap(made, self._lanes) else Kind.COMPUTED
+            here = Reading(self.program, self._formation, self._shapes.at(block))
+            return None if may_wrap(made, here) else Kind.COMPUTED
         return Kind.ACCESS if self._is_plain(made) else None
 
     def _is_shaped(self, made: Instruction) -> bool:
         parameter = made.operation.name == "ld" and space_of(made) is Space.PARAM
         found = dict(self.reading.results(made)) if is_quiet(made) or parameter else {}
-        return bool(found) and all(register in self._alike for register in found)
+        return bool(found) and self._alike.issuperset((*found, *reads(made)))
 
     def _is_plain(self, made: Instruction) -> bool:
         """Whether it is a load or a store of which the first warp says where all reach."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import reduce
+from itertools import pairwise
 from typing import Protocol
 
 from llvmlite import ir
@@ -103,10 +104,14 @@ class SweepCode:
         """The running warp goes all the way, with all its threads."""
         self._set(found.starts)
         self._fetch(sweep)
-        for block in (*sweep.before, *sweep.own, *sweep.after):
-            for index in sweep.steps((block,)):
-                self.frame.ahead = self.program.blocks[block].stop - index
-                self._do(sweep.kinds[index], index, self.program.instructions[index])
+        way = (*sweep.before, *sweep.own, *sweep.after)
+        behind = self.program.blocks[way[-1]].successors[-1]
+        for block, following in pairwise((*way, behind)):
+            with self._standing(block, convergent=True):
+                for index in sweep.steps((block,)):
+                    self.frame.ahead = self.program.blocks[block].stop - index
+                    self._do(sweep.kinds[index], index, self.program.instructions[index])
+                self.frame.loosen(block, following)
         self._pass(sweep, found)
 
     def _do(self, kind: Kind, index: int, made: Instruction) -> None:
@@ -137,7 +142,8 @@ class SweepCode:
         self._fetch(sweep)
         leading = b.sub(b.shl(I64(1), found.some), I64(1))
         frame.activate(b.trunc(leading, I32))
-        self._masked(self.program.blocks[body])
+        with self._standing(body, convergent=True):
+            self._masked(self.program.blocks[body])
         frame.activate(I32(-1))
         branch = frame.layout.branches[self.program.blocks[sweep.before[-1]].stop - 1]
         for count in (branch, branch + 1):
@@ -148,7 +154,9 @@ class SweepCode:
         if sweep.site is None:
             self.saved.save_head()
         self._set(found.ends)
-        self.saved.keep_together(sweep.changed)
+        behind = self.program.blocks[sweep.blocks[-1]].successors[-1]
+        with self._standing(behind, convergent=True):
+            self.saved.keep_together(sweep.changed)
 
     def _set(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
