@@ -195,6 +195,12 @@ class CountLayout:
     def rows(self) -> tuple[AccessRow, ...]:
         return access_rows(self.program)
 
+    @cached_property
+    def listed(self) -> tuple[int, ...]:
+        """The numbers of the rows in which accesses may be put on a list (`rules.listed`)."""
+        atomics = ((n, row) for n, row in enumerate(self.rows) if row.op == "atomic")
+        return tuple(n for n, row in atomics if row.space is Space.SHARED)
+
 
 def local_stride(local_bytes: int) -> int:
     """Host bytes of one warp's local memory: whole words, all lanes."""

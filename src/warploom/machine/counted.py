@@ -23,7 +23,6 @@ from warploom.machine.workers import merged
 from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, FIELDS, RECORD_WIDTH
-from warploom.rules.listed import LISTED
 from warploom.rules.patterns import COSTS, PATTERN_WIDTH, PATTERNS_AT, PATTERNS_END, REPEATS, SLOTS
 
 _NOWHERE = np.zeros(0, np.uint64)
@@ -79,8 +78,9 @@ def _tally(counted: Sequence[Counted]) -> Tally:
     count = len(layout.rows)
     if count:
         rows = words[:, at : at + count * ROW_WIDTH].reshape(-1, count, ROW_WIDTH)
-        for part, number in np.argwhere(rows[:, :, LISTED]).tolist():
-            count_compiled("count_listed", _NOWHERE, ALL_LANES, WORD_BYTES, rows[part, number])
+        for number in layout.listed:
+            for row in rows[:, number]:
+                count_compiled("count_listed", _NOWHERE, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
     return tally
 

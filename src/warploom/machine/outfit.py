@@ -33,7 +33,7 @@ ALIGNMENT = 128
 """Of every array, in bytes."""
 
 
-KEPT_BYTES = 1 << 26
+KEPT_BYTES = 1 << 27
 """Rooms of up to this size are kept for the next launch: to clear what was used of one is cheaper
 than to have the system make another."""
 
