@@ -44,6 +44,9 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
 }
 FEW, MANY = 4, 12
+MAPS = "maps"
+"""The file in which a process leaves the map of its memory."""
+
 _BASE = ord("C") << 24 | ord("T") << 16
 DUMP, START = _BASE, _BASE + 4
 """Callgrind's requests CALLGRIND_DUMP_STATS and CALLGRIND_START_INSTRUMENTATION (callgrind.h)."""
@@ -77,11 +80,12 @@ def counted() -> Counts:
         subprocess.run(own, env=environment, check=True)
         callgrind = [
             "valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no",
-            f"--callgrind-out-file={folder}/counts",
+            "--dump-instr=yes", "--compress-pos=no", f"--callgrind-out-file={folder}/counts",
         ]  # fmt: skip
         subprocess.run([*callgrind, *own], env=environment, check=True)
+        made = made_at_run_time(Path(folder, MAPS).read_text())
         parts = sorted(Path(folder).glob("counts.*"), key=lambda path: int(path.suffix[1:]))
-        return dict(_differences([by_origin(part) for part in parts]))
+        return dict(_differences([by_origin(part, made) for part in parts]))
 
 
 def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, int]]]:
@@ -92,26 +96,30 @@ def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, i
         yield name, {kind: (many[kind] - few[kind]) // (MANY - FEW) for kind in few}
 
 
-def by_origin(part: Path) -> dict[str, int]:
-    """Sums up what callgrind wrote: machine code made at run time belongs to no file.
+def made_at_run_time(maps: str) -> list[range]:
+    """The addresses of machine code that belongs to no file, from a process's map of its memory
+    (proc_pid_maps(5))."""
+    rows = [line.split(maxsplit=5) for line in maps.splitlines()]
+    bounds = [row[0].split("-") for row in rows if "x" in row[1] and len(row) < 6]
+    return [range(int(first, 16), int(last, 16)) for first, last in bounds]
+
+
+def by_origin(part: Path, made: list[range]) -> dict[str, int]:
+    """Sums up what callgrind wrote, by where the instructions are. (It does not see how a library
+    calls code that was made at run time, and takes that for the library's.)
 
     Format: Valgrind manual, "Callgrind Format Specification".
     """
-    names: dict[str, str] = {}
     counts = {"kernel": 0, "host": 0}
-    kind, inclusive = "host", False
+    inclusive = False
     for line in part.read_text().splitlines():
-        key, _, value = line.partition("=")
-        number, _, name = value.partition(" ")
-        if key in ("ob", "cob"):
-            names.setdefault(number, name)  # it is written out where it comes first
-        if key == "ob":
-            kind = "kernel" if names[number] == "???" else "host"
-        elif key == "calls":
+        if line.startswith("calls="):
             inclusive = True  # the next line's cost is the called function's
-        elif line[:1].isdigit() or line[:1] in "+-*":
+        elif line.startswith("0x"):
+            address, _, *costs = line.split()
             if not inclusive:
-                counts[kind] += int((line.split()[1:] or "0")[0])
+                inside = any(int(address, 16) in stretch for stretch in made)
+                counts["kernel" if inside else "host"] += sum(map(int, costs))
             inclusive = False
     return counts
 
@@ -133,6 +141,7 @@ def launch(folder: Path) -> None:
             for _ in range(times):
                 launcher()
             callgrind.ask(DUMP)
+    (folder / MAPS).write_text(Path("/proc/self/maps").read_text())
 
 
 class Callgrind:

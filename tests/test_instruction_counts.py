@@ -27,12 +27,18 @@ def test_growth_is_found_beyond_a_tenth() -> None:
     assert "kernel takes 1,101 instructions a launch, 1,000 before" in found
 
 
-def test_costs_go_to_their_objects_and_calls_are_not_counted_twice(tmp_path: Path) -> None:
-    # By the format's specification: the line behind `calls=` has the inclusive cost of the callee,
-    # a name is written out once, and a cost that is missing is zero.
+def test_costs_go_to_where_instructions_are_and_calls_are_not_counted_twice(tmp_path: Path) -> None:
+    # By the format's specification: a line has the address of an instruction, its line and its
+    # cost, none if that is zero; the line behind `calls=` has the inclusive cost of the callee.
+    maps = (
+        "1000-2000 r-xp 00000000 08:01 7 /usr/lib/lib python.so\n"
+        "2000-3000 r-xp 00000000 00:00 0 \n3000-4000 rw-p 00000000 00:00 0 \n"
+    )
     part = tmp_path / "counts.1"
     part.write_text(
-        "ob=(1) /usr/lib/libpython.so\nfn=(1) call\n0 70\ncob=(2) ???\ncfn=(2) run\n"
-        "calls=1 0\n0 900\n+1 30\nob=(2)\nfn=(2)\n0 900\nob=(1)\nfn=(3) end\n* 5\n-4\n"
+        "ob=(1) /usr/lib/libffi.so\nfn=(1) call\n0x1000 0 70\ncob=(2) ???\ncfn=(2) run\n"
+        "calls=1 0x2000 0\n0x1004 0 900\n0x1008 0 30\n0x2000 0 900\n0x2fff 0 5\n0x3000 0\n"
     )
-    assert instructions.by_origin(part) == {"kernel": 900, "host": 105}
+    made = instructions.made_at_run_time(maps)
+    assert made == [range(0x2000, 0x3000)]
+    assert instructions.by_origin(part, made) == {"kernel": 905, "host": 100}
