@@ -344,6 +344,88 @@ ret;
 
 
 @st.composite
+def known_courses(draw: st.DrawFn) -> str:
+    """A kernel `k(buffer)` of which mostly the size of a block says what it does from its begin to
+    its end: laps as in a sum by halves or in a scan, or none; then all threads, the first ones or
+    one of them write words behind each other. The buffer is that of `shaped_kernels`."""
+
+    def one(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    type = one("s32", "u32")
+    asked = f"setp.{one('ge', 'ge', 'ge', 'gt', 'lt', 'ne')}.{type} %q, "
+    begin, bound, step = one(
+        "%n|setp.gt.u32 %w, %s, 0;|shr.u32 %s, %s, 1;",
+        "%n|setp.gt.u32 %w, %s, 3;|shr.u32 %s, %s, 1;",
+        "1|setp.lt.u32 %w, %s, %n;|shl.b32 %s, %s, 1;",
+        "100|setp.gt.u32 %w, %s, 2;|shr.u32 %s, %s, 1;",
+        "96|setp.ne.s32 %w, %s, 0;|sub.s32 %s, %s, 32;",
+        "%n|setp.ge.s32 %w, %s, 5;|div.u32 %s, %s, 3;",
+        "%c|setp.gt.u32 %w, %s, 0;|shr.u32 %s, %s, 1;",
+    ).split("|")
+    return f"""
+.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 buffer)
+{{
+.reg .u32 %i, %n, %c, %x, %words, %block, %spot, %s, %half, %at, %v, %y, %z, %r, %o, %all, %blocks;
+.reg .u64 %base, %wide, %row, %far, %mine, %plane, %own;
+.reg .pred %q, %w;
+.shared .align 128 .b8 block[1024];
+ld.param.u64 %base, [buffer];
+mov.u32 %x, %tid.x;
+mov.u32 %n, %ntid.x;
+mov.u32 %c, %ctaid.x;
+mad.lo.u32 %i, %c, %n, %x;
+mul.wide.{type} %wide, {one("%x", "%i")}, 4;
+add.u64 %row, %wide, %base;
+shl.b32 %words, %x, 2;
+mov.u32 %block, block;
+add.u32 %spot, %words, %block;
+mov.u32 %r, {one("%x", "%c", "9")};
+mov.u32 %v, 7;
+{one("", "", f"{asked} %i, {one('64', '128', '512', '640')}; @%q bra none;")}
+{one("ld.global.u32 %v, [%row+8];", "mov.u32 %v, %x;", "ld.global.u32 %v, [%row];")}
+none:
+st.shared.u32 [%spot], %v;
+mov.u32 %s, {begin};
+{one("", "shr.u32 %s, %s, 1;")}
+{one("bar.sync 0;", "bar.sync 0;", "bar.sync 0;", "bar.sync 0;", "bar.sync 0, 64;", "")}
+{bound}
+@!%w bra last;
+lap:
+{asked} {one(*["%x, %s"] * 5, "%s, %x", "%x, 0", "%i, %s")};
+@{one("", "", "", "", "!")}%q bra past;
+{one("shl.b32 %half, %s, 2; add.u32 %at, %spot, %half;", "add.u32 %at, %spot, 64;")}
+ld.shared.u32 %y, [{one("%spot", "%spot", "block", "%spot+4")}];
+ld.shared.u32 %z, [%at];
+{one("add.u32 %y, %y, %z;", "mad.lo.u32 %y, %y, %x, %z;", "xor.b32 %y, %y, %z;")}
+st.shared.u32 [{one("%spot", "%spot", "%at", "block+4")}], %y;
+past:
+{one("", "", "", "add.u32 %r, %r, %s;", "add.u32 %r, %r, %x;", "ld.shared.u32 %r, [%spot];")}
+bar.sync 0;
+{step}
+{bound}
+@%w bra lap;
+last:
+mov.u32 %blocks, %nctaid.x;
+mul.lo.u32 %all, %blocks, %n;
+mul.wide.u32 %far, %i, 4;
+add.u64 %mine, %base, %far;
+{one("", "", f"{asked} %x, {one('0', '0', '1', '40', '64')}; @%q bra over;")}
+ld.shared.u32 %o, [{one("%spot", "block", "%spot")}];
+st.global.u32 [%mine+4096], %o;
+mul.wide.u32 %plane, %all, 4;
+add.u64 %own, {one("%mine", "%base")}, %plane;
+{one("", "st.global.u32 [%own+4096], %r;")}
+over:
+ret;
+}}
+"""
+
+
+@st.composite
 def tiled_kernels(draw: st.DrawFn) -> str:
     """A kernel `k(buffer)` for blocks 16 wide, in which rows bring words into shared memory, read
     rows and columns there, and go on to the next. The buffer is that of `shaped_kernels`."""

@@ -12,6 +12,7 @@ from shaped_programs import (
     OUT_BYTES,
     asides,
     idle_rounds,
+    known_courses,
     leavings,
     shaped_kernels,
     swept_kernels,
@@ -46,18 +47,18 @@ WIDE = [(16, 4), (16, 8), (16, 8), (16, 5)]
 
 
 def prepared(
-    text: str, block: tuple[int, int], schedule: Schedule
+    text: str, block: tuple[int, int], schedule: Schedule, blocks: int = 2
 ) -> tuple[Program, Launch, DeviceMemory, int]:
-    """A program, its launch of two blocks, the memory, and where its buffer is."""
+    """A program, its launch, the memory, and where its buffer is."""
     module = parse(text)
     program = build(module, "k")
     memory = DeviceMemory(1 << 28)
-    size = 4096 + 2 * block[0] * block[1] * OUT_BYTES
+    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
     buffer = memory.allocate(size, "buffer").address
     words = np.random.default_rng(0).integers(0, 1 << 32, size // 4, np.uint32)
     memory.write(buffer, words.tobytes())
     launch = Launch(
-        (2, 1, 1),
+        (blocks, 1, 1),
         (*block, 1),
         struct.pack("<Q", buffer),
         Image(module, memory).addresses(program.globals),
@@ -67,14 +68,17 @@ def prepared(
     return program, launch, memory, buffer
 
 
-def left_behind(text: str, block: tuple[int, int], schedule: Schedule, engine: object) -> object:
+def left_behind(
+    text: str, block: tuple[int, int], schedule: Schedule, engine: object, blocks: int = 2
+) -> object:
     """The error of a run, or the memory and the counts that it leaves."""
-    program, launch, memory, buffer = prepared(text, block, schedule)
+    program, launch, memory, buffer = prepared(text, block, schedule, blocks)
     try:
         tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
     except WarploomError as error:
         return type(error)
-    return memory.read(buffer, 4096 + 2 * block[0] * block[1] * OUT_BYTES), counts(tally)
+    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
+    return memory.read(buffer, size), counts(tally)
 
 
 class Watch:
@@ -203,5 +207,19 @@ def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
         assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_blocks_whose_course_is_known_do_what_they_do_in_turns(random_examples: int) -> None:
+    """From their begin to their end; the first block goes in turns, which later ones know by it."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=known_courses(), block=st.sampled_from(LONG_BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine(), 5)
+        assert left_behind(text, block, schedule, CompiledEngine(), 5) == expected
 
     agree()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from warploom.analysis.cfg import splits
+from warploom.analysis.cfg import LEAVES, splits
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import Reading, computes
 from warploom.analysis.shaping import between
@@ -23,6 +23,11 @@ def waits_for_all(made: Instruction) -> bool:
     """Whether it is a barrier at which every thread of the block just waits."""
     barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
     return barrier and "arrive" not in made.operation.modifiers and not votes(made)
+
+
+def leaves_all(made: Instruction) -> bool:
+    """Whether every thread that comes to it ends there."""
+    return made.operation.name in LEAVES and made.guard is None
 
 
 def agrees(reading: Reading, branch: Instruction) -> bool:

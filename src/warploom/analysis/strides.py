@@ -7,9 +7,10 @@ makes of shapes is `TermShapes`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from warploom.core.types import PRED, ScalarType
 from warploom.isa.terms import Term
 
 LANES = 32
@@ -159,35 +160,61 @@ def _scaled(value: Known, factor: Known) -> int | None:
 
 
 def _folded(term: Term, given: Sequence[int]) -> int | None:
-    """An operation on constants, where it is one that scales or shifts are made of."""
-    if not (term.type.is_integer or term.type.bits == 1):
-        return None
+    """An operation on constants, where it is one that bounds, scales or shifts are made of."""
     source = term.args[0].type
-    values = [_signed(n, source.bits) if source.is_signed else n for n in given]
-    found = _fold(term.op, values)
-    return None if found is None else found & ((1 << term.type.bits) - 1)
+    if not (_is_whole(term.type) and _is_whole(source)):
+        return None
+    as_signed = source.is_signed and term.op != "lshr"
+    values = [_signed(n, source.bits) if as_signed else n for n in given]
+    if term.op in _ONE:
+        found = _ONE[term.op](*values)
+    elif term.op in _TWO:
+        found = _TWO[term.op](*values)
+    else:
+        return None
+    return found & ((1 << term.type.bits) - 1)
 
 
-def _fold(op: str, values: Sequence[int]) -> int | None:
-    match op, values:
-        case "add", (a, b):
-            return a + b
-        case "sub", (a, b):
-            return a - b
-        case "mul", (a, b):
-            return a * b
-        case "and", (a, b):
-            return a & b
-        case "shl", (a, b):
-            return a << b
-        case "min", (a, b):
-            return min(a, b)
-        case "lt", (a, b):
-            return int(a < b)
-        case "extend" | "truncate" | "reinterpret", (a,):
-            return a
-        case _:
-            return None
+def _is_whole(type: ScalarType) -> bool:
+    return type.is_integer or type == PRED
+
+
+def _quotient(a: int, b: int) -> int:
+    """Towards zero; all ones where b is 0."""
+    if b == 0:
+        return -1
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_ONE: Mapping[str, Callable[[int], int]] = {
+    "neg": lambda a: -a,
+    "not": lambda a: ~a,
+    "extend": lambda a: a,
+    "truncate": lambda a: a,
+    "reinterpret": lambda a: a,
+}
+_TWO: Mapping[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _quotient,
+    "rem": lambda a, b: a - b * _quotient(a, b) if b else a,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "lshr": lambda a, b: a >> b,
+    "ashr": lambda a, b: a >> b,
+    "min": lambda a, b: min(a, b),
+    "max": lambda a, b: max(a, b),
+    "lt": lambda a, b: int(a < b),
+    "le": lambda a, b: int(a <= b),
+    "gt": lambda a, b: int(a > b),
+    "ge": lambda a, b: int(a >= b),
+    "eq": lambda a, b: int(a == b),
+    "ne": lambda a, b: int(a != b),
+}
+"""Nodes of integers (`isa.terms`), before what is beyond their types is cut off."""
 
 
 def _signed(value: int, bits: int) -> int:

@@ -1,4 +1,5 @@
-"""Ways from one barrier of the block to the next that can be gone for all its warps at once.
+"""Ways from one barrier of the block to the next, or to the end, that can be gone for all its warps
+at once.
 
 Between two barriers most kernels compute places, ask one question of the number of the thread, and
 move and compute what lies at consecutive places: `if (tid < stride) part[tid] += ...`. In a block
@@ -20,6 +21,7 @@ from warploom.analysis.block_wide import (
     comparison_of,
     is_quiet,
     last_of,
+    leaves_all,
     waits_for_all,
 )
 from warploom.analysis.cfg import ENDS, splits
@@ -30,7 +32,7 @@ from warploom.analysis.shaping import shapes_of
 from warploom.analysis.uses import reads, writes
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Address, Instruction, Register, Space
+from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class Kind(Enum):
@@ -47,7 +49,8 @@ class Kind(Enum):
 @dataclass(frozen=True)
 class Sweep:
     """The way from behind the barrier at the end of block `site`, or from the begin (None),
-    through the blocks `before`, to the barrier at the end of the last of `blocks`.
+    through the blocks `before`, to the barrier at the end of the last of `blocks`, or to the end of
+    the program there.
 
     At the end of the last block of `before`, the first threads go through block `body`, which is
     followed by the blocks `after`; without `body` all blocks are `before`. `partly`: some lanes of
@@ -81,18 +84,32 @@ class Sweep:
         return sum(block.stop - block.start for block in inside)
 
     @property
+    def behind(self) -> int:
+        """The block that follows, or the virtual exit."""
+        return self.program.blocks[self.blocks[-1]].successors[-1]
+
+    @property
+    def ends(self) -> bool:
+        """Whether it leads to the end of the program."""
+        return self.behind == self.program.exit
+
+    @property
     def own(self) -> tuple[int, ...]:
         """Its body, if it has one."""
         return () if self.body is None else (self.body,)
 
     @property
     def asks_all(self) -> bool:
-        """Whether every thread has to go through the body: there is work for all warps beside it,
-        or it gives what is read behind."""
+        """Whether every thread has to go through the body: it gives what is read behind."""
         if self.body is None or not self.partly:
             return self.body is not None
-        busy = any(self.kinds[i] in (Kind.COMPUTED, Kind.ACCESS) for i in self.steps(self.blocks))
-        return busy or not self._written(self.own).isdisjoint(self.met)
+        return not self._written(self.own).isdisjoint(self.met)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is work for all warps beside the body."""
+        work = (Kind.COMPUTED, Kind.ACCESS)
+        return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
     def met(self) -> frozenset[Register]:
@@ -102,10 +119,9 @@ class Sweep:
     @property
     def changed(self) -> frozenset[Register]:
         """The registers that are written on the way and read behind it."""
-        behind = self.program.blocks[self.blocks[-1]].successors[-1]
-        if behind == self.program.exit:
+        if self.ends:
             return frozenset()
-        return self._written((*self.blocks, *self.own)) & self.program.live_in[behind]
+        return self._written((*self.blocks, *self.own)) & self.program.live_in[self.behind]
 
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
         made = (self.program.instructions[index] for index in self.steps(blocks))
@@ -121,7 +137,7 @@ def sweeps(
 ) -> list[Sweep]:
     """One way at most from each site, through some blocks, in launches whose warps are formed so.
     `partly` are those blocks that some lanes can run while others wait (`analysis.asides`)."""
-    search = _Search(program, frozenset(among), frozenset(partly), formation, shapes)
+    search = SweepSearch(program, frozenset(among), frozenset(partly), formation, shapes)
     return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
 
 
@@ -139,7 +155,7 @@ def alike(block: Reading, shapes: Shapes) -> frozenset[Register]:
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
-class _Search:
+class SweepSearch:
     """What is known of a program while its ways are looked for."""
 
     def __init__(
@@ -170,19 +186,26 @@ class _Search:
         """All ways from a site that can be gone so."""
         begin = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(begin, (), {}):
-            branch = next((i for i in path if i in self.beside and i not in choices), None)
-            body = None if branch is None else self.beside[branch]
-            cut = len(path) if branch is None else path.index(branch) + 1
-            own = () if body is None else (body,)
-            kinds = {
-                i: self._kind(block, i) for block in (*path, *own) for i in self._inside(block)
-            }
-            taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
-            found = {index: kind for index, kind in kinds.items() if kind is not None}
-            partly = body in self.partly and self._reads_lasting(own)
-            way = Sweep(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
-            if len(found) == len(kinds) and self._stays_kept(way):
-                yield from self._asked(way)
+            way = self.way(site, path, choices)
+            if way is not None:
+                yield way
+
+    def way(
+        self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
+    ) -> Sweep | None:
+        """The way from a site through the blocks of a path, if it can be gone so. `choices`: by
+        blocks at whose ends all threads take one way, whether they take the branch."""
+        branch = next((i for i in path if i in self.beside and i not in choices), None)
+        body = None if branch is None else self.beside[branch]
+        cut = len(path) if branch is None else path.index(branch) + 1
+        own = () if body is None else (body,)
+        kinds = {i: self._kind(block, i) for block in (*path, *own) for i in self._inside(block)}
+        taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
+        found = {index: kind for index, kind in kinds.items() if kind is not None}
+        partly = body in self.partly and self._reads_lasting(own)
+        way = Sweep(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
+        can_be = len(found) == len(kinds) and self._stays_kept(way)
+        return self._asked(way) if can_be else None
 
     def _reads_lasting(self, blocks: Iterable[int]) -> bool:
         """Whether what blocks read has its shape everywhere, or nowhere."""
@@ -192,21 +215,20 @@ class _Search:
 
     def _stays_kept(self, way: Sweep) -> bool:
         """Whether what is read behind a way, and not written on it, is kept there as before."""
-        behind = self.program.blocks[way.blocks[-1]].successors[-1]
         loose = self._shapes.loosened
-        other = (loose(way.blocks[0]) ^ loose(behind)) - way.changed
-        return behind == self.program.exit or other.isdisjoint(self.program.live_in[behind])
+        other = (loose(way.blocks[0]) ^ loose(way.behind)) - way.changed
+        return way.ends or other.isdisjoint(self.program.live_in[way.behind])
 
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """The blocks on each way to a barrier, with the branches that all threads decide alike; one
-        branch at most is by the thread."""
+        """The blocks on each way to a barrier or to the end, with the branches that all threads
+        decide alike; one branch at most is by the thread."""
         if at not in self.among or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
         last = last_of(self.program, block)
-        if waits_for_all(last):
+        if waits_for_all(last) or leaves_all(last):
             yield path, choices
         elif len(block.successors) == 1 and (last.operation.name == "bra" or not self._ends(last)):
             yield from self._paths(block.successors[0], path, choices)
@@ -255,14 +277,15 @@ class _Search:
         if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):
             return False
         address = made.operands[0 if name == "st" else 1]
-        return isinstance(address, Address) and address.base in self._alike
+        if not isinstance(address, Address):
+            return False
+        return isinstance(address.base, Symbol) or address.base in self._alike
 
-    def _asked(self, way: Sweep) -> Iterator[Sweep]:
+    def _asked(self, way: Sweep) -> Sweep | None:
         """The way, if the comparison before the body, if any, only decides who goes there: then it
         takes nothing."""
         if way.body is None:
-            yield way
-            return
+            return way
         block = self.program.blocks[way.before[-1]]
         made = comparison_of(self.program, block)
         inside = range(block.start, block.stop)
@@ -271,4 +294,5 @@ class _Search:
             [target] = writes(made)
             read = {r for i in way.steps(way.own) for r in reads(self.program.instructions[i])}
             if target not in read | way.met | way.changed:
-                yield replace(way, kinds={**way.kinds, place: Kind.NONE})
+                return replace(way, kinds={**way.kinds, place: Kind.NONE})
+        return None

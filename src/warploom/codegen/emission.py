@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from warploom.analysis.courses import Size
 from warploom.analysis.shapes import Formation
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.environment import CountLayout
@@ -36,6 +37,7 @@ def emit(
     lock: threading.Lock,
     *,
     formation: Formation,
+    size: Size | None,
     independent: bool,
     mixes: bool,
     shuffles: bool,
@@ -52,6 +54,7 @@ def emit(
             program,
             layout,
             formation=formation,
+            size=size,
             independent=independent,
             mixes=mixes,
             shuffles=shuffles,

@@ -13,7 +13,7 @@ from warploom.analysis.shapes import Formation
 from warploom.analysis.strides import LANES, Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1, I64, Value
+from warploom.codegen.lanes import I1, I32, I64, Value, repeated
 from warploom.core.types import ScalarType
 
 ROW = LANES // 2
@@ -29,6 +29,10 @@ class BlockWide(ABC):
     @abstractmethod
     def fits(self) -> Value:
         """Whether the blocks of the launch are of this formation; at the entry."""
+
+    @abstractmethod
+    def thread_index(self, dimension: int, width: int) -> Value:
+        """`%tid.x`, `.y` or `.z` in the running warp."""
 
     @abstractmethod
     def step(self, value: Value, stride: int) -> Value | None:
@@ -72,6 +76,11 @@ class AlongX(BlockWide):
         depth = b.mul(frame.slot(Slot.NTID_Y), frame.slot(Slot.NTID_Z))
         return b.icmp_unsigned("==", depth, I64(1))
 
+    def thread_index(self, dimension: int, width: int) -> Value:
+        warp = self.b.trunc(self.frame.warp, I32)
+        first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
+        return self.lanes.fan(self.lanes.splat(first, 1), int(dimension == 0), width)
+
     def step(self, value: Value, stride: int) -> Value | None:
         return value.type.element(LANES * stride) if stride else None
 
@@ -88,6 +97,13 @@ class InRows(BlockWide):
         b, frame = self.frame.prologue.b, self.frame
         wide = b.icmp_unsigned("==", frame.slot(Slot.NTID_X), I64(ROW))
         return b.and_(wide, b.icmp_unsigned("==", frame.slot(Slot.NTID_Z), I64(1)))
+
+    def thread_index(self, dimension: int, width: int) -> Value:
+        b = self.b
+        row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
+        rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
+        down = b.add(self.lanes.splat(row, 2), rows) if dimension == 1 else repeated(0, I32, 2)
+        return self.lanes.fan(down, int(dimension == 0), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
         row = self._row(value)

@@ -6,6 +6,7 @@ must keep has a fixed place in its context (`codegen.saved`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
@@ -67,6 +68,8 @@ class Frame:
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
         self._loaded: dict[Slot, Value] = {}
+        self._known: dict[Slot, Value] = {}
+        self._sums: dict[int, Value] | None = None
         self._pointers: dict[Slot, Value] = {}
         self.pieces = frame_pieces(program)
         self.registers = {
@@ -121,8 +124,21 @@ class Frame:
 
     # ---- the environment ------------------------------------------------------------------------
 
+    @contextmanager
+    def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
+        """Make code for blocks of a size only, if one is given."""
+        if size is not None:
+            threads = math.prod(size)
+            words = (*size, threads, -(-threads // LANES))
+            names = (Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z, Slot.THREADS, Slot.WARPS)
+            self._known = dict(zip(names, map(I64, words), strict=True))
+        yield
+        self._known = {}
+
     def slot(self, slot: Slot) -> Value:
         """A value of the environment, loaded once at the entry (it does not change in a call)."""
+        if slot in self._known:
+            return self._known[slot]
         if slot not in self._loaded:
             at = self.prologue.slot(self.environment, int(slot))
             self._loaded[slot] = self.prologue.b.load(at, typ=I64)
@@ -177,7 +193,20 @@ class Frame:
 
     def count(self, index: int, amount: Value) -> None:
         """Add to one of the counts."""
-        self.lanes.add_to(self.lanes.slot(self.counts, index), amount)
+        if self._sums is None:
+            self.lanes.add_to(self.lanes.slot(self.counts, index), amount)
+        else:
+            known = self._sums.get(index)
+            self._sums[index] = amount if known is None else self.lanes.b.add(known, amount)
+
+    @contextmanager
+    def adding_up(self) -> Generator[None]:
+        """Add to each count once, in the end, what is counted in straight code in between."""
+        self._sums = {}
+        yield
+        found, self._sums = self._sums, None
+        for index, amount in found.items():
+            self.count(index, amount)
 
     def has_shape(self, register: Register) -> bool:
         """Whether code that is made now keeps a register by its shape."""

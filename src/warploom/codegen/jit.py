@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
+from warploom.analysis.courses import Size
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Formation
 from warploom.codegen import cache
@@ -46,17 +47,19 @@ def compile_kernel(
     rules: AccessRules,
     *,
     formation: Formation,
+    size: Size | None,
     independent: bool,
     mixes: bool,
     shuffles: bool,
     records: bool = False,
 ) -> CompiledKernel:
     """Compile a kernel for this computer's processor, with the access rules of a device, for
-    launches whose warps are formed so; for `independent` and `mixes` see `codegen.control`.
-    `shuffles`: warps, blocks and the lanes of an atomic go in an order that the launch's policy
-    chooses. `records`: the code writes a log of all that it does (`codegen.log`)."""
+    launches whose warps are formed so, and for blocks of a size if one is given; for `independent`
+    and `mixes` see `codegen.control`. `shuffles`: warps, blocks and the lanes of an atomic go in an
+    order that the launch's policy chooses. `records`: the code writes a log of all that it does
+    (`codegen.log`)."""
     layout = CountLayout(program, rules)
-    options = _Options(formation, independent, mixes, shuffles, records)
+    options = _Options(formation, size, independent, mixes, shuffles, records)
     key = _key(program, rules, options)
     found = cache.find("kernel", key)
     if found is None:
@@ -75,6 +78,7 @@ class _Options(NamedTuple):
     """What is compiled beside the program."""
 
     formation: Formation
+    size: Size | None
     independent: bool
     mixes: bool
     shuffles: bool

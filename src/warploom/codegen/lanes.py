@@ -116,6 +116,15 @@ class Lanes:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
         return known[name]
 
+    def leave_rolled(self, back: Value) -> None:
+        """Have LLVM not unroll the loop of which this is the branch back (LLVM Language Reference,
+        "llvm.loop"): by a node that names itself first."""
+        module: Any = self.module
+        rule = module.add_metadata(["llvm.loop.unroll.disable"])
+        node = module.add_metadata([rule, I64(len(module.metadata))])
+        node.operands = (node, rule)
+        back.set_metadata("llvm.loop", node)
+
     def splat(self, scalar: Value, width: int = LANES) -> Value:
         """The scalar in every lane."""
         whole = ir.VectorType(scalar.type, width)

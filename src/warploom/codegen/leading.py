@@ -52,22 +52,25 @@ class LeadingCode:
         rise = self._rise(made) if self.frame.convergent else None
         return None if rise is None else self._unless_it_wraps(rise, anyhow)
 
-    def leads(self, made: Instruction, *, opposite: bool) -> bool:
-        """Whether such a comparison, or its opposite, holds in the first lanes if in any."""
-        form = self._form(made)
-        return form is not None and _turned(form[0], opposite) in ("lt", "le")
+    def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:
+        """Whether such a comparison, or its opposite, holds in the first lanes if in any; `one`:
+        or for one lane, which is to be the first."""
+        form, leading = self._form(made), ("lt", "le", *(("eq",) if one else ()))
+        return form is not None and _turned(form[0], opposite) in leading
 
     def holds_first(
         self, made: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
-        """In how many of a number of lanes (an i64) one that leads holds, and whether none of them
-        wraps around."""
+        """In how many of a number of lanes (an i64) one that leads holds, and whether it does:
+        whether none of them wraps around."""
         rise, b = self._rise(made), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
         stays = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
-        ahead = b.sub(rise.bound, rise.lowest)
-        return self._count(_turned(rise.comparison, opposite), ahead, threads), stays
+        ahead, comparison = b.sub(rise.bound, rise.lowest), _turned(rise.comparison, opposite)
+        if comparison == "eq":
+            return I64(1), b.and_(stays, b.icmp_signed("==", ahead, I64(0)))
+        return self._count(comparison, ahead, threads), stays
 
     def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
         """How what rises is compared, what rises, and with what."""

@@ -102,7 +102,7 @@ class Relay:
         with self.b.if_then(self.together):
             self._arrive(site)
 
-    def waits_at(self, site: int) -> bool:
+    def waits_at(self, site: int | None) -> bool:
         """Whether warps in relay may wait at a site."""
         return site in self._waits
 
@@ -136,12 +136,13 @@ class Relay:
         self.b.branch(self._turn)
 
     def swept(self, site: int, used: Value) -> None:
-        """All warps have come to a site in one sweep, with so many instructions."""
+        """All warps have come to a site at once, or to the end, with so many instructions."""
         b, frame = self.b, self.frame
-        budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
-        b.store(b.sub(frame.get(budget), used), budget)
-        b.store(frame.slot(Slot.FUEL), frame.fuel)
-        b.store(I64(site), self._site)
+        if self.scheduled:
+            budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
+            b.store(b.sub(frame.get(budget), used), budget)
+            b.store(frame.slot(Slot.FUEL), frame.fuel)
+        b.store(I64(NONE if site == END else site), self._site)
         frame.set_warp(frame.slot(Slot.WARPS))
         b.branch(self._over)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot
+from warploom.codegen.formations import BlockWide
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I32, I64, LANES, Value, undefined, vector
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
@@ -18,6 +19,8 @@ class Specials:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self.block: BlockWide | None = None
+        """How threads lie in the whole block, where that is known."""
 
     def read(self, name: str, width: int = LANES) -> Value:
         """The value of a special register, in 32 lanes or in those of its shape."""
@@ -63,6 +66,8 @@ class Specials:
 
     def _thread_index(self, dimension: int, width: int) -> Value:
         b = self.b
+        if self.block is not None:
+            return self.block.thread_index(dimension, width)
         row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
         index = b.mul(b.add(row, self.frame.warp), I64(LANES))
         at = b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)

@@ -15,6 +15,7 @@ from warploom.codegen.formations import LAYOUTS
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I32, I64, Value
 from warploom.codegen.leading import LeadingCode
+from warploom.codegen.part_access import PartAccess
 from warploom.codegen.saved import Saved
 from warploom.codegen.sweep_access import SweepAccess
 from warploom.ptx.ir import Instruction, Register
@@ -25,8 +26,11 @@ class Found:
     """What the first warp says. `starts`, `inside` and `ends` are its registers, those with shapes,
     as it begins, before its body and in the end. `full` is how many warps go through the body with
     all their threads, `some` how many threads of the next one do; both i64. All that `holds` has to
-    be true."""
+    be true. `access` and `part` make the accesses, of whole warps and of that one."""
 
+    sweep: Sweep
+    access: SweepAccess
+    part: PartAccess
     full: Value
     some: Value
     starts: dict[Register, Value]
@@ -34,32 +38,54 @@ class Found:
     ends: dict[Register, Value] = field(default_factory=dict[Register, Value])
     holds: list[Value] = field(default_factory=list[Value])
 
+    def partly(self, b: Value) -> Value:
+        """How many warps go through the body with some of their threads: one or none."""
+        return b.zext(b.icmp_unsigned("!=", self.some, I64(0)), I64)
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether whole warps can go all the way: all its accesses are such as go on."""
+        kinds = self.sweep.kinds.items()
+        return self.access.goes_on.issuperset(i for i, kind in kinds if kind is Kind.ACCESS)
+
 
 class Survey:
     """Emits the looks at first warps in one warp function. `alike` are the registers of which these
-    say what others hold, `layout` says how, `access` where they reach."""
+    say what others hold, `layout` says how."""
 
     def __init__(self, saved: Saved, instructions: InstructionCode) -> None:
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
-        self.program, memory = self.frame.program, instructions.memory
-        lanes = instructions.shaped_access.reading
-        reading = block_wide(self.program, lanes.formation)
-        self.alike = alike(reading, self.frame.shapes)
-        self.layout = LAYOUTS[reading.formation](self.frame)
-        self.access = SweepAccess(memory, lanes, reading, self.layout)
-        self._leading = LeadingCode(memory.operands, reading)
+        self.program, self.memory = self.frame.program, instructions.memory
+        self._lanes = instructions.shaped_access.reading
+        self._reading = block_wide(self.program, self._lanes.formation)
+        self.alike = alike(self._reading, self.frame.shapes)
+        self.layout = LAYOUTS[self._reading.formation](self.frame)
+        self._leading = LeadingCode(self.memory.operands, self._reading)
 
     def can_be(self, sweep: Sweep) -> bool:
-        """Whether code can look at a sweep, which it then begins: its accesses are of forms that go
-        on from warp to warp, and the first threads go through the body, if there is one."""
-        go_on = self.access.begin(sweep)
-        if sweep.body is None:
+        """Whether code can look at a sweep: its accesses are of forms that go on from warp to warp,
+        and the first threads go through the body, if there is one. What only the first warp can
+        access, some of its threads may."""
+        made, access, part = self.program.instructions, self._access(sweep), self._part()
+        others = {i for i, kind in sweep.kinds.items() if kind is Kind.ACCESS} - access.goes_on
+        inside = [i for i in sweep.steps(sweep.own) if sweep.kinds[i] is Kind.ACCESS]
+        if sweep.body is None or sweep.asks_all:
+            go_on = not others
+        else:
+            go_on = others <= set(inside) and all(part.can_be(i, made[i]) for i in inside)
+        if sweep.body is None or not go_on:
             return go_on
-        opposite, made = self._question(sweep)
-        return go_on and self._leading.leads(made, opposite=opposite)
+        opposite, asked = self._question(sweep)
+        return self._leading.leads(asked, opposite=opposite, one=not sweep.asks_all)
 
-    def _take_up(self, sweep: Sweep) -> None:
+    def _access(self, sweep: Sweep) -> SweepAccess:
+        return SweepAccess(self.memory, self._lanes, self._reading, self.layout, sweep)
+
+    def _part(self) -> PartAccess:
+        return PartAccess(self.memory, self._lanes)
+
+    def take_up(self, sweep: Sweep) -> None:
         """The first warp begins, or goes on."""
         self.frame.set_warp(I64(0))
         if sweep.site is None:
@@ -69,35 +95,36 @@ class Survey:
             self.saved.take_up_together(self.program.live_in[behind], whole=True)
 
     def look(self, sweep: Sweep) -> Found:
-        """Ask of the first warp what all are to do."""
-        self._take_up(sweep)
-        b, frame = self.b, self.frame
-        warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
-        found = Found(warps, I64(0), self._registers(self.alike))
-        self.instructions.shaped.block = self.layout
-        most = sweep.length((*sweep.blocks, *sweep.own))
-        budget = frame.get(self.lanes.slot(frame.environment, int(Slot.BUDGET)))
-        found.holds = [
-            b.icmp_signed(">=", frame.slot(Slot.FUEL), I64(most)),
-            b.icmp_signed(">=", budget, b.mul(warps, I64(most))),
-        ]
+        """Ask of the first warp, whose registers are in place, what all are to do; they are then
+        as behind the sweep."""
+        warps = self.frame.slot(Slot.WARPS)
+        starts = self._registers(self.alike)
+        found = Found(sweep, self._access(sweep), self._part(), warps, I64(0), starts)
+        operands = self.memory.operands
+        self.instructions.shaped.block = operands.specials.block = self.layout
         for block in sweep.before:
             self._look_through(sweep, block, warps, found)
         if sweep.body is not None:
             found.inside = self._registers(self.alike)
-            opposite, made = self._question(sweep)
-            count, stays = self._leading.holds_first(made, threads, opposite=opposite)
-            found.full = b.lshr(count, I64(5))
-            found.some = b.and_(count, I64(LANES - 1))
-            found.holds.append(stays)
-            if sweep.asks_all:
-                found.holds.append(b.icmp_unsigned("==", count, threads))
+            self._ask(sweep, found)
             self._look_through(sweep, sweep.body, found.full, found)
         for block in sweep.after:
             self._look_through(sweep, block, warps, found)
         found.ends = self._registers(sweep.changed)
-        self.instructions.shaped.block = None
+        self.instructions.shaped.block = operands.specials.block = None
         return found
+
+    def _ask(self, sweep: Sweep, found: Found) -> None:
+        """How many threads go through the body."""
+        b, threads = self.b, self.frame.slot(Slot.THREADS)
+        opposite, made = self._question(sweep)
+        count, stays = self._leading.holds_first(made, threads, opposite=opposite)
+        found.holds.append(stays)
+        if sweep.asks_all:
+            found.holds.append(b.icmp_unsigned("==", count, threads))
+        else:
+            found.full = b.lshr(count, I64(5))
+            found.some = b.and_(count, I64(LANES - 1))
 
     def _look_through(self, sweep: Sweep, block: int, warps: Value, found: Found) -> None:
         """Go through a block; so many warps are to."""
@@ -106,13 +133,26 @@ class Survey:
             if sweep.kinds[index] is Kind.SHAPED:
                 self.by_shape(index, made, lambda wraps: found.holds.append(self.b.not_(wraps)))
             elif sweep.kinds[index] is Kind.ACCESS:
-                found.holds.append(self.access.look(index, made, warps))
+                self._look_at(index, made, warps, found)
+                if block == sweep.body and not sweep.asks_all:
+                    self._look_at_part(index, made, found)
         last = self.program.blocks[block].stop - 1
         if last in sweep.choices:
             guard = self.instructions.guards.agreed(self.program.instructions[last])
             assert guard is not None
             held = self.lanes.lane(guard, 0)
             found.holds.append(held if sweep.choices[last] else self.b.not_(held))
+
+    def _look_at(self, index: int, made: Instruction, warps: Value, found: Found) -> None:
+        if index in found.access.goes_on:
+            found.holds.append(found.access.look(index, made, warps))
+        else:
+            found.holds.append(self.b.icmp_unsigned("==", warps, I64(0)))
+
+    def _look_at_part(self, index: int, made: Instruction, found: Found) -> None:
+        b = self.b
+        like = found.part.look(index, made, found.full, leading(b, found.some))
+        found.holds.append(b.or_(like, b.icmp_unsigned("==", found.some, I64(0))))
 
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
         """What registers hold now, those that lie in the whole block as in a warp."""
@@ -131,3 +171,8 @@ class Survey:
         """Emit an instruction that is SHAPED; what to do is `wrapped`, where a lane wraps around
         that must not."""
         self.instructions.by_shape(index, made, self.frame.mask(), wrapped)
+
+
+def leading(b: Value, count: Value) -> Value:
+    """The first lanes, so many (an i64, below 32), as an i32."""
+    return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)

@@ -1,33 +1,27 @@
-"""What lies between two barriers, done for all warps of a block at once (`analysis.sweeps`).
+"""What the warps of a block do in a sweep (`analysis.sweeps`), after the first one's registers said
+where all others reach, and how many threads have something to do (`codegen.survey`).
 
-The first warp's registers say where all others reach, and how many threads have something to do.
-Where all can go the short way, those of which every thread works go through a short loop, one after
-the other; one of which some work goes as where lanes step aside; of others only registers are
-written. Where not, nothing has happened yet, and the warps take their turns (`codegen.relay`).
+Those of which every thread works go through a short loop, one after the other; then, at once, those
+threads of the next one that work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import reduce
 from itertools import pairwise
 from typing import Protocol
 
-from llvmlite import ir
-
-from warploom.analysis.program import Block
 from warploom.analysis.strides import LANES
 from warploom.analysis.sweeps import Kind, Sweep
 from warploom.analysis.uses import reads
 from warploom.codegen.blocks import Copy
 from warploom.codegen.environment import Slot
 from warploom.codegen.instructions import InstructionCode
-from warploom.codegen.lanes import I32, I64, Value
+from warploom.codegen.lanes import I64, Value
 from warploom.codegen.memory import elements
-from warploom.codegen.relay import END, Relay
 from warploom.codegen.saved import Saved
-from warploom.codegen.survey import Found, Survey
+from warploom.codegen.survey import Found, Survey, leading
 from warploom.ptx.ir import Instruction, Register
 
 
@@ -37,57 +31,22 @@ class Standing(Protocol):
     def __call__(self, index: int, /, *, convergent: bool) -> AbstractContextManager[None]: ...
 
 
-class SweepCode:
-    """Emits the sweeps of one warp function. `masked` emits a block for some lanes only; `standing`
-    has code made as in a block."""
+class SweepWork:
+    """Emits the work of sweeps. `standing` has code made as in a block."""
 
     def __init__(
-        self,
-        saved: Saved,
-        relay: Relay,
-        instructions: InstructionCode,
-        masked: Callable[[Block], None],
-        standing: Standing,
+        self, saved: Saved, instructions: InstructionCode, survey: Survey, standing: Standing
     ) -> None:
-        self.saved, self.relay, self.instructions = saved, relay, instructions
+        self.saved, self.instructions, self.survey = saved, instructions, survey
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
-        self.program, self._masked, self._standing = self.frame.program, masked, standing
-        self.survey = Survey(saved, instructions)
-        self._access = self.survey.access
-
-    def emit(self, ways: Iterable[Sweep], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emit what can be; gives where they begin, by site. `sites` numbers those by blocks."""
-        found: dict[int, ir.Block] = {}
-        for sweep in ways:
-            last = sites.get(sweep.blocks[-1], END)
-            if self.relay.waits_at(last) and self.survey.can_be(sweep):
-                site = END if sweep.site is None else sites[sweep.site]
-                found[site] = self.frame.function.append_basic_block(f"sweep{site}")
-                self.b.position_at_end(found[site])
-                steady, self.frame.steady = self.frame.steady, {}
-                with self._standing(sweep.blocks[0], convergent=True):
-                    self._emit(sweep, last)
-                self.frame.steady = steady
-        return found
-
-    def _emit(self, sweep: Sweep, site: int) -> None:
-        b = self.b
-        found = self.survey.look(sweep)
-        with b.if_then(b.not_(reduce(b.and_, found.holds)), likely=False):
-            self.relay.take_turns()
-        self._each(I64(0), found.full, lambda: self._go(sweep, found))
-        if sweep.body is not None:
-            with b.if_then(b.icmp_unsigned("!=", found.some, I64(0))):
-                self._go_partly(sweep, sweep.body, found)
-            if not sweep.asks_all and (sweep.changed or sweep.site is None):
-                rest = self.frame.slot(Slot.WARPS)
-                self._each(found.full, rest, lambda: self._pass(sweep, found))
-        self.relay.swept(site, self._count(sweep, found))
+        self.program, self._standing = self.frame.program, standing
 
     # ---- each warp ------------------------------------------------------------------------------
 
-    def _each(self, first: Value, last: Value, body: Callable[[], None]) -> None:
-        """Emit `for warp in range(first, last): body()`."""
+    def each(
+        self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
+    ) -> None:
+        """Emit `for warp in range(first, last): body()`; `rolled`: LLVM is to leave it so."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
         frame.set_warp(first)
@@ -97,68 +56,98 @@ class SweepCode:
         b.position_at_end(inside)
         body()
         frame.set_warp(b.add(frame.warp, I64(1)))
-        b.branch(head)
+        again = b.branch(head)
+        if rolled:
+            self.lanes.leave_rolled(again)
         b.position_at_end(done)
 
-    def _go(self, sweep: Sweep, found: Found) -> None:
-        """The running warp goes all the way, with all its threads."""
-        self._set(found.starts)
-        self._fetch(sweep)
-        way = (*sweep.before, *sweep.own, *sweep.after)
-        behind = self.program.blocks[way[-1]].successors[-1]
-        for block, following in pairwise((*way, behind)):
+    def go(self, found: Found, then: Callable[[], None]) -> None:
+        """All warps that have something to do go, and end with what `then` emits; not so some
+        threads that have nothing to do but the body."""
+        sweep, b = found.sweep, self.b
+        if found.goes_whole:
+            self._each_goes(found, I64(0), found.full, sweep.own, then)
+        if sweep.body is None or sweep.asks_all:
+            return
+        with b.if_then(b.icmp_unsigned("!=", found.some, I64(0))):
+            self.frame.set_warp(found.full)
+            on = self.lanes.mask(leading(b, found.some))
+            if sweep.busy:
+                self._go(found, {**dict.fromkeys(sweep.blocks), sweep.body: on}, then)
+            else:
+                self._begin(sweep, found.inside)
+                self._through(found, sweep.body, on)
+        if sweep.busy:
+            first = b.add(found.full, found.partly(b))
+            self._each_goes(found, first, self.frame.slot(Slot.WARPS), (), then)
+
+    def _each_goes(
+        self,
+        found: Found,
+        first: Value,
+        last: Value,
+        own: tuple[int, ...],
+        then: Callable[[], None],
+    ) -> None:
+        """Warps go all the way, with all their threads; `own` is the body, if they do that."""
+        # The host's processor asks ahead for each load by its own step, of which a block of few
+        # warps shows it one, if each of these has a copy of the load.
+        rolled = found.access.reaches_memory
+        way = dict.fromkeys((*found.sweep.blocks, *own))
+        self.each(first, last, lambda: self._go(found, way, then), rolled=rolled)
+
+    def _go(self, found: Found, way: Mapping[int, Value | None], then: Callable[[], None]) -> None:
+        """The running warp goes through some blocks: with all its threads, or those that are on."""
+        sweep = found.sweep
+        self._begin(sweep, found.starts)
+        blocks = [i for i in (*sweep.before, *sweep.own, *sweep.after) if i in way]
+        for block, following in pairwise((*blocks, sweep.behind)):
+            self._through(found, block, way[block])
             with self._standing(block, convergent=True):
-                for index in sweep.steps((block,)):
-                    self.frame.ahead = self.program.blocks[block].stop - index
-                    self._do(sweep.kinds[index], index, self.program.instructions[index])
                 self.frame.loosen(block, following)
-        self._pass(sweep, found)
+        then()
 
-    def _do(self, kind: Kind, index: int, made: Instruction) -> None:
-        on = self.frame.mask()
-        if kind is Kind.SHAPED:
-            self.survey.by_shape(index, made, lambda _: None)  # it has been looked at
-        elif kind is Kind.COMPUTED:
-            self.instructions.emit(Copy.ROUND, index, made, None, on)
-        elif kind is Kind.ACCESS and made.operation.name == "st":
-            self._access.store(index, made)
-        elif kind is Kind.ACCESS:
-            self._load(index, made)
+    def _begin(self, sweep: Sweep, registers: Mapping[Register, Value]) -> None:
+        """The running warp has those registers which lie to the first one's, and those of its own
+        that it reads."""
+        self.set(registers)
+        self._fetch(sweep)
 
-    def _load(self, index: int, made: Instruction) -> None:
-        """A load of the running warp; what its lanes or rows agree on comes in 1 lane or in 2."""
-        type, values = made.operation.modifiers.scalar(), self._access.load(index)
+    def _through(self, found: Found, block: int, on: Value | None) -> None:
+        """The running warp goes through a block; where only lanes `on` do, it is the body, and
+        nobody reads what the others compute."""
+        sweep = found.sweep
+        with self._standing(block, convergent=True):
+            for index in sweep.steps((block,)):
+                kind, made = sweep.kinds[index], self.program.instructions[index]
+                self.frame.ahead = self.program.blocks[block].stop - index
+                if kind is Kind.SHAPED:
+                    self.survey.by_shape(index, made, lambda _: None)  # it has been looked at
+                elif kind is Kind.COMPUTED:
+                    self.instructions.emit(Copy.ROUND, index, made, None, self.frame.mask())
+                elif kind is Kind.ACCESS and made.operation.name == "st":
+                    self._store(index, made, found, on)
+                elif kind is Kind.ACCESS:
+                    self._load(index, made, found, on)
+
+    def _store(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
+        if on is None:
+            found.access.store(index, made)
+        else:
+            found.part.store(index, made, on)
+
+    def _load(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
+        """A load; what lanes or rows agree on comes in 1 lane or in 2."""
+        type = made.operation.modifiers.scalar()
+        whole = on is None
+        values = found.access.load(index) if whole else [found.part.load(index, made, on)]
         for target, value in zip(elements(made.operands[0]), values, strict=True):
             if value.type.count < LANES:
                 self.instructions.shaped.write(target, value, type, None)
             else:
                 self.instructions.write(Copy.ROUND, None, [(target, value, type)])
 
-    def _go_partly(self, sweep: Sweep, body: int, found: Found) -> None:
-        """Some threads of a warp go through the body."""
-        b, frame = self.b, self.frame
-        frame.set_warp(found.full)
-        self._set(found.inside)
-        self._fetch(sweep)
-        leading = b.sub(b.shl(I64(1), found.some), I64(1))
-        frame.activate(b.trunc(leading, I32))
-        with self._standing(body, convergent=True):
-            self._masked(self.program.blocks[body])
-        frame.activate(I32(-1))
-        branch = frame.layout.branches[self.program.blocks[sweep.before[-1]].stop - 1]
-        for count in (branch, branch + 1):
-            frame.count(count, I64(1))
-
-    def _pass(self, sweep: Sweep, found: Found) -> None:
-        """The running warp has come to the barrier."""
-        if sweep.site is None:
-            self.saved.save_head()
-        self._set(found.ends)
-        behind = self.program.blocks[sweep.blocks[-1]].successors[-1]
-        with self._standing(behind, convergent=True):
-            self.saved.keep_together(sweep.changed)
-
-    def _set(self, registers: Mapping[Register, Value]) -> None:
+    def set(self, registers: Mapping[Register, Value]) -> None:
         """Registers of the running warp, from what they are in the first one."""
         for register, value in registers.items():
             stride = self.frame.here[register].stride
@@ -173,31 +162,3 @@ class SweepCode:
         read = {r for i in steps for r in reads(self.program.instructions[i])}
         live = self.program.live_in[behind] & read
         self.saved.fetch_together(live - self.survey.alike)
-
-    # ---- counts ---------------------------------------------------------------------------------
-
-    def _count(self, sweep: Sweep, found: Found) -> Value:
-        """Count what all warps have done, but what some lanes of one; gives their instructions."""
-        b, frame = self.b, self.frame
-        warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
-        whole = b.mul(found.full, I64(LANES))
-        through = dict.fromkeys(sweep.blocks, (warps, threads))
-        through |= dict.fromkeys(sweep.own, (found.full, whole))
-        for block, (times, lanes) in through.items():
-            frame.count(2 * block, times)
-            frame.count(2 * block + 1, lanes)
-            for index in sweep.steps((block,)):
-                if sweep.kinds[index] is Kind.ACCESS:
-                    self._access.count(index, times)
-        for branch, taken in sweep.choices.items():
-            if taken:
-                frame.count(frame.layout.guarded[branch], threads)
-        used = b.mul(warps, I64(sweep.length(sweep.blocks)))
-        if sweep.body is None:
-            return used
-        block, inside = self.program.blocks[sweep.before[-1]], b.add(whole, found.some)
-        goes = inside if sweep.body == block.successors[0] else b.sub(threads, inside)
-        frame.count(frame.layout.guarded[block.stop - 1], goes)
-        partly = b.zext(b.icmp_unsigned("!=", found.some, I64(0)), I64)
-        entered = b.add(found.full, partly)
-        return b.add(used, b.mul(entered, I64(sweep.length(sweep.own))))

@@ -7,8 +7,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.analysis.shapes import Reading
-from warploom.analysis.sweeps import Kind, Sweep
-from warploom.codegen.access import count_change
+from warploom.analysis.sweeps import Sweep
 from warploom.codegen.environment import KINDS_AT, MEMO_BITS, MEMO_KIND, MEMO_PASSES
 from warploom.codegen.formations import BlockWide
 from warploom.codegen.groups import Form, Group, find_groups
@@ -17,37 +16,39 @@ from warploom.codegen.memory import MemoryCode
 from warploom.codegen.remembered import Remembered
 from warploom.codegen.row_access import RowAccess, Rows
 from warploom.core.types import unsigned
-from warploom.ptx.ir import Address, Instruction, Register
+from warploom.ptx.ir import Address, Instruction, Register, Space
 
 WORD = 4
 """Bytes from which on consecutive accesses of all warps begin alike: 32 lanes reach a line."""
 
 
 class SweepAccess:
-    """Emits the accesses of one sweep at a time. `reading` says what is known of operands in warps,
-    `block` what in whole blocks."""
+    """Emits the accesses of one sweep. `reading` says what is known of operands in warps, `block`
+    what in whole blocks. `goes_on` are those of which the first warp says where all reach."""
 
     def __init__(
-        self, memory: MemoryCode, reading: Reading, block: Reading, layout: BlockWide
+        self,
+        memory: MemoryCode,
+        reading: Reading,
+        block: Reading,
+        layout: BlockWide,
+        sweep: Sweep,
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._remembered = Remembered(memory)
         self._groups: dict[int, Group] = {}
-        self._offsets: dict[int, int] = {}
+        for index in (*sweep.blocks, *sweep.own):
+            self._groups |= find_groups(memory, reading, self.frame.program.blocks[index])
+        self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """How far each warp reaches behind the one before it, by the first of a group."""
+        self.goes_on = frozenset(i for i, group in self._groups.items() if _goes_on(group))
 
-    def begin(self, sweep: Sweep) -> bool:
-        """Find the groups of its blocks; whether all its accesses are of some that can be looked at
-        for all warps."""
-        self._groups.clear()
-        for index in (*sweep.blocks, *sweep.own):
-            block = self.frame.program.blocks[index]
-            self._groups |= find_groups(self.memory, self.reading, block)
-        self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
-        accesses = [index for index, kind in sweep.kinds.items() if kind is Kind.ACCESS]
-        return all(i in self._groups and _goes_on(self._groups[i]) for i in accesses)
+    @property
+    def reaches_memory(self) -> bool:
+        """Whether some are to global memory."""
+        return any(group.shape.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
@@ -86,8 +87,6 @@ class SweepAccess:
             self.lanes.add_to(self.lanes.slot(memo, kind), warps)
         elif index == last:
             self.lanes.add_to(self.lanes.slot(self._memo(group), MEMO_PASSES), warps)
-        if group.shape.op == "store":
-            count_change(self.lanes, self.frame.environment, warps)
 
     def _memo(self, group: Group) -> Value:
         return self.memory.places.row(group.members[0][0], group.shape.space)

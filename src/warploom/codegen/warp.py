@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
+from warploom.analysis.courses import Size, course_of
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import NO_SHAPES, WHOLE, Formation, Reading
 from warploom.analysis.shaping import shapes_of
@@ -28,7 +29,7 @@ from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.saved import Saved
 from warploom.codegen.sizes import is_long
-from warploom.codegen.sweep import SweepCode
+from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
@@ -45,12 +46,13 @@ class WarpFunction:
         layout: CountLayout,
         *,
         formation: Formation,
+        size: Size | None,
         independent: bool,
         mixes: bool,
         shuffles: bool,
         records: bool,
     ) -> None:
-        self.program, self.layout = program, layout
+        self.program, self.layout, self._size = program, layout, size
         plain = mixes or records or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
@@ -91,7 +93,7 @@ class WarpFunction:
         if (Copy.ROUND, 0) in self.control.blocks.copies:
             rounds[END] = self._begin(Copy.ROUND)
         ways = {END: self._begin(Copy.CONVERGENT), **resumes}
-        self.control.relay.emit(ways, rounds, self._sweeps() if rounds else {})
+        self.control.relay.emit(ways, rounds, self._sweeps())
         self._enter()
         self._leave()
 
@@ -102,18 +104,24 @@ class WarpFunction:
 
     def _sweeps(self) -> Mapping[int, ir.Block]:
         """What is done for all warps at once: nothing in launches of another formation."""
-        known = self.reading.formation in WHOLE and bool(self.frame.shapes)
+        formation, shapes = self.reading.formation, self.frame.shapes
+        known = formation in WHOLE and bool(shapes)
         if not known or self.frame.pieces or self.memory.never_inlined:
             return {}
-        code = SweepCode(
-            self.saved, self.control.relay, self.instructions, self._masked, self._standing
-        )
+        code = SweepCode(self.saved, self.control.relay, self.instructions, self._standing)
         rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)
-        partly, formation = self.control.asides.values(), self.reading.formation
-        found = sweeps(self.program, rounds, partly, formation, self.frame.shapes)
+        partly = self.control.asides.values()
+        ways = sweeps(self.program, rounds, partly, formation, shapes)
+        sites = self.control.suspension.sites
+        found = code.emit(ways, sites)
+        with self.frame.blocks_of(self._size):
+            course = course_of(self.program, formation, shapes, self._size)
+            begin = code.emit_course(course, sites, found.get(END))
+        if begin is not None:
+            found[END] = begin
         if found:
             self.control.relay.sweeps = code.survey.layout.fits()
-        return code.emit(found, self.control.suspension.sites)
+        return found
 
     def _enter(self) -> None:
         """The warp begins, or goes on where it left off."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from warploom.analysis.courses import size_that_tells
 from warploom.analysis.program import Program
-from warploom.analysis.shapes import Formation, formation_of
+from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.devices.catalog import find_device
@@ -49,7 +50,7 @@ class CompiledEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._workers = workers
-        self._kernels: dict[tuple[int, Formation, bool, bool, bool], CompiledKernel] = {}
+        self._kernels: dict[tuple[object, ...], CompiledKernel] = {}
         self._outfits: dict[tuple[object, ...], Outfit] = {}
         self._apart = Apart()
 
@@ -57,12 +58,14 @@ class CompiledEngine:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log."""
         schedule, formation = launch.schedule, formation_of(launch.block)
-        key = (id(program), formation, schedule.independent, schedule.shuffles, records)
+        size = None if records else size_that_tells(program, launch.block)
+        key = (id(program), formation, size, schedule.independent, schedule.shuffles, records)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
                 program,
                 self._rules,
                 formation=formation,
+                size=size,
                 independent=schedule.independent,
                 mixes=schedule.mixes,
                 shuffles=schedule.shuffles,
