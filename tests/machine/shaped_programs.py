@@ -397,7 +397,8 @@ mov.u32 %s, {begin};
 lap:
 {asked} {one(*["%x, %s"] * 5, "%s, %x", "%x, 0", "%i, %s")};
 @{one("", "", "", "", "!")}%q bra past;
-{one("shl.b32 %half, %s, 2; add.u32 %at, %spot, %half;", "add.u32 %at, %spot, 64;")}
+shl.b32 %half, %s, 2;
+{one("add.u32 %at, %spot, %half;", "add.u32 %at, %spot, 64;", "sub.u32 %at, %spot, %half;")}
 ld.shared.u32 %y, [{one("%spot", "%spot", "block", "%spot+4")}];
 ld.shared.u32 %z, [%at];
 {one("add.u32 %y, %y, %z;", "mad.lo.u32 %y, %y, %x, %z;", "xor.b32 %y, %y, %z;")}

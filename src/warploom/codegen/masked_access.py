@@ -70,7 +70,7 @@ class MaskedAccess:
         found = load_short(first)
         b.branch(done)
         b.position_at_end(other)
-        others = load_any(self._addresses(address, step))
+        others = load_any(self.memory.operands.address(address))
         behind = b.block
         b.branch(done)
         b.position_at_end(done)
@@ -93,11 +93,10 @@ class MaskedAccess:
                 self._some.store(shape, first, step, values[0], on)
                 count_change(self.lanes, self.frame.environment, I64(1))
             with other:
-                self.memory.store_any(index, shape, self._addresses(address, step), values, on)
+                self.memory.store_any(
+                    index, shape, self.memory.operands.address(address), values, on
+                )
         return True
-
-    def _addresses(self, address: Operand, step: int) -> Value:
-        return self.lanes.fan(self.memory.operands.address(address, 1), step)
 
     def _like_another(self, index: int, shape: Shape, first: Value, step: int, on: Value) -> Value:
         """Whether such an access has been counted; then it is counted as one more."""

@@ -65,7 +65,7 @@ class ShapedAccess:
         width = self.reading.address(made.operands[1]).width
 
         def load_any() -> list[Value]:
-            addresses = self.lanes.fan(self.operands.address(made.operands[1], width), 0)
+            addresses = self.operands.address(made.operands[1])
             found = self.memory.load_any(index, shape, addresses, on)
             bits = self.lanes.bits(on)
             return [self.frame.by_shape(value, bits, LaneShape(width)) for value in found]
@@ -83,11 +83,10 @@ class ShapedAccess:
             return self.masked.load(index, made, on)
         if index not in self.ways.groups:
             return None
-        shape, width = self.ways.groups[index].shape, self.ways.groups[index].base.width
+        shape = self.ways.groups[index].shape
 
         def load_any() -> list[Value]:
-            firsts = self.operands.address(made.operands[1], width)
-            addresses = self.lanes.fan(firsts, shape.size)
+            addresses = self.operands.address(made.operands[1])
             return self.memory.load_any(index, shape, addresses, on)
 
         def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
@@ -183,8 +182,7 @@ class ShapedAccess:
             with short:
                 self._store_short(index, group, made, values)
             with other:
-                firsts = self.operands.address(made.operands[0], group.base.width)
-                addresses = self.lanes.fan(firsts, shape.size)
+                addresses = self.operands.address(made.operands[0])
                 self.memory.store_any(index, shape, addresses, values, on)
 
     def _store_short(

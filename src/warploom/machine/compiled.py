@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from warploom.analysis.courses import size_that_tells
+from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import Slot, Status
@@ -51,6 +51,7 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._workers = workers
         self._kernels: dict[tuple[object, ...], CompiledKernel] = {}
+        self._sizes: dict[tuple[int, Size], Size | None] = {}
         self._outfits: dict[tuple[object, ...], Outfit] = {}
         self._apart = Apart()
 
@@ -58,7 +59,7 @@ class CompiledEngine:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log."""
         schedule, formation = launch.schedule, formation_of(launch.block)
-        size = None if records else size_that_tells(program, launch.block)
+        size = None if records else self._size(program, launch.block)
         key = (id(program), formation, size, schedule.independent, schedule.shuffles, records)
         if key not in self._kernels:
             self._kernels[key] = compile_kernel(
@@ -72,6 +73,13 @@ class CompiledEngine:
                 records=records,
             )
         return self._kernels[key]
+
+    def _size(self, program: Program, block: Size) -> Size | None:
+        """The size of blocks for which alone a program is compiled, if for one."""
+        key = id(program), block
+        if key not in self._sizes:
+            self._sizes[key] = size_that_tells(program, block)
+        return self._sizes[key]
 
     def _outfit(self, program: Program, launch: Launch) -> Outfit:
         """What launches like this one start from."""
