@@ -30,7 +30,8 @@ from warploom.core.types import ScalarType
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 
 LONGEST, MOST_SWEEPS = 400, 24
-"""How many instructions, and ways between barriers, are worth code of their own."""
+"""How many instructions, and ways between barriers, are worth code of their own. No longer program
+is even looked at: that could take longer than to find its code in the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
@@ -45,7 +46,8 @@ def size_that_tells(program: Program, size: Size) -> Size | None:
     """The size of a launch's blocks, where their course is known by it and not without."""
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
-    if not whole or not _asks_for_size(program):
+    short = len(program.instructions) <= LONGEST
+    if not (whole and short and _asks_for_size(program)):
         return None
     formation = formation_of(size)
     shapes = shapes_of(program, formation)
