@@ -165,8 +165,8 @@ def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:
         return [Status(works[0].call())]
     running = [Runner.borrow() for _ in works]
     try:
-        for runner, work in zip(running, works, strict=True):
-            runner.start(work.call)
+        for place, (runner, work) in enumerate(zip(running, works, strict=True)):
+            runner.start(work.call, place if len(works) > 1 else None)
         for runner in running:
             while not runner.ended(POLL_SECONDS):
                 if progress is not None:
