@@ -51,18 +51,57 @@ def default_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("default_handler")
-def test_an_interrupt_stops_a_kernel() -> None:
-    gpu = wl.Device("v100")
-    module, out = gpu.compile(ENDLESS, language="ptx"), gpu.zeros(1, np.uint32)
+PRINTS = """
+extern "C" __global__ void endless(unsigned* out) {
+    for (unsigned n = 1; n; n += 2) if (n % 4096 == 1) printf("%u\\n", n);
+    *out = 1;
+}
+extern "C" __global__ void seven(unsigned* out) { *out = 7; }
+"""
+
+
+def interrupted(gpu: wl.Device, module: wl.Module, blocks: int) -> None:
+    """A kernel is interrupted, and another runs after it."""
+    out = gpu.zeros(1, np.uint32)
     module["seven"][1, 1](out)
     # Compiled beforehand: an interrupt that comes while LLVM calls back would be lost.
     with pytest.raises(wl.InstructionLimit):
-        module["endless"][1, 32](out, max_instructions=1)
+        module["endless"][blocks, 32](out, max_instructions=1)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        module["endless"][1, 32](out, max_instructions=LONG)
+        module["endless"][blocks, 32](out, max_instructions=LONG)
     out = gpu.zeros(1, np.uint32)
+    module["seven"][1, 1](out)
+    assert out.copy_to_host()[0] == 7
+
+
+@pytest.mark.usefixtures("default_handler")
+def test_an_interrupt_stops_a_kernel() -> None:
+    gpu = wl.Device("v100")
+    interrupted(gpu, gpu.compile(ENDLESS, language="ptx"), 1)
+
+
+@pytest.mark.usefixtures("default_handler")
+def test_an_interrupt_stops_a_kernel_that_calls_the_host() -> None:
+    gpu = wl.Device("v100", output=lambda _: None)
+    interrupted(gpu, gpu.compile(PRINTS), 1)
+
+
+@pytest.mark.usefixtures("default_handler")
+def test_an_interrupt_stops_all_workers() -> None:
+    gpu = wl.Device("v100", workers=2)
+    # Some ten seconds, and no limit, for that lets one worker alone.
+    module = gpu.compile(ENDLESS.replace("%d2, 0", "%d2, 10000000001"), language="ptx")
+    out, turns = gpu.zeros(1, np.uint32), [0]
+
+    def note(done: int, blocks: int) -> None:
+        assert done <= blocks == 2
+        turns[0] += 1
+        if turns[0] == 3:
+            _thread.interrupt_main()
+
+    with pytest.raises(KeyboardInterrupt):
+        module["endless"][2, 32](out, progress=note)
     module["seven"][1, 1](out)
     assert out.copy_to_host()[0] == 7

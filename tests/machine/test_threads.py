@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
-from pathlib import Path
-
-import pytest
 
 from warploom.machine.threads import Runner
 
@@ -51,25 +46,3 @@ def test_a_runner_has_ended_only_when_its_job_has() -> None:
     assert runner.ended(0.0)
     assert runner.give_back() == 1
     assert ran(Runner.borrow(), 3) == 3
-
-
-def core_of_this_thread() -> int:
-    """Field 39 of its stat (proc_pid_stat(5)); the second, its name, is in brackets."""
-    return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only there are threads moved")
-def test_jobs_with_places_begin_on_their_cores_and_may_leave_them() -> None:
-    allowed = os.sched_getaffinity(0)
-    for place in range(2 * len(allowed)):
-        runner, free = Runner.borrow(), list[bool]()
-
-        def job(free: list[bool] = free) -> int:
-            core = core_of_this_thread()
-            free.append(os.sched_getaffinity(0) == allowed)
-            return core
-
-        runner.start(job, place)
-        assert runner.ended(SECONDS)
-        assert runner.give_back() == sorted(allowed)[place % len(allowed)]
-        assert free == [True]

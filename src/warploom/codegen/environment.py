@@ -25,23 +25,23 @@ from warploom.rules.rows import KINDS
 class Slot(IntEnum):
     """Where a value stands in the environment. `*_AT` are host addresses.
 
-    STOP: the host sets it to end the run. FUEL: warp instructions left in this turn; BUDGET: in the
-    launch. PLAN_AT, SLOTS_AT: the schedule (`rules.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT,
-    LOCAL_AT are those of the current block, the *_BASE ones of the first slot. A context, of
-    CONTEXT_BYTES, is a warp's table (`rules.warp_table`), then the registers that it keeps while
-    it waits. TIDS_AT: i32[3][warps * 32], the thread indices of a block. CACHE_AT: u64[rows][2],
-    the bounds of the allocation that each access row reached last. FAULT_*: the record of a fault.
-    SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for
-    a service (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`).
-    LOCAL_BYTES: a block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`).
-    TOGETHER: whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and
-    OWN_SITE: how far it came.
+    FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: where the run comes
+    back, to be gone on with, when no more of the budget is left. PLAN_AT, SLOTS_AT: the schedule
+    (`rules.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT are those of the current
+    block, the *_BASE ones of the first slot. A context, of CONTEXT_BYTES, is a warp's table
+    (`rules.warp_table`), then the registers that it keeps while it waits. TIDS_AT: i32[3][warps *
+    32], the thread indices of a block. CACHE_AT: u64[rows][2], the bounds of the allocation that
+    each access row reached last. FAULT_*: the record of a fault. SPECIALS_AT: u32[], the special
+    registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for a service (`machine.desk`).
+    HIERARCHY_AT: the caches that are counted (`rules.caches`). LOCAL_BYTES: a block's local memory.
+    TEXTURES_AT: the table of textures (`rules.descriptors`). TOGETHER: whether the warps of the
+    block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE: how far it came.
     LOG_AT: what a recorded launch writes (`codegen.log`).
     """
 
-    STOP = 0
-    FUEL = auto()
+    FUEL = 0
     BUDGET = auto()
+    PAUSE_AT = auto()
     PARAMETERS_AT = auto()
     GLOBALS_AT = auto()
     SHARED_AT = auto()
@@ -109,7 +109,7 @@ class Status(IntEnum):
     PARTED = plan_words.PARTED
     ARRIVED_ONLY = plan_words.ARRIVED_ONLY
     FAULT = auto()
-    STOPPED = auto()
+    PAUSED = auto()
     LIMIT = auto()
     DEADLOCK = auto()
 

@@ -19,7 +19,7 @@ from warploom.rules.warp_table import NONE
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
-takes its blocks from the plan."""
+takes its blocks from the plan, and comes back PAUSED where it is to be called again."""
 
 
 class GridFunction:
@@ -60,11 +60,9 @@ class GridFunction:
         with self.b.if_then(condition, likely=False):
             self.b.ret(status)
 
-    def _return_if_stopped(self) -> None:
-        """The host writes STOP while code runs: it has to be read each time."""
-        given = self.b.load_atomic(self._at(Slot.STOP), "monotonic", 8, typ=I64)
-        stopped = self.b.icmp_unsigned("!=", given, I64(0))
-        self._return_if(stopped, I64(int(Status.STOPPED)))
+    def _is_due(self) -> Value:
+        """Whether the host wants to look around."""
+        return self.b.icmp_signed("<", self._get(Slot.BUDGET), self._get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
         """Run one warp; come back from `run` where it met with a fault."""
@@ -79,7 +77,6 @@ class GridFunction:
         b = self.b
         b.store(I64(1), self._at(Slot.TOGETHER))
         block, following, done = self._loop("block", self.first, self.last)
-        self._return_if_stopped()
         self._name(block)
         self._clear_memory()
         self._run(I64(0))
@@ -142,11 +139,13 @@ class GridFunction:
         states, contexts = self._pointer(Slot.STATES_BASE), self._pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self._get(Slot.CONTEXT_BYTES), I64(3))
         self.pure = self.lanes.alloca(I1)
-        call(self.lanes, "begin_launch", plan, slots)
+        with b.if_then(b.icmp_signed("==", self._get(Slot.BLOCK), I64(-1))):
+            call(self.lanes, "begin_launch", plan, slots)
+        b.store(I1(0), self.pure)
         turn, ended = self._append("turn"), self._append("ended")
         b.branch(turn)
         b.position_at_end(turn)
-        self._return_if_stopped()
+        self._return_if(self._is_due(), I64(int(Status.PAUSED)))
         warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
         dead = b.icmp_signed("==", warp, I64(plan_words.DEADLOCK))
         self._return_if(dead, I64(int(Status.DEADLOCK)))
@@ -183,10 +182,11 @@ class GridFunction:
         ends = b.and_(b.and_(whole, nobody_waits), b.load(self.pure, typ=I1))
         b.cbranch(ends, next_block, over)
         b.position_at_end(next_block)
+        with b.if_then(self._is_due(), likely=False):
+            b.branch(turn)
         follows = call(self.lanes, "next_in_relay", plan, slots, self._pointer(Slot.STATES_AT))
         with b.if_then(b.icmp_unsigned("==", follows, I64(0)), likely=False):
             b.branch(turn)
-        self._return_if_stopped()
         self._make_current(plan)
         first.add_incoming(I64(0), b.block)
         b.branch(relay)

@@ -1,12 +1,8 @@
-"""The compiled engine: gives a kernel's machine code its memory, lets it run, reads the counts.
-
-The code runs in threads of its own while this one waits, so that an interrupt from the keyboard
-reaches it: it looks at its environment's STOP every few million instructions.
-"""
+"""The compiled engine: gives a kernel's machine code its memory, lets it run, reads the counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
@@ -22,16 +18,11 @@ from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.outfit import Outfit
+from warploom.machine.running import Progress, run_all
 from warploom.machine.tally import Tally
-from warploom.machine.threads import Runner
 from warploom.machine.work import Work
 from warploom.machine.workers import Apart, shares
 from warploom.rules.choice import MemoryOptions, access_rules
-
-Progress = Callable[[int, int], None]
-"""Called now and then while a kernel runs: blocks done, blocks in all."""
-
-POLL_SECONDS = 0.1
 
 KEPT = 64
 """So many configurations of launches are remembered."""
@@ -125,7 +116,7 @@ class CompiledEngine:
             alone = self._apart.why_alone(program, launch, memory, caches=self._rules.caches)
         parts = shares(launch.blocks, 1 if alone else self._workers)
         works = [Work.prepare(outfit, launch, memory, caches, part) for part in parts]
-        for work, status in zip(works, _run(works, progress), strict=True):
+        for work, status in zip(works, run_all(works, progress), strict=True):
             if status is not Status.ENDED:
                 raise error_of(work, status)
         counted = Counted.of(works, alone)
@@ -154,35 +145,5 @@ class CompiledEngine:
         work = Work.prepare(outfit, launch, memory, caches, part)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
-        [status] = _run([work], progress)
+        [status] = run_all([work], progress)
         return work, status
-
-
-def _run(works: Sequence[Work], progress: Progress | None) -> list[Status]:
-    """Run each in a thread, waiting for them so that an interrupt can stop them; but what is sure
-    to end soon, here."""
-    if len(works) == 1 and works[0].ends_soon:
-        return [Status(works[0].call())]
-    running = [Runner.borrow() for _ in works]
-    try:
-        for place, (runner, work) in enumerate(zip(running, works, strict=True)):
-            runner.start(work.call, place if len(works) > 1 else None)
-        for runner in running:
-            while not runner.ended(POLL_SECONDS):
-                if progress is not None:
-                    progress(sum(map(_done, works)), works[0].launch.blocks)
-    except BaseException:
-        for work in works:
-            work.environment[Slot.STOP] = 1
-        for runner in running:
-            while not runner.ended(POLL_SECONDS):
-                pass
-        raise
-    if progress is not None:
-        progress(sum(map(_done, works)), works[0].launch.blocks)
-    return [Status(runner.give_back()) for runner in running]
-
-
-def _done(work: Work) -> int:
-    """How many of its blocks have ended, or begun where several are resident."""
-    return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start

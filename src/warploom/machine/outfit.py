@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
 from warploom.analysis.services import service_of
 from warploom.codegen.environment import MEMO_ROOM, ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.common import common_cost
 from warploom.machine.launch import WARP_SIZE, Launch, all_shared_bytes, launch_values
+from warploom.machine.pace import Pace
 from warploom.rules import plan_words
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
@@ -50,8 +50,8 @@ class Outfit:
     have no slot. `start` holds the first bytes, with those places where the environment has
     addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
     in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
-    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
-    `most_instructions` how many of its instructions a warp can issue, where nothing repeats.
+    how many bytes it takes. `serves` says whether the host serves calls of the kernel; `pace`
+    how far its launches go at a time.
     """
 
     kernel: CompiledKernel
@@ -65,7 +65,7 @@ class Outfit:
     addressed: npt.NDArray[np.intp]
     by_slot: Mapping[Slot, int]
     serves: bool
-    most_instructions: int | None
+    pace: Pace = field(default_factory=Pace)
     _free: list[Room] = field(default_factory=list["Room"])
 
     @classmethod
@@ -93,8 +93,6 @@ class Outfit:
         for array, place in zip(arrays, places, strict=False):
             start[place : place + array.nbytes] = array.view(np.uint8).reshape(-1)
         addressed = np.array(sorted(starts), np.intp)
-        program = kernel.program
-        serves = any(service_of(made) for made in program.instructions)
         return cls(
             kernel,
             slots,
@@ -106,8 +104,7 @@ class Outfit:
             end,
             addressed,
             by_slot,
-            serves,
-            None if serves else _most_instructions(program),
+            any(service_of(made) for made in kernel.program.instructions),
         )
 
     def room(self) -> Room:
@@ -181,15 +178,6 @@ class Room:
     def words(self, start: int, count: int) -> Words:
         """So many 64-bit words."""
         return self.arena[start : start + 8 * count].view(np.int64)
-
-
-def _most_instructions(program: Program) -> int | None:
-    """How many instructions a warp can issue: each once in every lane, if the program never goes
-    back and calls nothing; else None."""
-    goes_back = any(to <= block.index for block in program.blocks for to in block.successors)
-    if goes_back or any(made.operation.name == "call" for made in program.instructions):
-        return None
-    return len(program.instructions) * WARP_SIZE
 
 
 def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:

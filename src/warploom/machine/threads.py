@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import os
 from collections.abc import Callable
-from contextlib import suppress
 
 Job = Callable[[], int]
 
@@ -20,7 +19,6 @@ class Runner:
 
     def __init__(self) -> None:
         self._job: Job | None = None
-        self._place: int | None = None
         self._result = 0
         self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
         self._wanted.acquire()
@@ -35,11 +33,10 @@ class Runner:
         except IndexError:
             return cls()
 
-    def start(self, job: Job, place: int | None = None) -> None:
-        """Let it run a job, which must not raise; from a core of its own, if jobs that run side by
-        side give different places."""
+    def start(self, job: Job) -> None:
+        """Let it run a job, which must not raise."""
         self._done.acquire(blocking=False)
-        self._job, self._place = job, place
+        self._job = job
         self._wanted.release()
 
     def ended(self, seconds: float) -> bool:
@@ -56,8 +53,6 @@ class Runner:
     def _serve(self) -> None:
         while True:
             self._wanted.acquire()
-            if self._place is not None:
-                _move_to(self._place)
             if self._job is not None:
                 self._result = self._job()
             self._job = None
@@ -67,18 +62,6 @@ class Runner:
     def forget(cls) -> None:
         """The threads of a process are not in what is forked from it."""
         cls._idle.clear()
-
-
-def _move_to(place: int) -> None:
-    """Go on at the core that a place means, where the system lets threads choose, and stay free to
-    leave it. Threads that are woken together may land on one core, and stay there for the
-    milliseconds that a launch takes."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    with suppress(OSError):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[place % len(cores)]})
-        os.sched_setaffinity(0, cores)
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.codegen.environment import Slot
+from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel
 from warploom.machine.desk import Desk
 from warploom.machine.launch import Launch
@@ -18,9 +19,6 @@ from warploom.machine.services import Services
 from warploom.rules import plan_words
 
 Words = npt.NDArray[np.int64]
-
-SOON = 1 << 17
-"""So many warp instructions take a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +63,25 @@ class Work:
             environment[Slot.SERVICE_AT] = desk.address
         return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
 
-    def call(self) -> int:
-        """Run the blocks in this thread; gives a Status."""
+    def go_on(self) -> int:
+        """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
+        more to do."""
+        pace, environment = self.outfit.pace, self.environment
+        first, last = self.blocks.start, self.blocks.stop
+        if self.kernel.suspends:
+            environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
+        else:
+            first = int(environment[Slot.BLOCKS_DONE])
+            last = min(last, first + max(1, pace.instructions // self._instructions_per_block))
         start, outfit = self.room.address, self.outfit
         counts, rows = start + outfit.counts_at, start + outfit.rows_at
-        return outfit.kernel.run(start, counts, rows, self.blocks.start, self.blocks.stop)
+        began = time.perf_counter()
+        status = outfit.kernel.run(start, counts, rows, first, last)
+        if not self.kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
+            status = Status.PAUSED
+        if status == Status.PAUSED:
+            pace.took(time.perf_counter() - began)
+        return status
 
     @property
     def kernel(self) -> CompiledKernel:
@@ -80,10 +92,9 @@ class Work:
         return self.room.environment
 
     @property
-    def ends_soon(self) -> bool:
-        """Whether it takes a few milliseconds at most, whatever its data."""
-        launch, most = self.launch, self.outfit.most_instructions
-        return most is not None and most * launch.warps_per_block * len(self.blocks) <= SOON
+    def _instructions_per_block(self) -> int:
+        """Of a kernel in which nothing repeats, as many as there can be where no lanes part."""
+        return len(self.kernel.program.instructions) * self.launch.warps_per_block
 
     @property
     def started(self) -> int:

@@ -1,0 +1,122 @@
+"""A launch comes back now and then, and goes on: nobody can tell from what it does or counts."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_programs import kernels
+from shaped_programs import known_courses, swept_kernels
+from test_machines_agree import never_ends, outcome, schedules
+from test_shapes_agree import left_behind
+
+from warploom.analysis.build import build
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Launch, Schedule
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.pace import Pace
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.machine.work import Work
+from warploom.ptx.parser import parse
+
+BLOCKS = 5
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What each call of machine code answered, where it comes back as often as it can."""
+    answers: list[int] = []
+    go_on = Work.go_on
+
+    def noted(work: Work) -> int:
+        work.outfit.pace.instructions = 1
+        answers.append(go_on(work))
+        return answers[-1]
+
+    monkeypatch.setattr(Work, "go_on", noted)
+    return answers
+
+
+PLAIN = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 words)
+{
+.reg .b32 %r<4>; .reg .b64 %d<3>;
+ld.param.u64 %d0, [words];
+mov.u32 %r0, %ctaid.x;
+mov.u32 %r1, %ntid.x;
+mov.u32 %r2, %tid.x;
+mad.lo.u32 %r3, %r0, %r1, %r2;
+mad.wide.u32 %d1, %r3, 4, %d0;
+@GUARD
+st.global.u32 [%d1], %r3;
+ret;
+}
+"""
+LOOPS = PLAIN.replace("@GUARD", "mov.u32 %r1, 3; L: sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0;"
+                      " @%p bra L;").replace(".reg .b64", ".reg .pred %p; .reg .b64")  # fmt: skip
+MEETS = PLAIN.replace("@GUARD", "bar.sync 0;")
+
+
+@pytest.mark.parametrize("text", [PLAIN.replace("@GUARD", ""), LOOPS, MEETS])
+@pytest.mark.parametrize("threads", [32, 96, 100])
+def test_every_block_is_run_once(text: str, threads: int, pauses: list[int]) -> None:
+    memory = DeviceMemory(1 << 30)
+    words = memory.allocate(4 * BLOCKS * threads)
+    given = struct.pack("<Q", words.address)
+    launch = Launch((BLOCKS, 1, 1), (threads, 1, 1), given)
+    tally = CompiledEngine().launch(build(parse(text), "k"), launch, memory)
+    found = np.frombuffer(memory.read(words.address, 4 * BLOCKS * threads), np.uint32)
+    assert (found == np.arange(BLOCKS * threads)).all()
+    assert tally.warps[0] == BLOCKS * -(-threads // 32)
+    assert len(pauses) >= BLOCKS
+
+
+@pytest.mark.usefixtures("pauses")
+def test_pauses_change_nothing(random_examples: int) -> None:
+    """Under every policy, with several blocks resident."""
+
+    @settings(
+        max_examples=random_examples // 4,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(text=kernels(), seed=st.integers(0, 1 << 32), schedule=schedules())
+    def agree(text: str, seed: int, schedule: Schedule) -> None:
+        expected = outcome(text, (3, 40), seed, schedule, ReferenceEngine())
+        found = outcome(text, (3, 40), seed, schedule, CompiledEngine())
+        assert found == expected or never_ends(found, expected)
+
+    agree()
+
+
+@pytest.mark.usefixtures("pauses")
+def test_pauses_change_nothing_where_warps_go_together(random_examples: int) -> None:
+    """From barrier to barrier, and whole blocks at once."""
+
+    @settings(
+        max_examples=random_examples // 4,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(text=st.one_of(swept_kernels(), known_courses()), threads=st.sampled_from([100, 128]))
+    def agree(text: str, threads: int) -> None:
+        alone = Schedule(resident_blocks=1)
+        expected = left_behind(text, (threads, 1), alone, ReferenceEngine(), 3)
+        assert left_behind(text, (threads, 1), alone, CompiledEngine(), 3) == expected
+
+    agree()
+
+
+def test_a_pace_is_found_by_trying() -> None:
+    """So many instructions as take 0.03 to 0.1 s, here at 10 ns each, and then at 1 us."""
+    pace = Pace()
+    for nanoseconds in (10, 1000):
+        for _ in range(20):
+            pace.took(pace.instructions * nanoseconds * 1e-9)
+        assert 0.03 <= pace.instructions * nanoseconds * 1e-9 <= 0.1
