@@ -167,6 +167,58 @@ def asides(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
+WALKED = (
+    "ld.global.u32 {d}, [{w}]; add.s64 {v}, {w}, {s}; ld.global.u32 {a}, [{v}+{o}];",
+    "add.s64 {w}, {w}, {s}; ld.global.u32 {d}, [{w}];",
+    "add.u64 {w}, {s}, {w}; ld.global.u32 {d}, [{w}];",
+    "ld.shared.u32 {d}, [{x}+{o}]; add.s64 {y}, {x}, {s}; st.shared.u32 [{y}], {d};",
+    "add.s64 {x}, {x}, {s}; st.shared.u32 [{x}+{o}], {d};",
+    "add.s64 {w}, {v}, {s};",
+    "ld.global.u32 {d}, [{w}+{o}];",
+    "add.u32 {d}, {a}, {d};",
+    "@{p} ld.global.u32 {d}, [{w}+{o}];",
+    "@{p} add.s64 {w}, {v}, {s};",
+    "mov.u64 {w}, %row;",
+    "add.s64 {s}, {s}, 4;",
+)
+"""In the body of a loop; the last two and what is guarded are rarer."""
+
+STRIDES = (
+    "mov.u64 {s}, {n};",
+    "mov.u64 {s}, {n};",
+    "mul.wide.u32 {s}, %u2, {n};",
+    "ld.global.s32 {s}, [%base+16]; and.b64 {s}, {s}, 60;",
+    "mul.wide.u32 {s}, %x, 4;",
+)
+"""The same in all lanes, but for the last; another one in another block, or read from memory."""
+
+_W, _X = (st.sampled_from([f"%{name}{n}" for n in range(2)]) for name in "wx")
+_S = st.sampled_from(["%s0", "%s0", "%s0", "%s1"])
+
+
+@st.composite
+def walks(draw: st.DrawFn) -> str:
+    """A loop of one block in which pointers walk on by strides, read and store."""
+    lengths = st.sampled_from([4, 4, 8, 16, 64, 64, 128, 0, -4, -8, -64, 2, 1 << 41])
+    begin = [
+        draw(st.sampled_from(STRIDES)).format(s=f"%s{n}", n=abs(draw(lengths))) for n in range(2)
+    ]
+    begin[0] = f"mov.u64 %s0, {draw(lengths)};"
+    starts = st.sampled_from(["%row", "%base"])
+    begin += [f"add.u64 %w{n}, {draw(starts)}, {draw(st.integers(60, 66)) * 32};" for n in range(2)]
+    begin += [f"cvt.u64.u32 %x{n}, %spot; add.u64 %x{n}, %x{n}, 256;" for n in range(2)]
+    seldom = st.integers(0, 9).flatmap(lambda n: st.sampled_from(WALKED if n == 0 else WALKED[:-4]))
+    lines = [
+        draw(seldom).format(
+            w=draw(_W), v=draw(_W), x=draw(_X), y=draw(_X), s=draw(_S), d=draw(_R), a=draw(_R),
+            p=draw(_P), o=draw(st.sampled_from([0, 0, 4, 8, 64])),
+        )
+        for _ in range(draw(st.integers(4, 16)))
+    ]  # fmt: skip
+    body = _loop(draw, "\n".join(lines), 2)
+    return "\n".join(["{", ".reg .u64 %w<2>, %x<2>, %s<2>;", *begin, *body, "}"])
+
+
 @st.composite
 def idle_rounds(draw: st.DrawFn) -> str:
     """Laps between barriers in which only the threads below some number, or from it on, have work:

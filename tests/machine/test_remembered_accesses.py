@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
@@ -92,6 +92,22 @@ extern "C" __global__ void partly(float *y, const float *x, int bound, int offse
 }
 """
 
+COLUMNS = """
+extern "C" __global__ void columns(float *y, const float *x, const long long *pitches, int laps)
+{
+    int t = threadIdx.y * blockDim.x + threadIdx.x;
+    long long pitch = pitches[blockIdx.x];
+    const float *p = x + 4000 + threadIdx.x;
+    float sum = 0;
+    #pragma unroll 1
+    for (int i = 0; i < laps; i++) {
+        sum += p[0]; p += pitch; sum += p[32]; p += pitch;
+        sum += p[0]; p += pitch; sum += p[0]; p += pitch;
+    }
+    y[blockIdx.x * 64 + t] = sum;
+}
+"""
+
 
 def outcome(engine: str, source: str, run: Callable[[wl.Device, wl.Module], wl.Run]) -> object:
     """The counters of a run; of one that faults, the access that did, from its allocation on."""
@@ -158,6 +174,35 @@ def test_rows_anywhere_cost_what_they_cost(starts: list[int], pitch: int) -> Non
         return module["rows"][1, (16, 16)](y, x, where, pitch, len(starts))
 
     assert isinstance(same(ROWS, run), dict)
+
+
+AROUND = ((1 << 64) + 128) // 3 // 4
+"""Three such steps lead around all addresses, and 32 elements further."""
+
+PITCHES = st.one_of(
+    st.integers(-18, 18).map(lambda rows: 16 * rows), st.integers(-280, 280), st.just(AROUND)
+)
+
+
+@example([16, AROUND], 4, 16)
+@example([32, AROUND], 4, 32)
+@example([16, 288], 4, 16)
+@given(st.lists(PITCHES, min_size=1, max_size=5), st.integers(1, 4), st.sampled_from([16, 32]))
+@settings(max_examples=40, deadline=None)
+def test_columns_of_one_pitch_say_nothing_of_another(
+    pitches: list[int], laps: int, width: int
+) -> None:
+    """From the middle of 8000 elements, where 15 steps of up to 264 stay inside of them."""
+
+    def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
+        x, y = gpu.zeros(8000, np.float32), gpu.zeros(64 * len(pitches), np.float32)
+        each = gpu.to_device(np.array(pitches, np.int64))
+        return module["columns"][len(pitches), (width, 64 // width)](y, x, each, laps)
+
+    found = same(COLUMNS, run)
+    last = 4 * laps - 1
+    if any(4000 + step * last < 0 or 4000 + step * last + width > 8000 for step in pitches):
+        assert not isinstance(found, dict)
 
 
 @given(st.integers(1, 64), st.integers(0, 40))

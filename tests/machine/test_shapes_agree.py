@@ -17,6 +17,7 @@ from shaped_programs import (
     shaped_kernels,
     swept_kernels,
     tiled_kernels,
+    walks,
 )
 from test_machines_agree import counts
 
@@ -123,6 +124,20 @@ def test_machines_agree_on_shapes(random_examples: int) -> None:
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
         assert left_behind(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_machines_agree_on_walks(random_examples: int) -> None:
+    """Of pointers in a loop, whose places are known by the first of each lap."""
+
+    @settings(
+        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    @given(text=shaped_kernels(walks()), block=st.sampled_from(BLOCKS), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = left_behind(text, block, schedule, ReferenceEngine(), 3)
+        assert left_behind(text, block, schedule, CompiledEngine(), 3) == expected
 
     agree()
 

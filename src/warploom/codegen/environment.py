@@ -117,6 +117,9 @@ class Status(IntEnum):
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
 """How compiled code names a space in the record of a fault."""
 
+MEMO_STRIDES = 3
+"""So many strides are remembered of a group that walks."""
+
 FULL = ROW_END
 KINDS_SEEN = FULL + 3
 KINDS_AT = KINDS_SEEN + 1
@@ -130,8 +133,9 @@ KINDS_AT = KINDS_SEEN + 1
     MEMO_PASSES,
     MEMO_LEADER,
     MEMO_TAKEN,
-    ROW_WIDTH,
+    MEMO_STRIDE,
 ) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
+ROW_WIDTH = MEMO_STRIDE + MEMO_STRIDES
 """An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`),
 and from FULL on how often the access was the common one (every lane on, consecutive, aligned),
 whose costs follow by arithmetic. In shared memory it may start on a line, else on a sector, else on
@@ -142,7 +146,8 @@ bits of the first place that matter, and where that may lie, from LOW on and bef
 that all of the group is inside of one allocation; and of every access its kind. PASSES counts, for
 the access that begins a group, how often all of the group came again. They come to each one's kind
 when that changes, or at the end: LEADER is the number of the row that counts them, and one more,
-and TAKEN how many have come to it (`codegen.row_kinds`)."""
+and TAKEN how many have come to it (`codegen.row_kinds`). From STRIDE on stand the strides of a
+group that walks (`codegen.walks`)."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class GroupWays:
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._remembered, self.puts = Remembered(memory), PutOff(memory)
+        self.remembered = Remembered(memory)
+        self.puts = PutOff(memory, self.remembered)
         self.groups: dict[int, Group] = {}
         self._careful: dict[int, ir.Block] = {}
         self._passing: dict[int, Group] = {}
@@ -58,7 +59,7 @@ class GroupWays:
         """Find the groups of a block, before its code."""
         self.groups.clear()
         if self.frame.convergent and not self.memory.never_inlined:
-            self.groups = find_groups(self.memory, self.reading, block)
+            self.groups = find_groups(self.memory, self.reading, block, walking=True)
         stepped = find_stepped(self.memory, self.reading, block, self.groups)
         self.groups |= stepped
         self._careful.clear()
@@ -79,7 +80,8 @@ class GroupWays:
         for index, group in together.items():
             own = [member for member in group.members if member[0] == index]
             leader = group.members[0][0]
-            self.groups[index] = replace(group, members=own, firsts=[], known=None, leader=leader)
+            alone = replace(group, members=own, firsts=[], strides={}, known=None, leader=leader)
+            self.groups[index] = alone
         return dict(self._careful)
 
     def known(self, index: int, group: Group, made: Instruction, on: Value) -> Value:
@@ -87,12 +89,13 @@ class GroupWays:
         if they can."""
         if group.known is None:
             group.firsts = self._firsts(group, made)
+            group.strides = {s: self._stride(s) for s in group.walked}
             if group.leader is not None:
-                group.known = self._remembered.looked_at(group, on, group.leader)
+                group.known = self.remembered.looked_at(group, on, group.leader)
             elif self.hurries:
                 group.known = self._or_learn(index, group, made, on)
             else:
-                group.known = self._remembered.or_learn(group, on)
+                group.known = self.remembered.or_learn(group, on)
             self._all_on = self._all_on or (self.hurries and made.guard is None)
         return group.known
 
@@ -100,13 +103,13 @@ class GroupWays:
         """Leave unless the short way can be gone. What is learned there is for the next time: a way
         back would cost registers on the short one. What is new of its kind is not learned yet: it
         has to go the general way."""
-        holds = self._remembered.holds(group, self._unsure(made, on))
+        holds = self.remembered.holds(group, self._unsure(made, on))
         apart = self.puts.apart(group)
 
         def learn() -> None:
-            matches = self._remembered.matches(group, on)
-            with self.b.if_then(self.b.and_(matches, self._remembered.knows_kinds(group))):
-                self._remembered.learn(group)
+            matches = self.remembered.matches(group, on)
+            with self.b.if_then(self.b.and_(matches, self.remembered.knows_kinds(group))):
+                self.remembered.learn(group)
 
         self._or_leave(index, holds if apart is None else self.b.and_(holds, apart), learn)
         return ir.Constant(I1, 1)
@@ -133,6 +136,9 @@ class GroupWays:
         assert isinstance(address.base, Register)
         base = self.memory.operands.read(address.base, unsigned(64), width=group.base.width)
         return [self.lanes.lane(base, row) for row in range(group.base.width)]
+
+    def _stride(self, register: Register) -> Value:
+        return self.lanes.lane(self.memory.operands.read(register, unsigned(64), width=1), 0)
 
     def put_off(self, index: int, group: Group, made: Instruction, on: Value) -> None:
         """Leave at the first store of a group unless all can be put off to the last."""
@@ -173,5 +179,5 @@ class GroupWays:
 
     def _count_kind(self, index: int, shape: Shape) -> None:
         row = self.memory.places.row(index, shape.space)
-        at = self.b.add(self._remembered.word(row, MEMO_KIND), I64(KINDS_AT))
+        at = self.b.add(self.remembered.word(row, MEMO_KIND), I64(KINDS_AT))
         self.lanes.add_to(self.lanes.slot(row, at), I64(1))

@@ -1,7 +1,9 @@
-"""Accesses of a basic block from one register, at addresses with shapes; found before its code."""
+"""Accesses of a basic block from one register, or from one that walks on (`codegen.walks`), at
+addresses with shapes; found before its code."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -11,8 +13,10 @@ from warploom.analysis.strides import LANES
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
 from warploom.codegen.access import Shape
+from warploom.codegen.environment import MEMO_STRIDES
 from warploom.codegen.lanes import Value
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.walks import Step, Walks
 from warploom.ptx.ir import Address, Instruction, Register, Space
 
 
@@ -28,9 +32,10 @@ class Form(Enum):
 
 @dataclass
 class Group:
-    """Accesses of one block, `shape` and form, from what one register holds all the time. `known`
-    says, once code has come to the first of them, whether all can go the short way; `firsts` then
-    where the register leads for the first lane, or for that of each row."""
+    """Accesses of one block, `shape` and form, from what one register holds all the time, or
+    strides away from it. `known` says, once code has come to the first of them, whether all can go
+    the short way; `firsts` then where its register leads for the first lane, or for that of each
+    row."""
 
     shape: Shape
     form: Form
@@ -45,6 +50,21 @@ class Group:
     """In careful code, the first of the accesses with which this one was remembered."""
     crossed: list[int] = field(default_factory=list[int])
     """Loads between its members, of those that are put off (`codegen.put_off`)."""
+    laps: dict[int, Counter[Register]] = field(default_factory=dict[int, Counter[Register]])
+    """How often an instruction's register is each stride away from where the walk begins."""
+    strides: dict[Register, Value] = field(default_factory=dict[Register, Value])
+    """Those by which some are apart, once code has come to the first of them."""
+
+    def ahead(self, index: int) -> dict[Register, int]:
+        """How often an access lies each stride behind the first one."""
+        own = self.laps.get(index, Counter()).copy()
+        own.subtract(self.laps.get(self.members[0][0], Counter()))
+        return {stride: laps for stride, laps in own.items() if laps}
+
+    @property
+    def walked(self) -> list[Register]:
+        """The strides by which some of its accesses are apart."""
+        return list(dict.fromkeys(s for index, _ in self.members for s in self.ahead(index)))
 
     @property
     def extent(self) -> int:
@@ -59,33 +79,46 @@ class Group:
         return min(offsets), max(offsets) + self.extent
 
 
-def find_groups(memory: MemoryCode, reading: Reading, block: Block) -> dict[int, Group]:
-    """The groups of a block's accesses, by instruction."""
+def find_groups(
+    memory: MemoryCode, reading: Reading, block: Block, *, walking: bool = False
+) -> dict[int, Group]:
+    """The groups of a block's accesses, by instruction; `walking`: with those that are strides
+    apart."""
+    walks = Walks(reading, block)
     found: dict[object, Group] = {}
     groups: dict[int, Group] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
         made = memory.frame.program.instructions[index]
-        placed = _placed(memory, reading, index, made, versions)
+        placed = _placed(memory, reading, index, made)
         if placed is not None:
-            key, group, offset = placed
+            address, group, alike = placed
+            assert isinstance(address.base, Register)
+            step = walks.at(address.base, versions)
+            key = (step.register, step.version, *alike)
+            if key in found and not _joins(found[key], step):
+                key = (*key, *step.strides)
             group = found.setdefault(index if made.guard else key, group)
-            group.members.append((index, offset))
+            group.laps[index] = step.strides
+            group.members.append((index, address.offset))
             groups[index] = group
+        if walking:
+            walks.note(index, made, versions)
         for register in writes(made):
             versions[register] = index
     return groups
 
 
+def _joins(group: Group, step: Step) -> bool:
+    """Whether an access at a step can be in a group: not of too many strides."""
+    return len(set(step.strides).union(*group.laps.values())) <= MEMO_STRIDES
+
+
 def _placed(
-    memory: MemoryCode,
-    reading: Reading,
-    index: int,
-    made: Instruction,
-    versions: dict[Register, int],
-) -> tuple[object, Group, int] | None:
-    """For an access that can have a group, what those of one group have in common, a group for it
-    and its offset."""
+    memory: MemoryCode, reading: Reading, index: int, made: Instruction
+) -> tuple[Address, Group, tuple[object, ...]] | None:
+    """For an access that can have a group, its address, a group for it, and what those of one group
+    have in common."""
     if made.operation.name not in ("ld", "ldu", "st") or "bulk" in made.operation.modifiers:
         return None
     op = "store" if made.operation.name == "st" else "load"
@@ -100,8 +133,7 @@ def _placed(
     group.alignment = group.extent
     if form is Form.CONSECUTIVE:
         group.alignment = memory.common.alignment(shape)
-    place = address.offset % group.alignment
-    return (address.base, versions.get(address.base), shape, form, place), group, address.offset
+    return address, group, (shape, form, address.offset % group.alignment)
 
 
 def _form(memory: MemoryCode, shape: Shape, base: LaneShape) -> Form | None:

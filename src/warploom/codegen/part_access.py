@@ -10,6 +10,7 @@ from warploom.analysis.strides import LANES
 from warploom.codegen.access import Shape
 from warploom.codegen.lanes import I64, Value
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.narrow_access import NarrowAccess
 from warploom.codegen.some_lanes import SomeLanes
 from warploom.ptx.ir import Instruction, Operand
 
@@ -27,7 +28,7 @@ class PartAccess:
 
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.b = memory, memory.b
-        self._some = SomeLanes(memory, reading)
+        self._some, self._narrow = SomeLanes(memory, reading), NarrowAccess(memory.lanes)
         self._places: dict[int, _Place] = {}
 
     def can_be(self, index: int, made: Instruction) -> bool:
@@ -52,14 +53,20 @@ class PartAccess:
     def load(self, index: int, made: Instruction, on: Value) -> Value:
         """What they load: in 32 lanes, or in 1 where they agree on a place."""
         shape, address = self._parts(index, made)
-        return self._some.load(shape, self._places[index].first, self._step(shape, address), on)
+        first = self._places[index].first
+        if self._step(shape, address):
+            return self._narrow.load(shape, self._some.pointer(shape, first), on)
+        return self._some.load(shape, first, 0, on)
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
         """They store."""
         shape, address = self._parts(index, made)
         value = self.memory.operands.bits(made.operands[1], shape.type)
-        first, step = self._places[index].first, self._step(shape, address)
-        self._some.store(shape, first, step, value, on)
+        first = self._places[index].first
+        if self._step(shape, address):
+            self._narrow.store(shape, self._some.pointer(shape, first), value, on)
+        else:
+            self._some.store(shape, first, 0, value, on)
 
     def _parts(self, index: int, made: Instruction) -> tuple[Shape, Operand]:
         stores = made.operation.name == "st"

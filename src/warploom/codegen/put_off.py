@@ -31,12 +31,10 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.pattern_places import pattern_place
+from warploom.codegen.remembered import FURTHEST, Remembered
 from warploom.rules.patterns import MASK, OFFSETS, REPEATS, STEP
 
 ALL_LANES = (1 << LANES) - 1
-FURTHEST = 1 << 40
-"""A step that is longer is not looked at: so no sum of addresses begins again at 0."""
-
 SIGNATURE = ir.FunctionType(ir.VoidType(), [PTR, I64, PTR])
 """`puts(first, step, data)`: where lane 0 reaches, the bytes from lane to lane, what is stored:
 for each store 32 elements."""
@@ -58,8 +56,8 @@ class _Pending:
 class PutOff:
     """Emits the stores of a warp function that are put off: of one group at a time."""
 
-    def __init__(self, memory: MemoryCode) -> None:
-        self.memory, self.common = memory, memory.common
+    def __init__(self, memory: MemoryCode, remembered: Remembered) -> None:
+        self.memory, self.common, self._remembered = memory, memory.common, remembered
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._pending: _Pending | None = None
 
@@ -112,12 +110,12 @@ class PutOff:
         pending, b = self._pending, self.b
         if pending is None or group.shape.space is not pending.group.shape.space:
             return None
-        start, stop = group.span
+        start, stop = self._remembered.span(group)
         begin = b.add(pending.first, I64(pending.group.span[0]))
-        either = b.add(pending.extent, I64(stop - start - 1))
+        either = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
         # How far a last byte lies behind the first that is stored to: less than both together are
         # long, where they meet.
-        lasts = [b.add(first, I64(stop - 1)) for first in group.firsts]
+        lasts = [b.add(first, b.sub(stop, I64(1))) for first in group.firsts]
         found = [b.icmp_unsigned(">=", b.sub(last, begin), either) for last in lasts]
         return reduce(b.and_, found)
 

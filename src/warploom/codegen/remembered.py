@@ -1,7 +1,8 @@
 """What is remembered of accesses that went the short way, so that the next is known by it.
 
 The first access of a group keeps in its row a range for the group's first place, the step between
-rows and those bits of the place that matter (`environment.MEMO_*`). What lies in the range is
+rows, the stride of a group that walks, and those bits of the place that matter
+(`environment.MEMO_*`). What lies in the range is
 inside of one allocation with all of the group; allocations come and go only by the host's hand, and
 it then empties all ranges (`machine.desk`).
 """
@@ -19,12 +20,16 @@ from warploom.codegen.environment import (
     MEMO_PASSES,
     MEMO_ROOM,
     MEMO_STEP,
+    MEMO_STRIDE,
 )
 from warploom.codegen.groups import Form, Group
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.memory import MemoryCode
 from warploom.rules.rows import LINE_BYTES
+
+FURTHEST = 1 << 40
+"""A step or stride that is longer is not looked at: so no sum of addresses begins again at 0."""
 
 RARELY = (1 << 20, 1)
 """The weights of a way that is hardly ever left: what is live there stays in registers."""
@@ -48,6 +53,8 @@ class Remembered:
         conditions = [b.icmp_unsigned("<", inside, self.word(memo, MEMO_ROOM))]
         if on is not None:
             conditions.append(self._everyone(on))
+        for number, stride in enumerate(group.strides.values(), MEMO_STRIDE):
+            conditions.append(b.icmp_unsigned("==", stride, self.word(memo, number)))
         if group.form is Form.CONSECUTIVE:
             conditions += self._consecutive(group)
         else:
@@ -134,11 +141,36 @@ class Remembered:
             some = reduce(b.or_, (b.add(f, I64(offset)) for f in firsts))
             crooked = b.and_(some, I64(group.alignment - 1))
             conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
-        start, stop = group.span
+        for stride in group.strides.values():
+            conditions += self._walks_well(group, stride)
+        start, stop = self.span(group)
         for first in firsts[:1] if group.form is Form.CONSECUTIVE else firsts:
-            place = b.add(first, I64(start))
-            conditions.append(self.common.inside(index, group.shape.space, place, stop - start))
+            place, extent = b.add(first, start), b.sub(stop, start)
+            conditions.append(self.common.within(index, group.shape.space, place, extent))
         return reduce(b.and_, conditions)
+
+    def _walks_well(self, group: Group, stride: Value) -> list[Value]:
+        """That each stride keeps places aligned, and is so short that no sum begins again at 0."""
+        b = self.b
+        crooked = b.and_(stride, I64(group.alignment - 1))
+        moved = b.add(stride, I64(FURTHEST))
+        return [
+            b.icmp_unsigned("==", crooked, I64(0)),
+            b.icmp_unsigned("<", moved, I64(2 * FURTHEST)),
+        ]
+
+    def span(self, group: Group) -> tuple[Value, Value]:
+        """Where the first byte of a group lies, seen from its register, and where the last one
+        ends."""
+        if not group.strides:
+            start, stop = group.span
+            return I64(start), I64(stop)
+        starts = [self._ahead(group, *member) for member in group.members]
+        first, last = (
+            reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), starts)
+            for name in ("smin", "smax")
+        )
+        return first, self.b.add(last, I64(group.extent))
 
     def learn(self, group: Group) -> Value:
         """Remember an access that matches, and learn the kinds of a group by rows; whether all were
@@ -150,10 +182,10 @@ class Remembered:
             known = self._learn_kinds(group)
             step = b.sub(firsts[-1], firsts[0])
             back = b.select(b.icmp_signed("<", step, I64(0)), step, I64(0))
-        start, stop = group.span
+        start, stop = self.span(group)
         low, high = self.common.bounds(group.members[0][0], group.shape.space)
-        lowest = b.sub(low, b.add(I64(start), back))
-        highest = b.sub(high, b.add(I64(stop), b.sub(step, back)))
+        lowest = b.sub(low, b.add(start, back))
+        highest = b.sub(high, b.add(stop, b.sub(step, back)))
         # Beyond a line, and where they agree, it does not matter where in a line rows begin.
         near = b.icmp_unsigned("<", b.add(step, I64(LINE_BYTES)), I64(2 * LINE_BYTES))
         matters = b.and_(near, b.icmp_unsigned("!=", step, I64(0)))
@@ -165,6 +197,7 @@ class Remembered:
             MEMO_LOW: lowest,
             MEMO_ROOM: b.add(b.sub(highest, lowest), I64(1)),
         }
+        words |= dict(enumerate(group.strides.values(), MEMO_STRIDE))
         for word, value in words.items():
             b.store(value, self.lanes.slot(memo, word))
         return b.icmp_unsigned("!=", known, I64(0))
@@ -191,11 +224,22 @@ class Remembered:
         """For each access where its rows begin, whether their lanes follow each other, and its
         counts."""
         consecutive = I64(int(group.form is Form.ROWS))
-        for index, offset in group.members:
-            first, second = (
-                self.b.add(f, I64(offset)) for f in (group.firsts[0], group.firsts[-1])
-            )
+        for index, _ in group.members:
+            first, *_, second = self.places(group, index) * 2
             yield first, second, consecutive, self.memory.places.row(index, group.shape.space)
+
+    def places(self, group: Group, index: int) -> list[Value]:
+        """Where the first lane, or that of each row, reaches in an access of a group. Inside of its
+        space no sum begins again at 0."""
+        ahead = self._ahead(group, index, dict(group.members)[index])
+        return [self.b.add(first, ahead) for first in group.firsts]
+
+    def _ahead(self, group: Group, index: int, offset: int) -> Value:
+        """How far an access reaches behind where the group's register leads."""
+        b, ahead = self.b, I64(offset)
+        for stride, laps in group.ahead(index).items():
+            ahead = b.add(b.mul(group.strides[stride], I64(laps)), ahead)
+        return ahead
 
     def word(self, row: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(row, word), typ=I64)

@@ -25,7 +25,7 @@ from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.row_access import RowAccess, Rows
-from warploom.ptx.ir import Address, Instruction, Operand, Space
+from warploom.ptx.ir import Instruction, Space
 
 
 class ShapedAccess:
@@ -110,11 +110,11 @@ class ShapedAccess:
         b = self.b
         known = self.ways.known(index, group, made, on)
         if self.ways.hurries:
-            return self._load_short(index, group, made, load_rows)
+            return self._load_short(index, group, load_rows)
         short, other, done = (b.append_basic_block(n) for n in ("short", "other", "loaded"))
         b.cbranch(known, short, other).set_weights([99, 1])
         b.position_at_end(short)
-        found = self._load_short(index, group, made, load_rows)
+        found = self._load_short(index, group, load_rows)
         after_short = b.block
         b.branch(done)
         b.position_at_end(other)
@@ -131,10 +131,9 @@ class ShapedAccess:
         self,
         index: int,
         group: Group,
-        made: Instruction,
         load_rows: Callable[[RowAccess, Rows], list[Value]],
     ) -> list[Value]:
-        shape, firsts = group.shape, self._places(group, made.operands[1])
+        shape, firsts = group.shape, self.ways.remembered.places(group, index)
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0], I64(1))
             if self.ways.fetches_ahead and shape.space is Space.GLOBAL:
@@ -144,12 +143,6 @@ class ShapedAccess:
         consecutive = ir.Constant(I1, int(group.form is Form.ROWS))
         rows = Rows(firsts[0], firsts[-1], consecutive)
         return load_rows(RowAccess(self.lanes, shape), rows)
-
-    def _places(self, group: Group, address: Operand) -> list[Value]:
-        """Where the first lane, or that of each row, reaches in an access of a group. Inside of its
-        space no sum begins again at 0."""
-        assert isinstance(address, Address)
-        return [self.b.add(first, I64(address.offset)) for first in group.firsts]
 
     def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
         result = self.b.phi(ways[0][0].type)
@@ -176,19 +169,17 @@ class ShapedAccess:
             return
         known = self.ways.known(index, group, made, on)
         if self.ways.hurries:
-            self._store_short(index, group, made, values)
+            self._store_short(index, group, values)
             return
         with self.b.if_else(known, likely=True) as (short, other):
             with short:
-                self._store_short(index, group, made, values)
+                self._store_short(index, group, values)
             with other:
                 addresses = self.operands.address(made.operands[0])
                 self.memory.store_any(index, shape, addresses, values, on)
 
-    def _store_short(
-        self, index: int, group: Group, made: Instruction, values: list[Value]
-    ) -> None:
-        shape, firsts = group.shape, self._places(group, made.operands[0])
+    def _store_short(self, index: int, group: Group, values: list[Value]) -> None:
+        shape, firsts = group.shape, self.ways.remembered.places(group, index)
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0], I64(1))
             self.common.store(shape, firsts[0], values)

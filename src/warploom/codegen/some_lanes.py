@@ -75,14 +75,14 @@ class SomeLanes:
 
     def load(self, shape: Shape, first: Value, step: int, on: Value) -> Value:
         """What lanes load: in 32 lanes, or in 1 where they agree on a place."""
-        pointer = self._pointer(shape, first)
+        pointer = self.pointer(shape, first)
         if step:
             return self.lanes.masked_load(pointer, on, shape.element)
         return self.lanes.splat(self.b.load(pointer, typ=shape.element, align=shape.size), 1)
 
     def store(self, shape: Shape, first: Value, step: int, value: Value, on: Value) -> None:
         """Lanes store their elements of a value."""
-        pointer = self._pointer(shape, first)
+        pointer = self.pointer(shape, first)
         if step:
             self.lanes.masked_store(value, pointer, on)
             return
@@ -91,7 +91,8 @@ class SomeLanes:
         highest = self.b.and_(self.b.sub(I32(LANES - 1), behind), I32(LANES - 1))
         self.b.store(self.lanes.lane(value, highest), pointer, align=shape.size)
 
-    def _pointer(self, shape: Shape, first: Value) -> Value:
+    def pointer(self, shape: Shape, first: Value) -> Value:
+        """Where lane 0 reaches on the host."""
         if shape.space is Space.GLOBAL:
             return self.b.inttoptr(first, PTR)
         return self.b.gep(self.memory.base_of(shape), [first], source_etype=I8)
