@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +10,35 @@ import numpy as np
 from workloads import Workload
 
 
-def prepared(work: Workload) -> tuple[Callable[[], None], Callable[[], list[Any]]]:
-    """What launches once, and what gives the arguments as they are after one fresh launch."""
+def prepared(
+    work: Workload, arguments: Sequence[Any]
+) -> tuple[Callable[[], None], Callable[[], list[Any]]]:
+    """What launches once on the arrays of `arguments`, and what gives the workload's own as they
+    are after one fresh launch."""
     import pyopencl as cl  # pyright: ignore[reportMissingImports]
 
     context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
     queue = cl.CommandQueue(context)
     program = cl.Program(context, Path(__file__).with_name("peers.cl").read_text()).build()
     kernel = getattr(program, work.kernel)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     size = tuple(g * b for g, b in zip(work.grid, work.block, strict=True))
 
-    def made() -> list[Any]:
+    def made(values: Sequence[Any], how: int) -> list[Any]:
+        flags = cl.mem_flags.READ_WRITE | how
         return [
             cl.Buffer(context, flags, hostbuf=a) if isinstance(a, np.ndarray)
             else np.int32(a) if isinstance(a, int) else a
-            for a in work.arguments
+            for a in values
         ]  # fmt: skip
 
-    given = made()
+    given = made(arguments, cl.mem_flags.USE_HOST_PTR)
 
     def launch(arguments: list[Any]) -> None:
         kernel(queue, size, work.block, *arguments)
         queue.finish()
 
     def results() -> list[Any]:
-        fresh = made()
+        fresh = made(work.arguments, cl.mem_flags.COPY_HOST_PTR)
         launch(fresh)
         got: list[Any] = []
         for host, buffer in zip(work.arguments, fresh, strict=True):

@@ -6,8 +6,9 @@ Eight workloads: Warploom with one and two workers, every counter and bounds che
 native loops on one thread; PoCL through pyopencl on one thread; Oclgrind and Numba's CUDA simulator
 by rate, measured on small sizes (`apt-get install pocl-opencl-icd oclgrind`, the extra `bench`).
 A peer that is missing is named and left out. Every result is checked against NumPy; launches of all
-but the two simulators take turns, and the median of the rounds after a first is given, in
-milliseconds. In each turn the last of three launches is timed: the first ones find cores asleep and
+but the two simulators take turns, on the same arrays (in which pages of the computer these lie can
+change SAXPY's time by half), and the median of the rounds after a first is given, in milliseconds.
+In each turn the last of three launches is timed: the first ones find cores asleep and
 caches full of what others left there. Warploom has no switch that turns counters off; observers.py
 measures what they cost.
 
@@ -48,10 +49,20 @@ Table = dict[str, dict[str, float]]
 """Milliseconds by workload and peer."""
 
 
-def on_warploom(work: Workload, workers: int) -> Prepared:
+Peer = Callable[[Workload, list[Any]], Prepared]
+"""Takes the arguments with arrays that all peers share: it launches on those."""
+
+
+def shared(work: Workload) -> list[Any]:
+    """The arguments, with buffers for arrays."""
+    memory = wl.Device("h100")
+    return [memory.to_device(a) if isinstance(a, np.ndarray) else a for a in work.arguments]
+
+
+def on_warploom(work: Workload, arguments: list[Any], workers: int) -> Prepared:
     gpu = wl.Device("h100", workers=workers)
     launcher = gpu.load(work.source)[work.kernel][work.grid, work.block, None, work.shared_bytes]
-    given = [gpu.to_device(a) if isinstance(a, np.ndarray) else a for a in work.arguments]
+    given = [_lent(gpu, a) if isinstance(a, np.ndarray) else a for a in arguments]
 
     def results() -> list[Any]:
         fresh = [gpu.to_device(a) if isinstance(a, np.ndarray) else a for a in work.arguments]
@@ -61,26 +72,29 @@ def on_warploom(work: Workload, workers: int) -> Prepared:
     return lambda: launcher(*given) and None, results
 
 
-def on_numba(work: Workload) -> Prepared:
-    given = [a.copy() if isinstance(a, np.ndarray) else a for a in work.arguments]
+def _lent(gpu: wl.Device, array: np.ndarray) -> int:
+    """The address of an array, which kernels of a device can reach from now on."""
+    return gpu.memory.lend(int(array.ctypes.data), array.nbytes, array).address
 
+
+def on_numba(work: Workload, arguments: list[Any]) -> Prepared:
     def results() -> list[Any]:
         fresh = [a.copy() if isinstance(a, np.ndarray) else a for a in work.arguments]
         work.native(*fresh)
         return fresh
 
-    return lambda: work.native(*given), results
+    return lambda: work.native(*arguments), results
 
 
-PEERS: dict[str, Callable[[Workload], Prepared]] = {
-    "Warploom": lambda work: on_warploom(work, 1),
-    "2 workers": lambda work: on_warploom(work, 2),
+PEERS: dict[str, Peer] = {
+    "Warploom": lambda work, arguments: on_warploom(work, arguments, 1),
+    "2 workers": lambda work, arguments: on_warploom(work, arguments, 2),
     "Numba": on_numba,
     "PoCL": opencl.prepared,
 }
 
 
-def available() -> dict[str, Callable[[Workload], Prepared]]:
+def available() -> dict[str, Peer]:
     """The peers that are here; the others are named."""
     try:
         import pyopencl  # pyright: ignore[reportMissingImports]
@@ -101,13 +115,12 @@ def simulated() -> Iterator[tuple[str, dict[str, float]]]:
             print(f"{name} is left out: {error}", file=sys.stderr)
 
 
-def measured(
-    work: Workload, peers: dict[str, Callable[[Workload], Prepared]], rounds: int
-) -> dict[str, float]:
+def measured(work: Workload, peers: dict[str, Peer], rounds: int) -> dict[str, float]:
     """Milliseconds by peer, the medians of rounds in which they take turns of three launches."""
-    ready: dict[str, Launch] = {}
+    ready, given = dict[str, Launch](), shared(work)
+    arguments = [a.view if isinstance(a, wl.Buffer) else a for a in given]
     for name, peer in peers.items():
-        launch, results = peer(work)
+        launch, results = peer(work, arguments)
         work.check(name, results())
         launch()
         ready[name] = launch

@@ -47,24 +47,24 @@ def rates(name: str) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def on_cuda_simulator(work: Workload) -> Prepared:
+def on_cuda_simulator(work: Workload, arguments: list[Any]) -> Prepared:
     import simulated
 
     kernel = getattr(simulated, work.kernel)[work.grid, work.block]
-    given = [a.copy() if isinstance(a, np.ndarray) else a for a in work.arguments]
 
     def results() -> list[Any]:
         fresh = [a.copy() if isinstance(a, np.ndarray) else a for a in work.arguments]
         kernel(*fresh)
         return fresh
 
-    return lambda: kernel(*given), results
+    return lambda: kernel(*arguments), results
 
 
 def measured(name: str, work: Workload) -> float:
     """Seconds for one unit of a workload whose results are right: median of ROUNDS launches."""
     prepare = opencl.prepared if name == "Oclgrind" else on_cuda_simulator
-    launch, results = prepare(work)
+    fresh = [a.copy() if isinstance(a, np.ndarray) else a for a in work.arguments]
+    launch, results = prepare(work, fresh)
     work.check(name, results())
     times: list[float] = []
     for _ in range(ROUNDS):
