@@ -9,6 +9,7 @@ import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -160,7 +161,7 @@ class _Packing:
         buffer = packed.lend(host, self.what, self.memory)
         return buffer.address.to_bytes(8, "little")
 
-    @property
+    @cached_property
     def _takes_pointers(self) -> bool:
         return self.parameter.type.is_integer and self.parameter.type.bits == 64
 

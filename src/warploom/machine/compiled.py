@@ -117,8 +117,8 @@ class CompiledEngine:
         parts = shares(launch.blocks, 1 if alone else self._workers)
         works = [Work.prepare(outfit, launch, memory, caches, part) for part in parts]
         for work, status in zip(works, run_all(works, progress), strict=True):
-            if status is not Status.ENDED:
-                raise error_of(work, status)
+            if status != Status.ENDED:
+                raise error_of(work, Status(status))
         counted = Counted.of(works, alone)
         for work in works:
             outfit.give_back(work.room)
@@ -146,4 +146,4 @@ class CompiledEngine:
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         [status] = run_all([work], progress)
-        return work, status
+        return work, Status(status)

@@ -45,7 +45,7 @@ class Counted:
         first = works[0]
         return cls(
             first.outfit.kernel,
-            first.launch.blocks * first.launch.warps_per_block,
+            first.outfit.launched_warps,
             (first.outfit.rows_at - first.outfit.counts_at) // 8,
             tuple(work.room.counts() for work in works),
             alone_because,

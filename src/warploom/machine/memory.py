@@ -201,16 +201,18 @@ class DeviceMemory:
 
     def table(self) -> AllocationTable:
         """The live allocations as compiled code reads them."""
+        made = self._table
+        if made is not None:
+            return made
         with self._lock:
-            if self._table is None:
-                live = [self._live[a] for a in self._addresses]
-                self._table = AllocationTable(
-                    starts=np.array([a.address for a in live], np.uint64),
-                    ends=np.array([a.address + a.size for a in live], np.uint64),
-                    flags=np.array([a.address in self._constants for a in live], np.int64),
-                    count=len(live),
-                )
-            return self._table
+            live = [self._live[a] for a in self._addresses]
+            self._table = made = AllocationTable(
+                starts=np.array([a.address for a in live], np.uint64),
+                ends=np.array([a.address + a.size for a in live], np.uint64),
+                flags=np.array([a.address in self._constants for a in live], np.int64),
+                count=len(live),
+            )
+            return made
 
     def close(self) -> None:
         """Give everything back; the range itself goes with the last view of it."""

@@ -50,8 +50,8 @@ class Outfit:
     have no slot. `start` holds the first bytes, with those places where the environment has
     addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
     in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
-    how many bytes it takes. `serves` says whether the host serves calls of the kernel; `pace`
-    how far its launches go at a time.
+    how many bytes it takes. `serves` says whether the host serves calls of the kernel,
+    `launched_warps` how many there are, `pace` how far a launch goes at a time.
     """
 
     kernel: CompiledKernel
@@ -65,6 +65,7 @@ class Outfit:
     addressed: npt.NDArray[np.intp]
     by_slot: Mapping[Slot, int]
     serves: bool
+    launched_warps: int
     pace: Pace = field(default_factory=Pace)
     _free: list[Room] = field(default_factory=list["Room"])
 
@@ -105,6 +106,7 @@ class Outfit:
             addressed,
             by_slot,
             any(service_of(made) for made in kernel.program.instructions),
+            launch.blocks * launch.warps_per_block,
         )
 
     def room(self) -> Room:

@@ -19,8 +19,8 @@ Progress = Callable[[int, int], None]
 POLL_SECONDS = 0.1
 
 
-def run_all(works: Sequence[Work], progress: Progress | None) -> list[Status]:
-    """Run each work; gives how each ended."""
+def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
+    """Run each work; gives the Status in which each ended."""
     # An interrupt that comes in a function which machine code calls would be lost.
     here = 0 if works[0].outfit.serves else 1
     if len(works) == here and progress is None:
@@ -28,13 +28,13 @@ def run_all(works: Sequence[Work], progress: Progress | None) -> list[Status]:
     return _run_beside(works, here, progress or _ignore)
 
 
-def _run_here(work: Work) -> Status:
+def _run_here(work: Work) -> int:
     while (status := work.go_on()) == Status.PAUSED:
         pass
-    return Status(status)
+    return status
 
 
-def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[Status]:
+def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[int]:
     """The first so many in this thread, the others in threads of their own, which stop where this
     one is interrupted."""
     running, stop = [Runner.borrow() for _ in works[here:]], Event()
@@ -56,13 +56,13 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[St
                 pass
         raise
     tell()
-    return [*own, *(Status(runner.give_back()) for runner in running)]
+    return [*own, *(runner.give_back() for runner in running)]
 
 
-def _run_telling(work: Work, tell: Callable[[], None]) -> Status:
+def _run_telling(work: Work, tell: Callable[[], None]) -> int:
     while (status := work.go_on()) == Status.PAUSED:
         tell()
-    return Status(status)
+    return status
 
 
 def _run_until(stop: Event, work: Work) -> int:

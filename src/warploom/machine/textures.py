@@ -38,6 +38,14 @@ class Description:
     border: tuple[int, ...] = (0, 0, 0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The words of a table, and where they are."""
+
+    words: Words
+    address: int
+
+
 class TextureTable:
     """The descriptions of a device whose memory is at `base`, `size` bytes long.
 
@@ -47,7 +55,7 @@ class TextureTable:
     def __init__(self, base: int, size: int) -> None:
         self._base, self._size = base, size
         self._rows: list[Words] = []
-        self._table: Words | None = None
+        self._table: Located | None = None
         self._lock = FinalizerLock()
 
     def add(self, description: Description) -> int:
@@ -70,15 +78,18 @@ class TextureTable:
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 
-    def table(self) -> Words:
+    def table(self) -> Located:
         """All rows as the rules read them; it never changes, the next change makes another."""
+        made = self._table
+        if made is not None:
+            return made
         with self._lock:
-            if self._table is None:
-                header = np.zeros(d.HEADER_WORDS, np.int64)
-                header[d.COUNT], header[d.BASE] = len(self._rows), self._base
-                header[d.SIZE] = self._size
-                self._table = np.concatenate([header, *self._rows])
-            return self._table
+            header = np.zeros(d.HEADER_WORDS, np.int64)
+            header[d.COUNT], header[d.BASE] = len(self._rows), self._base
+            header[d.SIZE] = self._size
+            words = np.concatenate([header, *self._rows])
+            self._table = made = Located(words, int(words.ctypes.data))
+            return made
 
 
 def _row(made: Description, base: int) -> Words:

@@ -32,7 +32,7 @@ class Work:
     memory: DeviceMemory
     blocks: range
     room: Room
-    desk: Desk
+    desk: Desk | None
     kept: tuple[object, ...]
 
     @classmethod
@@ -54,30 +54,31 @@ class Work:
         table, textures = memory.table(), memory.textures.table()
         environment[Slot.STARTS_AT], environment[Slot.ENDS_AT] = table.addresses[:2]
         environment[Slot.FLAGS_AT], environment[Slot.ALLOCATIONS] = table.addresses[2], table.count
-        environment[Slot.TEXTURES_AT] = textures.ctypes.data
+        environment[Slot.TEXTURES_AT] = textures.address
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
-        services = Services(outfit.kernel.program, launch, memory)
-        desk = Desk(services, room.bounds, environment)
+        desk = None
         if outfit.serves:
+            services = Services(outfit.kernel.program, launch, memory)
+            desk = Desk(services, room.bounds, environment)
             environment[Slot.SERVICE_AT] = desk.address
         return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
 
     def go_on(self) -> int:
         """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
         more to do."""
-        pace, environment = self.outfit.pace, self.environment
+        outfit, environment = self.outfit, self.room.environment
+        kernel, pace, start = outfit.kernel, outfit.pace, self.room.address
         first, last = self.blocks.start, self.blocks.stop
-        if self.kernel.suspends:
+        if kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
             first = int(environment[Slot.BLOCKS_DONE])
             last = min(last, first + max(1, pace.instructions // self._instructions_per_block))
-        start, outfit = self.room.address, self.outfit
         counts, rows = start + outfit.counts_at, start + outfit.rows_at
         began = time.perf_counter()
-        status = outfit.kernel.run(start, counts, rows, first, last)
-        if not self.kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
+        status = kernel.run(start, counts, rows, first, last)
+        if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
             pace.took(time.perf_counter() - began)

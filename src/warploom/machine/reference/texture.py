@@ -47,7 +47,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     place = (path, warp.block.number)
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        tables = (run.memory.textures.table(), run.memory.bytes, lanes, scratch, counts)
+        tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
         with np.errstate(all="ignore"):
             failed = serve_texels(*tables, run.caches, run.plan, some, asked.request, *place)
         if failed:
