@@ -12,6 +12,9 @@ In each turn the last of three launches is timed: the first ones find cores asle
 caches full of what others left there. Warploom has no switch that turns counters off; observers.py
 measures what they cost.
 
+At the foot of the first table stands what two threads could gain while it was measured: two cores
+of a shared computer may be one of its host's.
+
 The second table is Warploom's distance to this computer's limits, measured in the same run: how
 long one thread needs at least to move each byte once, and to do the operations. --write puts both
 into docs/performance.md.
@@ -27,6 +30,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +154,20 @@ def limits() -> tuple[float, float]:
     return 3 * source.nbytes / moved, 2 * 2048**3 / done
 
 
-def side_by_side(table: Table) -> str:
+def two_threads() -> float:
+    """How many times as many products of matrices two threads do as one does."""
+    square = np.ones((512, 512), np.float32)
+
+    def product(_: int = 0) -> None:
+        np.matmul(square, square)
+
+    one = min(_seconds(product) for _ in range(5))
+    with ThreadPoolExecutor(2) as pool:
+        two = min(_seconds(lambda: list(pool.map(product, range(2)))) for _ in range(5))
+    return 2 * one / two
+
+
+def side_by_side(table: Table, gains: list[float]) -> str:
     """The table of milliseconds, and the geometric means at its foot."""
     names = list(next(iter(table.values())))
     lines = [f"{'milliseconds':14}" + "".join(f"{name:>16}" for name in names)]
@@ -161,6 +178,10 @@ def side_by_side(table: Table) -> str:
         ratio = statistics.geometric_mean(row[name] / row["Warploom"] for row in table.values())
         rate = " (by rate)" if name in simulators.COMMANDS else ""
         lines.append(f"Warploom is {ratio:,.2f} times as fast as {name}{rate}, geometric mean")
+    lines.append(
+        f"\nafter each workload, two threads of OpenBLAS did {min(gains):.2f} to {max(gains):.2f}"
+        f" times as much as one (median {statistics.median(gains):.2f})"
+    )
     return "\n".join(lines)
 
 
@@ -190,11 +211,13 @@ def main() -> None:
     given = options.parse_args()
     works, peers, slow = workloads(), available(), dict(simulated())
     table: Table = {}
+    gains: list[float] = []
     for work in works:
         row = table[work.name] = measured(work, peers, given.rounds)
         row |= {name: 1e3 * rate[work.name] * work.units for name, rate in slow.items()}
+        gains.append(two_threads())
         print(work.name, {name: round(taken, 2) for name, taken in row.items()}, flush=True)
-    tables = {"peers": side_by_side(table), "limits": distances(table, works)}
+    tables = {"peers": side_by_side(table, gains), "limits": distances(table, works)}
     for section, text in tables.items():
         print(f"\n{text}")
         if given.write:
