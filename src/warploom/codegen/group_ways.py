@@ -36,8 +36,7 @@ class GroupWays:
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self.remembered = Remembered(memory)
-        self.puts = PutOff(memory, self.remembered)
+        self._remembered, self.puts = Remembered(memory), PutOff(memory)
         self.groups: dict[int, Group] = {}
         self._careful: dict[int, ir.Block] = {}
         self._passing: dict[int, Group] = {}
@@ -91,11 +90,11 @@ class GroupWays:
             group.firsts = self._firsts(group, made)
             group.strides = {s: self._stride(s) for s in group.walked}
             if group.leader is not None:
-                group.known = self.remembered.looked_at(group, on, group.leader)
+                group.known = self._remembered.looked_at(group, on, group.leader)
             elif self.hurries:
                 group.known = self._or_learn(index, group, made, on)
             else:
-                group.known = self.remembered.or_learn(group, on)
+                group.known = self._remembered.or_learn(group, on)
             self._all_on = self._all_on or (self.hurries and made.guard is None)
         return group.known
 
@@ -103,13 +102,13 @@ class GroupWays:
         """Leave unless the short way can be gone. What is learned there is for the next time: a way
         back would cost registers on the short one. What is new of its kind is not learned yet: it
         has to go the general way."""
-        holds = self.remembered.holds(group, self._unsure(made, on))
+        holds = self._remembered.holds(group, self._unsure(made, on))
         apart = self.puts.apart(group)
 
         def learn() -> None:
-            matches = self.remembered.matches(group, on)
-            with self.b.if_then(self.b.and_(matches, self.remembered.knows_kinds(group))):
-                self.remembered.learn(group)
+            matches = self._remembered.matches(group, on)
+            with self.b.if_then(self.b.and_(matches, self._remembered.knows_kinds(group))):
+                self._remembered.learn(group)
 
         self._or_leave(index, holds if apart is None else self.b.and_(holds, apart), learn)
         return ir.Constant(I1, 1)
@@ -179,5 +178,5 @@ class GroupWays:
 
     def _count_kind(self, index: int, shape: Shape) -> None:
         row = self.memory.places.row(index, shape.space)
-        at = self.b.add(self.remembered.word(row, MEMO_KIND), I64(KINDS_AT))
+        at = self.b.add(self._remembered.word(row, MEMO_KIND), I64(KINDS_AT))
         self.lanes.add_to(self.lanes.slot(row, at), I64(1))

@@ -31,7 +31,8 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.pattern_places import pattern_place
-from warploom.codegen.remembered import FURTHEST, Remembered
+from warploom.codegen.reach import Reach
+from warploom.codegen.remembered import FURTHEST
 from warploom.rules.patterns import MASK, OFFSETS, REPEATS, STEP
 
 ALL_LANES = (1 << LANES) - 1
@@ -56,8 +57,8 @@ class _Pending:
 class PutOff:
     """Emits the stores of a warp function that are put off: of one group at a time."""
 
-    def __init__(self, memory: MemoryCode, remembered: Remembered) -> None:
-        self.memory, self.common, self._remembered = memory, memory.common, remembered
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.common, self._reach = memory, memory.common, Reach(memory.lanes)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._pending: _Pending | None = None
 
@@ -110,7 +111,7 @@ class PutOff:
         pending, b = self._pending, self.b
         if pending is None or group.shape.space is not pending.group.shape.space:
             return None
-        start, stop = self._remembered.span(group)
+        start, stop = self._reach.span(group)
         begin = b.add(pending.first, I64(pending.group.span[0]))
         either = b.add(pending.extent, b.sub(b.sub(stop, start), I64(1)))
         # How far a last byte lies behind the first that is stored to: less than both together are

@@ -26,6 +26,7 @@ from warploom.codegen.groups import Form, Group
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.reach import Reach
 from warploom.rules.rows import LINE_BYTES
 
 FURTHEST = 1 << 40
@@ -39,7 +40,7 @@ class Remembered:
     """Emits the looks at a group: by what is remembered, or in full."""
 
     def __init__(self, memory: MemoryCode) -> None:
-        self.memory, self.common = memory, memory.common
+        self.memory, self.common, self._reach = memory, memory.common, Reach(memory.lanes)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def _memo(self, group: Group) -> Value:
@@ -143,7 +144,7 @@ class Remembered:
             conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
         for stride in group.strides.values():
             conditions += self._walks_well(group, stride)
-        start, stop = self.span(group)
+        start, stop = self._reach.span(group)
         for first in firsts[:1] if group.form is Form.CONSECUTIVE else firsts:
             place, extent = b.add(first, start), b.sub(stop, start)
             conditions.append(self.common.within(index, group.shape.space, place, extent))
@@ -159,19 +160,6 @@ class Remembered:
             b.icmp_unsigned("<", moved, I64(2 * FURTHEST)),
         ]
 
-    def span(self, group: Group) -> tuple[Value, Value]:
-        """Where the first byte of a group lies, seen from its register, and where the last one
-        ends."""
-        if not group.strides:
-            start, stop = group.span
-            return I64(start), I64(stop)
-        starts = [self._ahead(group, *member) for member in group.members]
-        first, last = (
-            reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), starts)
-            for name in ("smin", "smax")
-        )
-        return first, self.b.add(last, I64(group.extent))
-
     def learn(self, group: Group) -> Value:
         """Remember an access that matches, and learn the kinds of a group by rows; whether all were
         known."""
@@ -182,7 +170,7 @@ class Remembered:
             known = self._learn_kinds(group)
             step = b.sub(firsts[-1], firsts[0])
             back = b.select(b.icmp_signed("<", step, I64(0)), step, I64(0))
-        start, stop = self.span(group)
+        start, stop = self._reach.span(group)
         low, high = self.common.bounds(group.members[0][0], group.shape.space)
         lowest = b.sub(low, b.add(start, back))
         highest = b.sub(high, b.add(stop, b.sub(step, back)))
@@ -225,21 +213,8 @@ class Remembered:
         counts."""
         consecutive = I64(int(group.form is Form.ROWS))
         for index, _ in group.members:
-            first, *_, second = self.places(group, index) * 2
+            first, *_, second = self._reach.places(group, index) * 2
             yield first, second, consecutive, self.memory.places.row(index, group.shape.space)
-
-    def places(self, group: Group, index: int) -> list[Value]:
-        """Where the first lane, or that of each row, reaches in an access of a group. Inside of its
-        space no sum begins again at 0."""
-        ahead = self._ahead(group, index, dict(group.members)[index])
-        return [self.b.add(first, ahead) for first in group.firsts]
-
-    def _ahead(self, group: Group, index: int, offset: int) -> Value:
-        """How far an access reaches behind where the group's register leads."""
-        b, ahead = self.b, I64(offset)
-        for stride, laps in group.ahead(index).items():
-            ahead = b.add(b.mul(group.strides[stride], I64(laps)), ahead)
-        return ahead
 
     def word(self, row: Value, word: int) -> Value:
         return self.b.load(self.lanes.slot(row, word), typ=I64)

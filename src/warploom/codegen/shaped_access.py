@@ -24,6 +24,7 @@ from warploom.codegen.groups import Form, Group
 from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.masked_access import MaskedAccess
 from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.reach import Reach
 from warploom.codegen.row_access import RowAccess, Rows
 from warploom.ptx.ir import Instruction, Space
 
@@ -35,7 +36,7 @@ class ShapedAccess:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands, self.common = memory.operands, memory.common
-        self.ways = GroupWays(memory, reading)
+        self.ways, self.reach = GroupWays(memory, reading), Reach(memory.lanes)
         self.masked: MaskedAccess | None = None
         """What makes the accesses of a block that some lanes run while the others wait."""
 
@@ -133,7 +134,7 @@ class ShapedAccess:
         group: Group,
         load_rows: Callable[[RowAccess, Rows], list[Value]],
     ) -> list[Value]:
-        shape, firsts = group.shape, self.ways.remembered.places(group, index)
+        shape, firsts = group.shape, self.reach.places(group, index)
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0], I64(1))
             if self.ways.fetches_ahead and shape.space is Space.GLOBAL:
@@ -179,7 +180,7 @@ class ShapedAccess:
                 self.memory.store_any(index, shape, addresses, values, on)
 
     def _store_short(self, index: int, group: Group, values: list[Value]) -> None:
-        shape, firsts = group.shape, self.ways.remembered.places(group, index)
+        shape, firsts = group.shape, self.reach.places(group, index)
         if group.form is Form.CONSECUTIVE:
             self.common.count(index, shape.space, firsts[0], I64(1))
             self.common.store(shape, firsts[0], values)

@@ -1,0 +1,40 @@
+"""Where the accesses of a group reach, seen from the register of its first one."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from warploom.codegen.groups import Group
+from warploom.codegen.lanes import I64, Lanes, Value
+
+
+class Reach:
+    """Emits such places. Inside of their space no sum begins again at 0."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes, self.b = lanes, lanes.b
+
+    def span(self, group: Group) -> tuple[Value, Value]:
+        """How far the first byte of a group lies behind where its register leads, and the end of
+        the last one."""
+        if not group.strides:
+            start, stop = group.span
+            return I64(start), I64(stop)
+        starts = [self._ahead(group, *member) for member in group.members]
+        first, last = (
+            reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), starts)
+            for name in ("smin", "smax")
+        )
+        return first, self.b.add(last, I64(group.extent))
+
+    def places(self, group: Group, index: int) -> list[Value]:
+        """Where the first lane, or that of each row, reaches in an access of a group."""
+        ahead = self._ahead(group, index, dict(group.members)[index])
+        return [self.b.add(first, ahead) for first in group.firsts]
+
+    def _ahead(self, group: Group, index: int, offset: int) -> Value:
+        """How far an access reaches behind where the group's register leads."""
+        b, ahead = self.b, I64(offset)
+        for stride, laps in group.ahead(index).items():
+            ahead = b.add(b.mul(group.strides[stride], I64(laps)), ahead)
+        return ahead
