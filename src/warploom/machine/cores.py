@@ -1,0 +1,43 @@
+"""Where threads that run side by side begin.
+
+A thread that is woken may land on the core of the one that woke it, and for the few milliseconds of
+a launch nothing moves it. So it moves itself when it begins, and stays free to be moved again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import repeat
+
+
+def cores_beside() -> Iterator[int | None]:
+    """Cores for threads beside this one, its own last and then again; None where the system does
+    not tell."""
+    own = _own_core()
+    if own is None:
+        yield from repeat(None)
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    behind = [core for core in cores if core > own] + [core for core in cores if core <= own]
+    while True:
+        yield from behind
+
+
+def move_to(core: int) -> None:
+    """Go on there, if the system lets this thread."""
+    with suppress(OSError):
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {core})
+        os.sched_setaffinity(0, allowed)
+
+
+def _own_core() -> int | None:
+    """The core that this thread is on; only Linux has these calls."""
+    ask = getattr(ctypes.CDLL(None), "sched_getcpu", None) if os.name == "posix" else None
+    if ask is None or not hasattr(os, "sched_setaffinity"):
+        return None
+    own = int(ask())
+    return own if own >= 0 else None
