@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from warploom.machine.cores import cores_beside, move_to
+from warploom.machine.cores import bind, cores_beside
+from warploom.machine.threads import Runner
+
+SECONDS = 60.0
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there can threads move")
 
@@ -20,16 +24,25 @@ def own_core() -> int:
     return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
 
 
-def moved(core: int) -> tuple[int, set[int]]:
-    move_to(core)
-    return own_core(), os.sched_getaffinity(0)
+def test_a_job_begins_on_its_core_and_may_leave_it() -> None:
+    allowed, runner = os.sched_getaffinity(0), Runner.borrow()
+    runner.start(lambda: 0)  # its thread has begun when this has ended
+    assert runner.ended(SECONDS)
+    for core in sorted(allowed) * 2:
+        found = list[set[int]]()
 
+        def job(found: list[set[int]] = found) -> int:
+            found.append(os.sched_getaffinity(0))
+            return own_core()
 
-def test_a_thread_moves_and_may_go_on_from_there() -> None:
-    allowed = os.sched_getaffinity(0)
-    with ThreadPoolExecutor(1) as pool:
-        for core in sorted(allowed) * 2:
-            assert pool.submit(moved, core).result() == (core, allowed)
+        runner.start(job, core)
+        assert runner.ended(SECONDS)
+        assert runner.give_back() == core
+        assert found == [allowed]
+        assert Runner.borrow() is runner
+    runner.start(lambda: 0)
+    assert runner.ended(SECONDS)
+    runner.give_back()
 
 
 def test_every_core_comes_once_before_one_comes_again() -> None:
@@ -44,7 +57,9 @@ def test_every_core_comes_once_before_one_comes_again() -> None:
     assert found[len(allowed) :] == found[: len(allowed)]
 
 
-def test_a_core_that_is_not_allowed_is_left_alone() -> None:
+def test_a_core_that_is_not_there_is_left_alone() -> None:
+    allowed = os.sched_getaffinity(0)
     with ThreadPoolExecutor(1) as pool:
-        _, allowed = pool.submit(moved, max(os.sched_getaffinity(0)) + 1000).result()
-    assert allowed == os.sched_getaffinity(0)
+        thread = pool.submit(threading.get_native_id).result()
+        assert bind(thread, {max(allowed) + 1000}) is None
+        assert os.sched_getaffinity(thread) == allowed

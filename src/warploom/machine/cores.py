@@ -1,7 +1,7 @@
 """Where threads that run side by side begin.
 
 A thread that is woken may land on the core of the one that woke it, and for the few milliseconds of
-a launch nothing moves it. So it moves itself when it begins, and stays free to be moved again.
+a launch nothing moves it. So it is bound to another one before, and let go when it begins there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import repeat
 
 
@@ -26,12 +25,15 @@ def cores_beside() -> Iterator[int | None]:
         yield from behind
 
 
-def move_to(core: int) -> None:
-    """Go on there, if the system lets this thread."""
-    with suppress(OSError):
-        allowed = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {core})
-        os.sched_setaffinity(0, allowed)
+def bind(thread: int, cores: set[int]) -> set[int] | None:
+    """Let a thread (its number in the system) run on these cores only; gives where it could before.
+    None where the system does not let it."""
+    try:
+        allowed = os.sched_getaffinity(thread)
+        os.sched_setaffinity(thread, cores)
+    except OSError:
+        return None
+    return allowed
 
 
 def _own_core() -> int | None:

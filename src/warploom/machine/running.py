@@ -11,7 +11,7 @@ from itertools import repeat
 from threading import Event
 
 from warploom.codegen.environment import Slot, Status
-from warploom.machine.cores import cores_beside, move_to
+from warploom.machine.cores import cores_beside
 from warploom.machine.threads import Runner
 from warploom.machine.work import Work
 
@@ -47,7 +47,7 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[in
     try:
         cores = cores_beside() if len(works) > 1 else repeat(None)
         for runner, work, core in zip(running, works[here:], cores, strict=False):
-            runner.start(partial(_run_until, stop, work, core))
+            runner.start(partial(_run_until, stop, work), core)
         own = [_run_telling(work, tell) for work in works[:here]]
         for runner in running:
             while not runner.ended(POLL_SECONDS):
@@ -68,9 +68,7 @@ def _run_telling(work: Work, tell: Callable[[], None]) -> int:
     return status
 
 
-def _run_until(stop: Event, work: Work, core: int | None) -> int:
-    if core is not None:
-        move_to(core)
+def _run_until(stop: Event, work: Work) -> int:
     while (status := work.go_on()) == Status.PAUSED and not stop.is_set():
         pass
     return status

@@ -9,6 +9,8 @@ import _thread
 import os
 from collections.abc import Callable
 
+from warploom.machine.cores import bind
+
 Job = Callable[[], int]
 
 
@@ -19,6 +21,8 @@ class Runner:
 
     def __init__(self) -> None:
         self._job: Job | None = None
+        self._thread: int | None = None
+        self._bound_from: set[int] | None = None
         self._result = 0
         self._wanted, self._done = _thread.allocate_lock(), _thread.allocate_lock()
         self._wanted.acquire()
@@ -33,10 +37,12 @@ class Runner:
         except IndexError:
             return cls()
 
-    def start(self, job: Job) -> None:
-        """Let it run a job, which must not raise."""
+    def start(self, job: Job, core: int | None = None) -> None:
+        """Let it run a job, which must not raise, from a core on if one is given."""
         self._done.acquire(blocking=False)
         self._job = job
+        if core is not None and self._thread is not None:
+            self._bound_from = bind(self._thread, {core})
         self._wanted.release()
 
     def ended(self, seconds: float) -> bool:
@@ -51,8 +57,12 @@ class Runner:
         return result
 
     def _serve(self) -> None:
+        self._thread = _thread.get_native_id()
         while True:
             self._wanted.acquire()
+            if self._bound_from is not None:
+                bind(self._thread, self._bound_from)
+                self._bound_from = None
             if self._job is not None:
                 self._result = self._job()
             self._job = None
