@@ -24,24 +24,28 @@ def own_core() -> int:
     return int(Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()[36])
 
 
+def begun(runner: Runner, core: int) -> tuple[int, set[int]]:
+    """The core on which a job found itself, and those that it was allowed."""
+    found = list[set[int]]()
+
+    def job() -> int:
+        found.append(os.sched_getaffinity(0))
+        return own_core()
+
+    runner.start(job, core)
+    assert runner.ended(SECONDS)
+    at = runner.give_back()
+    assert Runner.borrow() is runner
+    return at, found[0]
+
+
 def test_a_job_begins_on_its_core_and_may_leave_it() -> None:
     allowed, runner = os.sched_getaffinity(0), Runner.borrow()
     runner.start(lambda: 0)  # its thread has begun when this has ended
     assert runner.ended(SECONDS)
     for core in sorted(allowed) * 2:
-        found = list[set[int]]()
-
-        def job(found: list[set[int]] = found) -> int:
-            found.append(os.sched_getaffinity(0))
-            return own_core()
-
-        runner.start(job, core)
-        assert runner.ended(SECONDS)
-        assert runner.give_back() == core
-        assert found == [allowed]
-        assert Runner.borrow() is runner
-    runner.start(lambda: 0)
-    assert runner.ended(SECONDS)
+        # On a busy computer the system may have moved it on before it looks.
+        assert (core, allowed) in [begun(runner, core) for _ in range(5)]
     runner.give_back()
 
 
