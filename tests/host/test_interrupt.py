@@ -60,32 +60,24 @@ extern "C" __global__ void seven(unsigned* out) { *out = 7; }
 """
 
 
-def interrupted(gpu: wl.Device, module: wl.Module, blocks: int) -> None:
-    """A kernel is interrupted, and another runs after it."""
-    out = gpu.zeros(1, np.uint32)
+@pytest.mark.usefixtures("default_handler")
+@pytest.mark.parametrize(
+    ("text", "language"), [(ENDLESS, "ptx"), (PRINTS, "cuda")], ids=["alone", "calling the host"]
+)
+def test_an_interrupt_stops_a_kernel(text: str, language: str) -> None:
+    gpu = wl.Device("v100", output=lambda _: None)
+    module, out = gpu.compile(text, language), gpu.zeros(1, np.uint32)
     module["seven"][1, 1](out)
     # Compiled beforehand: an interrupt that comes while LLVM calls back would be lost.
     with pytest.raises(wl.InstructionLimit):
-        module["endless"][blocks, 32](out, max_instructions=1)
+        module["endless"][1, 32](out, max_instructions=1)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        module["endless"][blocks, 32](out, max_instructions=LONG)
+        module["endless"][1, 32](out, max_instructions=LONG)
     out = gpu.zeros(1, np.uint32)
     module["seven"][1, 1](out)
     assert out.copy_to_host()[0] == 7
-
-
-@pytest.mark.usefixtures("default_handler")
-def test_an_interrupt_stops_a_kernel() -> None:
-    gpu = wl.Device("v100")
-    interrupted(gpu, gpu.compile(ENDLESS, language="ptx"), 1)
-
-
-@pytest.mark.usefixtures("default_handler")
-def test_an_interrupt_stops_a_kernel_that_calls_the_host() -> None:
-    gpu = wl.Device("v100", output=lambda _: None)
-    interrupted(gpu, gpu.compile(PRINTS), 1)
 
 
 @pytest.mark.usefixtures("default_handler")

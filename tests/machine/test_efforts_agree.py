@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from random_programs import kernels
-from test_machines_agree import never_ends, outcome, schedules
+from test_machines_agree import agree_on_kernels
 
 from warploom.analysis.build import build
 from warploom.codegen import cache, emission, sizes
 from warploom.codegen.sizes import BRANCHED, LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
-from warploom.machine.compiled import CompiledEngine
-from warploom.machine.launch import Schedule
-from warploom.machine.reference.machine import ReferenceEngine
 from warploom.ptx.parser import parse
 
 
@@ -27,18 +21,7 @@ def test_every_effort_agrees(
     for room in (emission, sizes):
         monkeypatch.setattr(room, "effort", lambda _: chosen)
 
-    @settings(
-        max_examples=random_examples // 4,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    @given(text=kernels(), seed=st.integers(0, 1 << 32), schedule=schedules())
-    def agree(text: str, seed: int, schedule: Schedule) -> None:
-        expected = outcome(text, (2, 40), seed, schedule, ReferenceEngine())
-        found = outcome(text, (2, 40), seed, schedule, CompiledEngine())
-        assert found == expected or never_ends(found, expected)
-
-    agree()
+    agree_on_kernels(random_examples // 4, [(2, 40)])
 
 
 @pytest.mark.parametrize(

@@ -98,13 +98,13 @@ def schedules() -> st.SearchStrategy[Schedule]:
     )
 
 
-def test_machines_agree(random_examples: int) -> None:
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+def agree_on_kernels(examples: int, shapes: list[tuple[int, int]]) -> None:
+    """Both machines do the same with random kernels, in as many blocks and threads as drawn."""
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(
         text=kernels(),
-        shape=st.sampled_from([(1, 32), (1, 20), (2, 40), (1, 96)]),
+        shape=st.sampled_from(shapes),
         seed=st.integers(0, 1 << 32),
         schedule=schedules(),
     )
@@ -114,6 +114,10 @@ def test_machines_agree(random_examples: int) -> None:
         assert found == expected or never_ends(found, expected)
 
     agree()
+
+
+def test_machines_agree(random_examples: int) -> None:
+    agree_on_kernels(random_examples, [(1, 32), (1, 20), (2, 40), (1, 96)])
 
 
 def test_wavefronts_do_what_warps_do(random_examples: int) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_programs import kernels
 from shaped_programs import known_courses, swept_kernels
-from test_machines_agree import never_ends, outcome, schedules
+from test_machines_agree import agree_on_kernels
 from test_shapes_agree import left_behind
 
 from warploom.analysis.build import build
@@ -80,19 +79,7 @@ def test_every_block_is_run_once(text: str, threads: int, pauses: list[int]) -> 
 @pytest.mark.usefixtures("pauses")
 def test_pauses_change_nothing(random_examples: int) -> None:
     """Under every policy, with several blocks resident."""
-
-    @settings(
-        max_examples=random_examples // 4,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    @given(text=kernels(), seed=st.integers(0, 1 << 32), schedule=schedules())
-    def agree(text: str, seed: int, schedule: Schedule) -> None:
-        expected = outcome(text, (3, 40), seed, schedule, ReferenceEngine())
-        found = outcome(text, (3, 40), seed, schedule, CompiledEngine())
-        assert found == expected or never_ends(found, expected)
-
-    agree()
+    agree_on_kernels(random_examples // 4, [(3, 40)])
 
 
 @pytest.mark.usefixtures("pauses")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import repeat
 
 
@@ -37,9 +38,15 @@ def bind(thread: int, cores: set[int]) -> set[int] | None:
 
 
 def _own_core() -> int | None:
-    """The core that this thread is on; only Linux has these calls."""
-    ask = getattr(ctypes.CDLL(None), "sched_getcpu", None) if os.name == "posix" else None
-    if ask is None or not hasattr(os, "sched_setaffinity"):
-        return None
-    own = int(ask())
+    """The core that this thread is on."""
+    ask = _question()
+    own = -1 if ask is None else ask()
     return own if own >= 0 else None
+
+
+@cache
+def _question() -> Callable[[], int] | None:
+    """What tells a thread its core; only Linux has it, and lets threads be bound."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    return getattr(ctypes.CDLL(None), "sched_getcpu", None)

@@ -26,14 +26,8 @@ def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
     # An interrupt that comes in a function which machine code calls would be lost.
     here = 0 if works[0].outfit.serves else 1
     if len(works) == here and progress is None:
-        return [_run_here(works[0])]
+        return [_run_here(works[0], lambda: None)]
     return _run_beside(works, here, progress or _ignore)
-
-
-def _run_here(work: Work) -> int:
-    while (status := work.go_on()) == Status.PAUSED:
-        pass
-    return status
 
 
 def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[int]:
@@ -48,7 +42,7 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[in
         cores = cores_beside() if len(works) > 1 else repeat(None)
         for runner, work, core in zip(running, works[here:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_telling(work, tell) for work in works[:here]]
+        own = [_run_here(work, tell) for work in works[:here]]
         for runner in running:
             while not runner.ended(POLL_SECONDS):
                 tell()
@@ -62,7 +56,7 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[in
     return [*own, *(runner.give_back() for runner in running)]
 
 
-def _run_telling(work: Work, tell: Callable[[], None]) -> int:
+def _run_here(work: Work, tell: Callable[[], None]) -> int:
     while (status := work.go_on()) == Status.PAUSED:
         tell()
     return status

@@ -40,9 +40,10 @@ class Runner:
     def start(self, job: Job, core: int | None = None) -> None:
         """Let it run a job, which must not raise, from a core on if one is given."""
         self._done.acquire(blocking=False)
-        self._job = job
         if core is not None and self._thread is not None:
-            self._bound_from = bind(self._thread, {core})
+            before = bind(self._thread, {core})
+            self._bound_from = self._bound_from or before  # an interrupt may have come between
+        self._job = job
         self._wanted.release()
 
     def ended(self, seconds: float) -> bool:
