@@ -27,10 +27,11 @@ from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
 from warploom.codegen.group_ways import GroupWays
-from warploom.codegen.lanes import I1, I64, LANES
-from warploom.codegen.masked_access import MaskedAccess
+from warploom.codegen.lanes import I1, I32, I64, LANES
 from warploom.codegen.put_off import PutOff
 from warploom.codegen.row_access import RowAccess
+from warploom.codegen.some_lanes import SomeLanes
+from warploom.codegen.sweep_access import SweepAccess
 
 LAUNCHES = 9
 
@@ -51,11 +52,15 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
     def nothing(*_: object) -> None:
         return None
 
-    def inside(self: MaskedAccess, index: int, shape: Shape, first: Any, step: int, on: Any) -> Any:
-        """What of the look at a masked access is a check."""
+    def inside(
+        self: SomeLanes, index: int, shape: Shape, first: Any, step: int, bits: Any
+    ) -> tuple[Any, None]:
+        """What of the look at an access of some lanes is a check."""
         b, common = self.b, self.memory.common
         aligned = b.icmp_unsigned("==", b.and_(first, I64(shape.size - 1)), I64(0))
-        return b.and_(aligned, common.inside(index, shape.space, first, LANES * step or shape.size))
+        some = b.and_(aligned, b.icmp_unsigned("!=", bits, I32(0)))
+        extent = LANES * step or shape.size
+        return b.and_(some, common.inside(index, shape.space, first, extent)), None
 
     with (
         patch.object(AccessCosts, "count", nothing),
@@ -66,7 +71,9 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
         patch.object(GroupWays, "count", nothing),
         patch.object(PutOff, "_count", nothing),
         patch.object(PutOff, "_is_known", lambda *_: list[Any]()),
-        patch.object(MaskedAccess, "_like_another", inside),
+        patch.object(SomeLanes, "like_another", inside),
+        patch.object(SomeLanes, "count", nothing),
+        patch.object(SweepAccess, "count", nothing),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.
         patch.object(
