@@ -139,7 +139,7 @@ def test_in_place_through_two_names_is_seen(gpu: wl.Device) -> None:
     assert (alone, "the same addresses" in shared) == ("", True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_what_stays_apart_does(data: st.DataObject) -> None:
     """Every byte that each block reaches, written down, against the answer."""

@@ -33,7 +33,7 @@ def value(made: Form, x: int, y: int) -> int:
     return made.constant + sum(stride * at[v] for v, stride in made.strides)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_a_form_has_the_value_of_its_term(data: st.DataObject) -> None:
     """Every form of a result that only has the variables of its operands is exact; one with a

@@ -10,7 +10,7 @@ import re
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 
 import warploom as wl
 from warploom.core.errors import PtxError
@@ -124,8 +124,6 @@ def changed(old: str, new: str) -> str:
 def test_every_program_ends(engine: str, random_examples: int) -> None:
     @settings(
         max_examples=random_examples if engine == "reference" else random_examples // 2,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
     )
     @given(spoilt())
     @example(PROGRAM)
@@ -144,7 +142,7 @@ def test_every_program_ends(engine: str, random_examples: int) -> None:
     ends()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join), st.booleans())
 @example("", True)
 @example(PROGRAM[len(HEAD) :], True)

@@ -9,7 +9,7 @@ from opcode_values import apply_all, integers, signed
 
 from warploom.isa.spec import decode
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 TYPES = ("u32", "s32", "u64", "s64")
 by_type = pytest.mark.parametrize("type", TYPES)
 

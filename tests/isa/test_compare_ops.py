@@ -65,7 +65,7 @@ def test_ftz_compares_a_subnormal_as_zero() -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("type", ["u16", "s16", "u32", "s32", "u64", "s64"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_integer_relations(relation: str, type: str, data: st.DataObject) -> None:
     a, b = (data.draw(lanes_of(integers(TYPES[type].bits))) for _ in range(2))

@@ -38,7 +38,7 @@ def limits(type: ScalarType) -> tuple[int, int]:
 
 @pytest.mark.parametrize("source", INTEGERS)
 @pytest.mark.parametrize("target", INTEGERS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_integers_extend_wrap_and_clamp(source: str, target: str, data: st.DataObject) -> None:
     have, want = TYPES[source], TYPES[target]
@@ -61,7 +61,7 @@ ROUND = {
 
 @pytest.mark.parametrize("mode", ROUND)
 @pytest.mark.parametrize("target", INTEGERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(bits=st.one_of(st.integers(0, (1 << 32) - 1), st.floats(-300, 300, width=32).map(f32)))
 def test_floats_round_and_clamp_to_integers(mode: str, target: str, bits: int) -> None:
     value, want = from_f32(bits), TYPES[target]

@@ -25,7 +25,7 @@ from opcode_values import (
     one,
 )
 
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=30)
 MODES = ("rn", "rz", "rm", "rp")
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opcode_values import apply, apply_all, f32, one
 
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=150)
 NAN = 0x7FFF
 
 
@@ -81,7 +81,7 @@ def test_arithmetic_rounds_once(half: Half, name: str, data: st.DataObject) -> N
 
 
 @by_format
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_fma_rounds_once(half: Half, data: st.DataObject) -> None:
     a, b, c = (data.draw(half.finite()) for _ in range(3))

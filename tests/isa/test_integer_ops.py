@@ -12,7 +12,7 @@ from opcode_values import apply, integers, lanes_of, number, one, signed
 from warploom.core.types import TYPES, ScalarType
 
 Function = Callable[..., int]
-FEW = settings(max_examples=8, deadline=None)
+FEW = settings(max_examples=8)
 
 ALL = ("u16", "u32", "u64", "s16", "s32", "s64")
 NARROW = ("u16", "u32", "s16", "s32")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opcode_values import apply, f32, f64, from_f32, integers, one, signed
 
-FEW = settings(max_examples=120, deadline=None)
+FEW = settings(max_examples=120)
 DTYPES = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,

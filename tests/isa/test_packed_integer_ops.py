@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opcode_values import integers, one, signed
 
-FEW = settings(max_examples=80, deadline=None)
+FEW = settings(max_examples=80)
 WORD = integers(32)
 NONE = 0xFFFFFFFF
 
@@ -87,7 +87,7 @@ def nth_set(mask: int, base: int, offset: int) -> int:
     return found[abs(offset) - 1] if len(found) >= abs(offset) else NONE
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(mask=WORD, base=st.integers(0, 31), offset=st.integers(-33, 33))
 def test_the_nth_set_bit(mask: int, base: int, offset: int) -> None:
     assert one("fns.b32", mask, base, offset % (1 << 32)) == nth_set(mask, base, offset)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opcode_values import integers, one, signed
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 WORD = integers(32)
 SIGNS = st.sampled_from(("u32", "s32"))
 PARTS = ("b0", "b1", "b2", "b3", "h0", "h1")

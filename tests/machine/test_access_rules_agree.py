@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.analysis.build import build
@@ -157,7 +157,7 @@ def patterns(draw: st.DrawFn) -> list[int]:
 
 
 @pytest.mark.parametrize("model", range(len(MODELS)))
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(offsets=patterns())
 def test_both_machines_count_alike(model: int, offsets: list[int]) -> None:
     reference, compiled = engines(model)

@@ -1,27 +1,61 @@
-"""Long kernels are optimised less: that changes how fast they run, and nothing that they do."""
+"""How much LLVM optimises a kernel changes how fast it runs, and nothing that it does."""
 
 from __future__ import annotations
 
 import pytest
 from test_machines_agree import agree_on_kernels
 
+import warploom as wl
 from warploom.analysis.build import build
-from warploom.codegen import cache, emission, sizes
-from warploom.codegen.sizes import BRANCHED, LONG, MANY_INSTRUCTIONS, MANY_PIECES, Effort, effort
+from warploom.codegen import cache, sizes
+from warploom.codegen.sizes import (
+    BRANCHED,
+    LONG,
+    MANY_INSTRUCTIONS,
+    MANY_PIECES,
+    VARIABLE,
+    Effort,
+    chosen_effort,
+    effort,
+)
 from warploom.ptx.parser import parse
 
 
-@pytest.mark.parametrize("chosen", Effort)
+@pytest.mark.parametrize("level", Effort)
 def test_every_effort_agrees(
-    chosen: Effort, random_examples: int, monkeypatch: pytest.MonkeyPatch
+    level: Effort, random_examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(VARIABLE, str(level.value))
+    agree_on_kernels(random_examples // 4, [(2, 40)])
+
+
+def test_code_for_large_kernels_agrees(
+    random_examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code is emitted in another way where a kernel is large; here each counts as such."""
     find = cache.find
     monkeypatch.setattr(cache, "find", lambda k, key: None if k == "kernel" else find(k, key))
     monkeypatch.setattr(cache, "keep", lambda *_: None)
-    for room in (emission, sizes):
-        monkeypatch.setattr(room, "effort", lambda _: chosen)
-
+    monkeypatch.setattr(sizes, "effort", lambda _: Effort.LEAST)
     agree_on_kernels(random_examples // 4, [(2, 40)])
+
+
+EMPTY = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }"
+
+
+def test_the_variable_lowers_the_effort_and_never_raises_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = build(parse(EMPTY), "k")
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert chosen_effort(program) is Effort.FULL
+    monkeypatch.setenv(VARIABLE, "1")
+    assert chosen_effort(program) is Effort.LESS
+    monkeypatch.setattr(sizes, "effort", lambda _: Effort.LEAST)
+    assert chosen_effort(program) is Effort.LEAST
+    monkeypatch.setenv(VARIABLE, "2")
+    with pytest.raises(wl.WarploomError, match="WARPLOOM_OPT_LEVEL=2 is no level"):
+        chosen_effort(program)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def rounds(draw: st.DrawFn) -> npt.NDArray[np.uint32]:
 
 
 @pytest.mark.parametrize("kind", range(8))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(places=rounds())
 def test_both_machines_leave_and_count_the_same(kind: int, places: npt.NDArray[np.uint32]) -> None:
     assert run("compiled", kind, places) == run("reference", kind, places)

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import known_courses, swept_kernels
 from test_machines_agree import agree_on_kernels
@@ -88,8 +88,6 @@ def test_pauses_change_nothing_where_warps_go_together(random_examples: int) -> 
 
     @settings(
         max_examples=random_examples // 4,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
     )
     @given(text=st.one_of(swept_kernels(), known_courses()), threads=st.sampled_from([100, 128]))
     def agree(text: str, threads: int) -> None:

@@ -165,7 +165,7 @@ def test_what_was_freed_is_forgotten() -> None:
     st.lists(st.integers(0, 70), min_size=1, max_size=12),
     st.sampled_from([0, 1, 8, 16, 20, 32, 64, 100]),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rows_anywhere_cost_what_they_cost(starts: list[int], pitch: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         where = gpu.to_device(np.array(starts, np.int32))
@@ -188,7 +188,7 @@ PITCHES = st.one_of(
 @example([32, AROUND], 4, 32)
 @example([16, 288], 4, 16)
 @given(st.lists(PITCHES, min_size=1, max_size=5), st.integers(1, 4), st.sampled_from([16, 32]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_columns_of_one_pitch_say_nothing_of_another(
     pitches: list[int], laps: int, width: int
 ) -> None:
@@ -206,7 +206,7 @@ def test_columns_of_one_pitch_say_nothing_of_another(
 
 
 @given(st.integers(1, 64), st.integers(0, 40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_some_lanes_at_consecutive_places(bound: int, offset: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         x = gpu.zeros(bound + offset, np.float32)

@@ -6,7 +6,8 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from agreement import counts
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
     OUT_BYTES,
@@ -19,7 +20,6 @@ from shaped_programs import (
     tiled_kernels,
     walks,
 )
-from test_machines_agree import counts
 
 from warploom.analysis.build import build
 from warploom.analysis.program import Program
@@ -117,9 +117,7 @@ def schedules() -> st.SearchStrategy[Schedule]:
 
 
 def test_machines_agree_on_shapes(random_examples: int) -> None:
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=shaped_kernels(), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
@@ -131,9 +129,7 @@ def test_machines_agree_on_shapes(random_examples: int) -> None:
 def test_machines_agree_on_walks(random_examples: int) -> None:
     """Of pointers in a loop, whose places are known by the first of each lap."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=shaped_kernels(walks()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine(), 3)
@@ -145,9 +141,7 @@ def test_machines_agree_on_walks(random_examples: int) -> None:
 def test_lanes_that_wait_keep_what_they_have(random_examples: int) -> None:
     """While others write what all of these agree on."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=shaped_kernels(asides()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
@@ -159,9 +153,7 @@ def test_lanes_that_wait_keep_what_they_have(random_examples: int) -> None:
 def test_lanes_leave_loops_one_by_one(random_examples: int) -> None:
     """And those that are still inside go on without them."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=shaped_kernels(leavings()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
@@ -171,9 +163,7 @@ def test_lanes_leave_loops_one_by_one(random_examples: int) -> None:
 
 
 def test_shapes_are_true(random_examples: int) -> None:
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(
         text=shaped_kernels() | shaped_kernels(leavings(turns=False)),
         block=st.sampled_from(BLOCKS),
@@ -192,9 +182,7 @@ def test_shapes_are_true(random_examples: int) -> None:
 def test_warps_that_have_nothing_to_do_are_counted(random_examples: int) -> None:
     """Between barriers, where others of their block have."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(
         text=shaped_kernels(idle_rounds()),
         block=st.sampled_from(LONG_BLOCKS),
@@ -215,9 +203,7 @@ def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(
 ) -> None:
     """Between barriers, where the first threads of a block work side by side, or all in rows."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=kernels, block=st.sampled_from(blocks), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine())
@@ -229,9 +215,7 @@ def test_warps_that_go_in_one_sweep_do_what_they_do_in_turns(
 def test_blocks_whose_course_is_known_do_what_they_do_in_turns(random_examples: int) -> None:
     """From their begin to their end; the first block goes in turns, which later ones know by it."""
 
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(text=known_courses(), block=st.sampled_from(LONG_BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = left_behind(text, block, schedule, ReferenceEngine(), 5)

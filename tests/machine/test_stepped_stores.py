@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from agreement import counts
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stepped_programs import BYTES, Places, places, stepped_kernels
-from test_machines_agree import counts
 
 import warploom as wl
 from warploom.analysis.build import build
@@ -180,9 +180,7 @@ def schedules() -> st.SearchStrategy[Schedule]:
 
 
 def test_machines_agree_on_steps(random_examples: int) -> None:
-    @settings(
-        max_examples=random_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=random_examples)
     @given(
         text=stepped_kernels(),
         runs=st.lists(places(), min_size=6, max_size=6),

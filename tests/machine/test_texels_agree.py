@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
@@ -156,7 +156,7 @@ def modules(geometry: str) -> list[wl.Module]:
     return [gpu.compile(kernel(LINES[geometry]), "ptx") for gpu in DEVICES]
 
 
-@settings(deadline=None, max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6)
 @given(data=st.data())
 @pytest.mark.parametrize("geometry", list(SHAPES))
 def test_fetches(geometry: str, data: st.DataObject) -> None:

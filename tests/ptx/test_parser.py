@@ -453,7 +453,7 @@ def attempt(text: str) -> Module | PtxError:
         return error
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, len(SAMPLE) - 1))
 def test_a_text_cut_off_anywhere_is_an_error_or_shorter(length: int) -> None:
     whole, cut = parse(SAMPLE), attempt(SAMPLE[:length])
@@ -463,13 +463,13 @@ def test_a_text_cut_off_anywhere_is_an_error_or_shorter(length: int) -> None:
         assert cut.functions == whole.functions[: len(cut.functions)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, len(SAMPLE) - 1), st.characters())
 def test_a_damaged_text_never_crashes(at: int, character: str) -> None:
     assert isinstance(attempt(SAMPLE[:at] + character + SAMPLE[at + 1 :]), Module | PtxError)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text() | st.binary().map(lambda b: b.decode("latin-1")))
 def test_no_text_crashes(text: str) -> None:
     with pytest.raises(PtxError):

@@ -165,7 +165,7 @@ functions = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(functions)
 def test_any_module_comes_back(function: Function) -> None:
     callee = Function("callee", is_entry=False, body=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rule_costs import ALL, accesses
 
@@ -141,7 +141,6 @@ def test_hits_and_misses_are_those_of_a_plain_lru(
         assert (seen.get("l1_hits", 0), seen.get("l1_misses", 0)) == (hits, misses)
 
 
-@settings(deadline=None)
 @given(accesses(), st.integers(0, 3), st.sampled_from([0, 1, 4, 16, 24]))
 def test_compiled_caches_count_as_plain_ones_do(
     case: tuple[list[int], int, int], block: int, path: int

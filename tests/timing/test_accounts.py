@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import THREAD_BYTES, kernels
 
@@ -53,8 +53,7 @@ FIGURES = st.fixed_dictionaries(
 
 
 def test_accounts_balance_on_random_programs(random_examples: int) -> None:
-    @settings(max_examples=random_examples, deadline=None, database=None,
-              suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])  # fmt: skip
+    @settings(max_examples=random_examples, database=None)  # fmt: skip
     @given(
         kernels(),
         st.sampled_from(DEVICES),

@@ -74,9 +74,19 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
             inliner.body(_Frame(function, renaming, calls.end_label(function.name)))
             waiting += inliner.wanted()
+    if not first.flat.instructions:
+        _end_at_once(first)
     if not (parts or first.kept or inliner.has_stack):
         return first.flat
     return callees.assemble(first, parts.values(), stack_bytes, inliner.graph.reached)
+
+
+def _end_at_once(kernel: Part) -> None:
+    """Gives a kernel without instructions the `ret` that PTX implies at the end of a body; it is
+    not counted."""
+    function = kernel.function
+    end = Instruction(decode("ret"), (), span=function.span)
+    kernel.flat.add(end, Site(function.name, 0), hidden=True)
 
 
 class _Inliner:

@@ -15,7 +15,7 @@ from warploom.analysis.uses import reads_clock
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.rounding import PREFIX, definition
-from warploom.codegen.sizes import Effort, effort
+from warploom.codegen.sizes import Effort
 from warploom.codegen.target import optimise, simplify, target_machine, tidy
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
@@ -42,9 +42,10 @@ def emit(
     mixes: bool,
     shuffles: bool,
     records: bool,
+    effort: Effort,
 ) -> Emitted:
-    """The object that a kernel becomes; for what it is asked for, see `codegen.jit`. LLVM works
-    under `lock`."""
+    """Compiles a kernel to an object; the options are those of `codegen.jit`. LLVM works under
+    `lock`."""
     program = layout.program
     _LOG.debug("compiling %s of %s", program.name, program.module.name)
     with collector_paused():
@@ -70,7 +71,7 @@ def emit(
         grid.emit()
         text = str(module)
     with lock:
-        made = _object(text, effort(program))
+        made = _object(text, effort)
     return Emitted(scheduled, warp.saved.context_bytes, made)
 
 

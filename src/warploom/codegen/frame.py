@@ -232,7 +232,8 @@ class Frame:
         return self.lanes.fan(kept, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
-        """Write a register; one that has a shape in as many lanes as that, or fewer."""
+        """Writes a register. The value of one that is kept by its shape may have as many lanes as
+        the shape, fewer, or all 32: then the active lanes are known to have the shape."""
         self._put(register, value)
         if self.convergent and register in self.steady:
             self.keep(register, self.steady[register])
@@ -240,6 +241,8 @@ class Frame:
     def _put(self, register: Register, value: Value) -> None:
         if self.has_shape(register):
             shape = self.here[register]
+            if value.type.count > shape.width:
+                value = self.by_shape(value, self.active(), shape)
             whole = self.lanes.fan(value, shape.stride, shape.width)
             self.lanes.b.store(whole, self._shaped[register])
         else:

@@ -17,6 +17,7 @@ from warploom.analysis.shapes import Formation
 from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.helpers import load_helpers
+from warploom.codegen.sizes import Effort, chosen_effort
 from warploom.codegen.target import target_machine
 from warploom.ptx.ir import Module
 from warploom.rules.choice import AccessRules
@@ -59,7 +60,8 @@ def compile_kernel(
     order that the launch's policy chooses. `records`: the code writes a log of all that it does
     (`codegen.log`)."""
     layout = CountLayout(program, rules)
-    options = _Options(formation, size, independent, mixes, shuffles, records)
+    effort = chosen_effort(program)
+    options = _Options(formation, size, independent, mixes, shuffles, records, effort)
     key = _key(program, rules, options)
     found = cache.find("kernel", key)
     if found is None:
@@ -83,6 +85,7 @@ class _Options(NamedTuple):
     mixes: bool
     shuffles: bool
     records: bool
+    effort: Effort
 
 
 def _key(program: Program, rules: AccessRules, options: _Options) -> str:

@@ -1,11 +1,19 @@
-"""Which kernels are too long for what takes more time than their length."""
+"""Chooses how much LLVM optimises a kernel: less where superlinear passes would take too long.
+
+The environment variable WARPLOOM_OPT_LEVEL (0, 1 or 3, see `Effort`) lowers it for all kernels:
+they compile faster and run slower; results and counters are the same at every level.
+"""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Program
+from warploom.core.errors import WarploomError
+
+VARIABLE = "WARPLOOM_OPT_LEVEL"
 
 BRANCHED, LONG = 10_000, 25_000
 """Basic blocks times registers beyond which a kernel is optimised less, and not at all: that takes
@@ -17,15 +25,28 @@ access, which may be a fault. Beyond the first alone, only the first passes do n
 
 
 class Effort(Enum):
-    """What is done to a kernel's code: LLVM's standard pipeline, its first passes, next to none."""
+    """The passes that LLVM runs over a kernel, by level: 3 is its standard pipeline, 1 promotes
+    memory to values and combines instructions, 0 only merges basic blocks."""
 
-    FULL = "full"
-    LESS = "less"
-    LEAST = "least"
+    FULL = 3
+    LESS = 1
+    LEAST = 0
+
+
+def chosen_effort(program: Program) -> Effort:
+    """Returns the effort for a kernel: by its size, but no more than WARPLOOM_OPT_LEVEL allows.
+
+    Raises WarploomError where the variable names no level.
+    """
+    level = os.environ.get(VARIABLE) or str(Effort.FULL.value)
+    levels = {str(one.value): one for one in Effort}
+    if level not in levels:
+        raise WarploomError(f"{VARIABLE}={level} is no level of optimisation; set it to 0, 1 or 3")
+    return min(levels[level], effort(program), key=lambda one: one.value)
 
 
 def effort(program: Program) -> Effort:
-    """The most that does not take longer than most runs of a kernel."""
+    """Returns the most that does not take longer than most runs of a kernel."""
     size = len(program.blocks) * len(program.registers)
     many = len(program.instructions) > MANY_INSTRUCTIONS
     if size > LONG or (many and _pieces(program) > MANY_PIECES):
@@ -34,7 +55,7 @@ def effort(program: Program) -> Effort:
 
 
 def is_long(program: Program) -> bool:
-    """Whether next to nothing is done to a kernel's code."""
+    """Returns whether a kernel is so large that its code is emitted for fast compilation."""
     return effort(program) is Effort.LEAST
 
 

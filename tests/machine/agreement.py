@@ -1,0 +1,96 @@
+"""Runs one program on either machine, and gives everything that they must agree on."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from random_programs import THREAD_BYTES
+from random_texels import HEIGHT, WIDTH, textures
+
+from warploom.analysis.build import build
+from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch, Schedule
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.machine.tally import COLUMNS, Tally
+from warploom.ptx.parser import parse
+from warploom.ptx.verify import verify
+from warploom.rules.fields import EXAMPLE_MASK
+
+LIMIT = 20_000
+EDGES = np.array(
+    [0, 1, 0x3F800000, 0x7F800000, 0x7FC00001, 0x80000000, 0xFFFFFFFF, 0x3FF0000000000000,
+     0x7FF0000000000000, 0x7FF8000000000001, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF],
+    np.uint64,
+)  # fmt: skip
+
+
+def outcome(
+    text: str,
+    launch_shape: tuple[int, int],
+    seed: int,
+    schedule: Schedule,
+    engine: object,
+    warp_size: int = 32,
+) -> Any:
+    """Runs a kernel `k` on memory drawn by `seed`; returns the error that ended it, or the memory
+    and the counts that it leaves. `launch_shape` is the number of blocks and of threads."""
+    module = parse(text)
+    verify(module)
+    program = build(module, "k")
+    memory = DeviceMemory(1 << 30)
+    image = Image(module, memory)
+    blocks, threads = launch_shape
+    size = blocks * threads * THREAD_BYTES
+    buffer = memory.allocate(size, "buffer")
+    rng = np.random.default_rng(seed)
+    start = rng.integers(0, 1 << 64, size // 8, np.uint64)
+    start = np.where(rng.random(len(start)) < 0.4, rng.choice(EDGES, len(start)), start)
+    memory.write(buffer.address, start.tobytes())
+    surface = textures(memory, rng)
+    launch = Launch(
+        (blocks, 1, 1),
+        (threads, 1, 1),
+        struct.pack("<Q", buffer.address),
+        image.addresses(program.globals),
+        max_instructions=LIMIT,
+        schedule=schedule,
+        warp_size=warp_size,
+    )
+    try:
+        tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
+    except DeadlockError as error:
+        return [*error.groups]
+    except WarploomError as error:
+        return type(error)
+    named = {variable.name for variable in module.variables}
+    cells = memory.read(image.addresses(("cells",))[0], 64) if "cells" in named else b""
+    texels = memory.read(surface, 4 * WIDTH * HEIGHT)
+    return memory.read(buffer.address, size), cells, texels, counts(tally)
+
+
+def never_ends(compiled: Any, reference: Any) -> bool:
+    """Returns whether the compiled engine has proven a loop endless that the reference machine ran
+    to the limit: the reference compares registers that are dead, too."""
+    spins = isinstance(compiled, list) and any("change of memory" in g.waits_for for g in compiled)
+    return spins and reference is InstructionLimit
+
+
+def counts(tally: Tally) -> dict[str, object]:
+    """Returns all counts; of the examples of costly accesses without their addresses, which differ
+    between two memories."""
+    found: dict[str, object] = {name: getattr(tally, name).tolist() for name in COLUMNS}
+    return found | {"records": tally.records[:, : EXAMPLE_MASK + 1].tolist()}
+
+
+def check_agreement(
+    text: str, launch_shape: tuple[int, int], seed: int, schedule: Schedule
+) -> None:
+    """Asserts that both machines do the same."""
+    expected = outcome(text, launch_shape, seed, schedule, ReferenceEngine())
+    found = outcome(text, launch_shape, seed, schedule, CompiledEngine())
+    assert found == expected or never_ends(found, expected)
