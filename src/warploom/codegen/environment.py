@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from warploom.analysis.accesses import AccessRow, access_rows
 from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
@@ -184,6 +187,22 @@ class CountLayout:
         made = self.program.instructions
         found = (i for i, one in enumerate(made) if member_mask(one) is not None)
         return {instruction: first + n for n, instruction in enumerate(found)}
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.int64]:
+        """The instructions of each block that are counted."""
+        hidden = self.program.hidden
+        return np.array(
+            [
+                b.stop - b.start - sum(at in hidden for at in range(b.start, b.stop))
+                for b in self.program.blocks
+            ],
+            np.int64,
+        )
+
+    def executed(self, counts: npt.NDArray[np.int64]) -> int:
+        """Returns how many warp instructions the executions of the blocks in `counts` make."""
+        return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property
     def size(self) -> int:

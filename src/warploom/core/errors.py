@@ -132,3 +132,8 @@ class DeadlockError(WarploomError):
 
 class InstructionLimit(WarploomError):
     """A launch used up the warp instructions that `max_instructions` gave it."""
+
+
+class LaunchCancelled(WarploomError):
+    """A launch was stopped by `cancel()`, by Ctrl-C in a thread that waited for it, or because the
+    process ended. What it had written until then stays."""

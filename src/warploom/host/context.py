@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from warploom.analysis.build import STACK_BYTES
@@ -14,6 +13,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, find_engine
 from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.turn import Turn
 from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Context:
     """Told of each launch that ended well."""
     record: bool = False
     """Whether launches are recorded for timing."""
-    turn: Lock = field(default_factory=Lock)
+    turn: Turn = field(default_factory=Turn)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.turn import Turn
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions
@@ -116,7 +116,7 @@ class Device(MakesTextures):
         return self.spec.name
 
     @property
-    def turn(self) -> Lock:
+    def turn(self) -> Turn:
         """Held while a kernel runs; whoever takes it waits until none does."""
         return self._context.turn
 

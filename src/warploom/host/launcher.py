@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -15,8 +16,9 @@ from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.prepare import Configuration, prepare
-from warploom.host.run import Done, Execution, Outcome, Run
+from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
+from warploom.machine.cancellation import Cancellation
 from warploom.machine.launch import Launch
 
 if TYPE_CHECKING:
@@ -72,13 +74,33 @@ class Launcher:
         return self._run(self._launch(options), Arguments(bytearray(data)), None)
 
     def _run(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Run:
-        launch = self._ready(launch, arguments)
+        cancellation = Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
         if self.kernel.context.record:
-            work = self._start(lambda: self._timed(launch, arguments, progress))
+            work = partial(self._timed, launch, arguments, progress)
         else:
-            execute = self.kernel.context.engine
-            work = self._start(lambda: self._execute(execute, launch, arguments, progress))
-        return Run(self.kernel, launch, work)
+            work = partial(self._execute, self.kernel.context.engine, launch, arguments, progress)
+        number = self.kernel.context.memory.begin_launch()
+        work = partial(self._finished, number, arguments, cancellation, work)
+        if self.stream is None:
+            return Run(self.kernel, launch, Done(work()))
+        return Run(self.kernel, launch, self.stream.submit(work, cancellation))
+
+    def _finished(
+        self,
+        number: int,
+        arguments: Arguments,
+        cancellation: Cancellation,
+        work: Callable[[], Execution],
+    ) -> Execution:
+        """Does the work of a launch; then gives back its arguments, and what was freed while it
+        could use it."""
+        try:
+            cancellation.check()
+            return work()
+        finally:
+            self.kernel.context.memory.end_launch(number)
+            arguments.release()
 
     def _timed(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Execution:
         """Run the launch and keep the record that timing needs."""
@@ -124,10 +146,12 @@ class Launcher:
 
     def _watch(self, launch: Launch, args: tuple[Any, ...], execute: Execute) -> str:
         """Run a launch; gives the error that ended it, or nothing."""
-        arguments = self._pack(args)
-        launch = self._ready(launch, arguments)
+        arguments, cancellation = self._pack(args), Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
+        number = self.kernel.context.memory.begin_launch()
+        work = partial(self._execute, execute, launch, arguments, None)
         try:
-            self._execute(execute, launch, arguments, None)
+            self._finished(number, arguments, cancellation, work)
         except (KernelFault, DeadlockError, InstructionLimit) as wrong:
             return str(wrong)
         return ""
@@ -145,7 +169,7 @@ class Launcher:
         )
         return prepare(self.kernel, asked)
 
-    def _ready(self, launch: Launch, arguments: Arguments) -> Launch:
+    def _ready(self, launch: Launch, arguments: Arguments, cancellation: Cancellation) -> Launch:
         """The launch with its arguments; a cooperative one with the memory in which its blocks wait
         for each other: its size, and a count of theirs."""
         memory, globals, workspace = self.kernel.context.memory, launch.globals, 0
@@ -154,7 +178,7 @@ class Launcher:
         if launch.cooperative:
             counters = np.array([WORKSPACE_BYTES, 0], np.uint32)
             workspace = arguments.lend(counters, "the workspace of the grid", memory).address
-        return launch.filled(bytes(arguments.data), globals, workspace)
+        return launch.filled(bytes(arguments.data), globals, workspace, cancellation)
 
     def _pack(self, args: tuple[Any, ...]) -> Arguments:
         return self.kernel.packer.pack(args)
@@ -162,22 +186,17 @@ class Launcher:
     def _execute(
         self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
     ) -> Execution:
-        """Run the launch; host arrays get their results back if it ended well."""
+        """Runs the launch; host arrays get their results back if it ended well."""
         kernel, context = self.kernel, self.kernel.context
+        context.turn.take(launch.cancellation)
         try:
-            with context.turn:
-                started = time.perf_counter()
-                counted = execute(kernel.program, launch, context.memory, progress)
-                seconds = time.perf_counter() - started
-            arguments.copy_back()
+            started = time.perf_counter()
+            counted = execute(kernel.program, launch, context.memory, progress)
+            seconds = time.perf_counter() - started
         finally:
-            arguments.release()
+            context.turn.give_back()
+        arguments.copy_back()
         execution = Execution(counted, seconds)
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution
-
-    def _start(self, work: Callable[[], Execution]) -> Outcome:
-        if self.stream is not None:
-            return self.stream.submit(work)
-        return Done(work())

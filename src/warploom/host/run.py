@@ -54,11 +54,13 @@ class Execution:
 
 
 class Outcome(Protocol):
-    """What is known of a launch sooner or later; a Future is one."""
+    """The end of a launch, now or later."""
 
     def result(self) -> Execution: ...
 
     def done(self) -> bool: ...
+
+    def cancel(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ class Done:
     def done(self) -> bool:
         return True
 
+    def cancel(self) -> None:
+        """Does nothing: it has ended."""
+
 
 class Run:
     """One launch of a kernel. On a stream, asking for its results waits for it, and raises what
@@ -80,6 +85,11 @@ class Run:
 
     def __init__(self, kernel: LoadedKernel, launch: Launch, outcome: Outcome) -> None:
         self.kernel, self.launch, self._outcome = kernel, launch, outcome
+
+    def cancel(self) -> None:
+        """Stops the launch where it runs in a stream, and drops it where it still waits: its
+        results raise LaunchCancelled then. Does nothing to a launch that has ended."""
+        self._outcome.cancel()
 
     @property
     def tally(self) -> Tally:

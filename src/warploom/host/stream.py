@@ -2,34 +2,165 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from warploom.core.errors import LaunchError
+from warploom.core.forked import forget_in_child
+from warploom.machine.cancellation import Cancellation
+from warploom.machine.turn import refuse_in_callback
 
 T = TypeVar("T")
 
+LAST_SECONDS = 5.0
+"""How long the end of the process waits for cancelled launches; one that runs ends in 0.1 s, one
+that is being compiled at the end of that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Queued(Generic[T]):
+    """The outcome of what was queued in a stream; `work` looks at the cancellation itself."""
+
+    work: Callable[[], T]
+    cancellation: Cancellation
+    future: Future[T] = field(default_factory=Future["T"])
+    process: int = field(default_factory=os.getpid)
+
+    def done(self) -> bool:
+        """Returns whether it has ended, well or not."""
+        return self.future.done()
+
+    def result(self) -> T:
+        """Waits for its end; returns what came of it, or raises what it raised. Ctrl-C cancels it.
+
+        Raises LaunchError in a process that was forked while it was queued.
+        """
+        if not self.future.done():
+            self.check_reachable()
+        try:
+            return self.future.result()
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Stops it where it runs, and drops it where it does not."""
+        self.cancellation.request()
+
+    def run(self) -> None:
+        """Does the work, in the thread of the stream."""
+        try:
+            result = self.work()
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+    def check_reachable(self) -> None:
+        refuse_in_callback("wait for a stream")
+        if os.getpid() != self.process:
+            raise LaunchError(
+                "a launch that was queued before this process was forked does not run in it; wait"
+                " for the stream before you fork, or launch again in the child"
+            )
+
 
 class Stream:
-    """A queue of launches with a thread of its own; launches run in the order of their calls."""
+    """A queue of launches with a thread of its own; launches run in the order of their calls.
+
+    The thread never holds the process at its end: what still runs then is cancelled.
+    """
 
     def __init__(self) -> None:
-        from concurrent.futures import ThreadPoolExecutor
+        self._open_queue()
+        _streams.add(self)
+        forget_in_child(self)
 
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="warploom-stream")
-        self._pending: list[Future[object]] = []
+    def _open_queue(self) -> None:
+        self._queue: SimpleQueue[Queued[object] | None] = SimpleQueue()
+        self._unfinished: deque[Queued[object]] = deque()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
 
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Queue `work`; its future has what comes of it."""
-        future = self._worker.submit(work)
-        self._pending.append(future)  # pyright: ignore[reportArgumentType]
-        return future
+    def submit(self, work: Callable[[], T], cancellation: Cancellation | None = None) -> Queued[T]:
+        """Queues `work`; `cancellation` is what stops it while it runs."""
+        queued = Queued(work, cancellation or Cancellation())
+        self._collect()
+        if self._thread is None:
+            self._thread = _start(self._queue)
+            weakref.finalize(self, self._queue.put, None).atexit = False
+        self._unfinished.append(queued)  # pyright: ignore[reportArgumentType]
+        self._queue.put(queued)  # pyright: ignore[reportArgumentType]
+        return queued
 
     def synchronize(self) -> None:
-        """Wait for all that was queued; then raise the first error among it, if any."""
-        pending, self._pending = self._pending, []
-        errors = [future.exception() for future in pending]
-        for error in errors:
-            if error is not None:
-                raise error
+        """Waits for all that was queued; then raises the first error among it, if any. Ctrl-C
+        cancels what it waits for."""
+        try:
+            for queued in tuple(self._unfinished):
+                if not queued.done():
+                    queued.check_reachable()
+                queued.future.exception()
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+        self._collect()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def cancel(self) -> None:
+        """Stops the launch that runs and drops those behind it; each raises LaunchCancelled where
+        its results are asked for."""
+        for queued in tuple(self._unfinished):
+            queued.cancel()
+
+    def _collect(self) -> None:
+        """Drops what has ended, but for the first error."""
+        while self._unfinished and self._unfinished[0].done():
+            error = self._unfinished.popleft().future.exception()
+            self._error = self._error or error
+
+    def wait_briefly(self, seconds: float) -> None:
+        """Waits for the thread to end what it does, so long at most."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(seconds)
+
+    def forget(self) -> None:
+        """Begins anew in a forked child, where the thread is not."""
+        self._open_queue()
+
+
+def _start(queue: SimpleQueue[Queued[object] | None]) -> threading.Thread:
+    """Starts the thread of a stream, which does not keep the stream alive."""
+    thread = threading.Thread(target=_serve, args=(queue,), name="warploom-stream", daemon=True)
+    thread.start()
+    return thread
+
+
+def _serve(queue: SimpleQueue[Queued[object] | None]) -> None:
+    while (queued := queue.get()) is not None:
+        queued.run()
+        del queued
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+
+
+@atexit.register
+def _cancel_all() -> None:
+    """Cancels what still runs when the process ends."""
+    streams = tuple(_streams)
+    for stream in streams:
+        stream.cancel()
+    for stream in streams:
+        stream.wait_briefly(LAST_SECONDS)

@@ -7,6 +7,7 @@ there. What kernels allocate or free meanwhile shows in the environment when the
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from warploom.analysis.services import service_of
 from warploom.codegen.environment import Slot, local_stride
 from warploom.core.errors import Allocation
+from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory import AllocationTable
@@ -28,6 +30,9 @@ from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 ALL_ONES = (1 << 64) - 1
 
 _SERVICE = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+
+YIELD_EVERY, YIELD_SECONDS = 0.02, 0.0001
+"""How often a kernel that calls the host leaves the interpreter to others, and for how long."""
 
 DONE, FAILED = 0, 1
 """What compiled code hears: it goes on, or leaves."""
@@ -45,6 +50,9 @@ class Desk:
     ) -> None:
         self.services, self.bounds, self.environment = services, bounds, environment
         self.error: BaseException | None = None
+        self._yielded = time.monotonic()
+        self.stop = Cancellation()
+        """Looked at before each call: a kernel that calls for ever never pauses by itself."""
         self._table: AllocationTable | None = None
 
     @cached_property
@@ -58,12 +66,23 @@ class Desk:
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
         try:
+            self._let_others_run()
+            self.stop.check()
             self._answer(warp, instruction, mask, data)
         except BaseException as error:
             self.error = error
             return FAILED
         self._show_allocations()
         return DONE
+
+    def _let_others_run(self) -> None:
+        """Leaves the interpreter to other threads now and then. This one gives its lock back after
+        each call and takes it again at once, so that a thread which waits for the lock, to hear
+        Ctrl-C for example, can wait for seconds."""
+        now = time.monotonic()
+        if now - self._yielded > YIELD_EVERY:
+            time.sleep(YIELD_SECONDS)
+            self._yielded = time.monotonic()
 
     def _answer(self, warp: int, index: int, mask: int, data: int) -> None:
         made = self.services.program.instructions[index]
@@ -119,7 +138,7 @@ class Desk:
 
     def _show_allocations(self) -> None:
         """Let checks see what is live now; bounds that they remember may be of what is gone."""
-        table = self.services.memory.table()
+        table = self.services.memory.table_in_launch()
         if table is self._table:
             return
         self._table = table

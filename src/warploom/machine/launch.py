@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
+from warploom.machine.cancellation import Cancellation
 from warploom.rules import plan_words
 
 WARP_SIZE = 32
@@ -75,7 +76,8 @@ class Launch:
     top of the program's own. `max_instructions` bounds warp instructions; None means no bound.
     `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
     address of the memory in which the blocks of a cooperative launch wait for each other. Only the
-    reference machine runs warps of another `warp_size` than 32.
+    reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
+    launch from another thread, where something can.
     """
 
     grid: Dim3
@@ -89,11 +91,16 @@ class Launch:
     cooperative: bool = False
     grid_workspace: int = 0
     warp_size: int = WARP_SIZE
+    cancellation: Cancellation | None = None
 
     def filled(
-        self, parameters: bytes, globals: tuple[int, ...], grid_workspace: int = 0
+        self,
+        parameters: bytes,
+        globals: tuple[int, ...],
+        grid_workspace: int = 0,
+        cancellation: Cancellation | None = None,
     ) -> Launch:
-        """This launch with its arguments; made at every launch, so by hand and not by `replace`."""
+        """Returns this launch with its arguments; every launch needs it, and `replace` is slow."""
         return Launch(
             self.grid,
             self.block,
@@ -106,6 +113,7 @@ class Launch:
             self.cooperative,
             grid_workspace,
             self.warp_size,
+            cancellation,
         )
 
     @property

@@ -12,6 +12,7 @@ import ctypes
 import mmap
 import sys
 from bisect import bisect_right
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
+from warploom.core.forked import forget_in_child
 from warploom.machine.allocator import Allocator
 from warploom.machine.finalizers import FinalizerLock
 from warploom.machine.heap import Heap
@@ -71,9 +73,19 @@ class DeviceMemory:
         self._lent: dict[int, object] = {}
         self._used = 0
         self._table: AllocationTable | None = None
+        self._launches: set[int] = set()
+        self._begun = 0
+        self._retained: dict[int, int] = {}
+        """Freed allocations that launches still use, with the last launch that can."""
         self.heap = Heap()
         self.textures = TextureTable(self._base, self.capacity)
         self._lock = FinalizerLock()
+        forget_in_child(self)
+
+    def forget(self) -> None:
+        """Drops the launches of the process that this one was forked from."""
+        self._lock = FinalizerLock()
+        self._launches.clear()
 
     @property
     def base(self) -> int:
@@ -129,19 +141,49 @@ class DeviceMemory:
         self._live[made.address] = made
         self._table = None
 
-    def free(self, address: int) -> None:
-        """End the allocation that starts at `address`; its memory is zero when it is next used."""
+    def free(self, address: int, *, in_kernel: bool = False) -> None:
+        """Ends the allocation that starts at `address`; its memory is zero when it is next used.
+
+        Launches that have begun can use it to their end, unless it is freed in the kernel itself.
+        """
         with self._lock:
-            if not self._end(address):
+            if not self._free(address, in_kernel=in_kernel):
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
 
     def drop(self, address: int) -> None:
-        """The same for finalizers, which may come in the midst of another call; harmless where it
-        is gone already."""
-        self._lock.when_free(partial(self._end, address))
+        """Frees an allocation in a finalizer, which may come in the midst of another call; harmless
+        where it is gone already."""
+        self._lock.when_free(partial(self._free, address))
+
+    def begin_launch(self) -> int:
+        """Returns the number of a launch that may use any allocation until `end_launch`."""
+        self._begun += 1
+        self._launches.add(self._begun)
+        return self._begun
+
+    def end_launch(self, number: int) -> None:
+        """Gives back what was freed meanwhile and no other launch can use."""
+        self._launches.discard(number)
+        if self._retained:
+            with self._lock:
+                first = min(self._launches, default=self._begun + 1)
+                for address in [a for a, last in self._retained.items() if last < first]:
+                    del self._retained[address]
+                    self._end(address)
+
+    def _free(self, address: int, *, in_kernel: bool = False) -> bool:
+        """Ends an allocation, with the lock held, now or when no launch can use it any more;
+        returns False where there is none."""
+        if address in self._retained:
+            return False
+        if in_kernel or not self._launches or address not in self._live:
+            return self._end(address)
+        self._retained[address] = self._begun
+        self._table = None
+        return True
 
     def _end(self, address: int) -> bool:
-        """End an allocation, with the lock held; False where there is none."""
+        """Ends an allocation now, with the lock held; returns False where there is none."""
         gone = self._live.pop(address, None)
         if gone is None:
             return False
@@ -157,9 +199,9 @@ class DeviceMemory:
         return True
 
     def live(self) -> tuple[Allocation, ...]:
-        """What is live now, in order of address."""
+        """Returns what is live now, in order of address."""
         with self._lock:
-            return tuple(self._live[address] for address in self._addresses)
+            return tuple(self._live[a] for a in self._addresses if a not in self._retained)
 
     def find(self, address: int) -> Allocation | None:
         """The live allocation that the byte at `address` belongs to."""
@@ -200,19 +242,29 @@ class DeviceMemory:
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def table(self) -> AllocationTable:
-        """The live allocations as compiled code reads them."""
+        """Returns the live allocations as compiled code reads them."""
         made = self._table
         if made is not None:
             return made
         with self._lock:
-            live = [self._live[a] for a in self._addresses]
-            self._table = made = AllocationTable(
-                starts=np.array([a.address for a in live], np.uint64),
-                ends=np.array([a.address + a.size for a in live], np.uint64),
-                flags=np.array([a.address in self._constants for a in live], np.int64),
-                count=len(live),
-            )
+            self._table = made = self._tabled(self._retained)
             return made
+
+    def table_in_launch(self) -> AllocationTable:
+        """Returns the allocations that a launch can use which has begun: freed ones as well."""
+        if not self._retained:
+            return self.table()
+        with self._lock:
+            return self._tabled(())
+
+    def _tabled(self, without: Container[int]) -> AllocationTable:
+        live = [self._live[a] for a in self._addresses if a not in without]
+        return AllocationTable(
+            starts=np.array([a.address for a in live], np.uint64),
+            ends=np.array([a.address + a.size for a in live], np.uint64),
+            flags=np.array([a.address in self._constants for a in live], np.int64),
+            count=len(live),
+        )
 
     def close(self) -> None:
         """Give everything back; the range itself goes with the last view of it."""
@@ -222,6 +274,7 @@ class DeviceMemory:
         self._live.clear()
         self._constants.clear()
         self._lent.clear()
+        self._retained.clear()
         self._table = None
         self._bytes = np.empty(0, np.uint8)
         try:

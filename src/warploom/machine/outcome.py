@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
+from warploom.machine.cancellation import cancelled
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import shared_bytes
@@ -23,6 +24,8 @@ def error_of(work: Work, status: Status) -> BaseException:
     """What to raise for a run that did not end."""
     if work.desk is not None and work.desk.error is not None:
         return work.desk.error
+    if status is Status.PAUSED:
+        return cancelled()
     if status is Status.FAULT:
         return _fault(work)
     if status is Status.DEADLOCK:

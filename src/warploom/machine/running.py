@@ -1,6 +1,7 @@
-"""Running the works of a launch to their end: in the thread that asks, and beside it.
+"""Runs the works of a launch to their end, in the calling thread and in others.
 
-A work comes back now and then, so that an interrupt from the keyboard is heard between two calls.
+Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that an interrupt
+from the keyboard and a cancellation take effect between two calls.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from threading import Event
 
 from warploom.codegen.environment import Slot, Status
+from warploom.machine.cancellation import Cancellation
 from warploom.machine.cores import cores_beside
 from warploom.machine.threads import Runner
 from warploom.machine.work import Work
@@ -22,18 +23,24 @@ POLL_SECONDS = 0.1
 
 
 def run_all(works: Sequence[Work], progress: Progress | None) -> list[int]:
-    """Run each work; gives the Status in which each ended."""
+    """Runs each work; returns the Status in which each ended: PAUSED where it was cancelled."""
     # An interrupt that comes in a function which machine code calls would be lost.
     here = 0 if works[0].outfit.serves else 1
+    stop = works[0].launch.cancellation or Cancellation()
     if len(works) == here and progress is None:
-        return [_run_here(works[0], lambda: None)]
-    return _run_beside(works, here, progress or _ignore)
+        return [_run_until(stop, works[0])]
+    return _run_beside(works, here, stop, progress or _ignore)
 
 
-def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[int]:
-    """The first so many in this thread, the others in threads of their own, which stop where this
-    one is interrupted."""
-    running, stop = [Runner.borrow() for _ in works[here:]], Event()
+def _run_beside(
+    works: Sequence[Work], here: int, stop: Cancellation, progress: Progress
+) -> list[int]:
+    """Runs the first `here` works in this thread, the others in threads of their own, which stop
+    where this one is interrupted."""
+    running = [Runner.borrow() for _ in works[here:]]
+    for work in works:
+        if work.desk is not None:
+            work.desk.stop = stop
 
     def tell() -> None:
         progress(sum(map(_done, works)), works[0].launch.blocks)
@@ -42,12 +49,12 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[in
         cores = cores_beside() if len(works) > 1 else repeat(None)
         for runner, work, core in zip(running, works[here:], cores, strict=False):
             runner.start(partial(_run_until, stop, work), core)
-        own = [_run_here(work, tell) for work in works[:here]]
+        own = [_run_until(stop, work, tell) for work in works[:here]]
         for runner in running:
             while not runner.ended(POLL_SECONDS):
                 tell()
     except BaseException:
-        stop.set()
+        stop.request()
         for runner in running:
             while not runner.ended(POLL_SECONDS):
                 pass
@@ -56,22 +63,18 @@ def _run_beside(works: Sequence[Work], here: int, progress: Progress) -> list[in
     return [*own, *(runner.give_back() for runner in running)]
 
 
-def _run_here(work: Work, tell: Callable[[], None]) -> int:
-    while (status := work.go_on()) == Status.PAUSED:
-        tell()
-    return status
-
-
-def _run_until(stop: Event, work: Work) -> int:
-    while (status := work.go_on()) == Status.PAUSED and not stop.is_set():
-        pass
+def _run_until(stop: Cancellation, work: Work, tell: Callable[[], None] | None = None) -> int:
+    """Runs a work to its end, or until it should stop; calls `tell` at each pause."""
+    while (status := work.go_on()) == Status.PAUSED and not stop.requested:
+        if tell is not None:
+            tell()
     return status
 
 
 def _done(work: Work) -> int:
-    """How many of its blocks have ended, or begun where several are resident."""
+    """Returns how many of its blocks have ended, or begun where several are resident."""
     return int(work.environment[Slot.BLOCKS_DONE]) - work.blocks.start
 
 
 def _ignore(_: int, __: int) -> None:
-    """Nobody wants to know."""
+    """Takes the place of a progress callback where there is none."""

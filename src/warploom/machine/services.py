@@ -15,6 +15,7 @@ from warploom.core.errors import DeviceAssert, KernelFault
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.printf import Arguments, formatted, string
+from warploom.machine.turn import callback
 
 Reader = Callable[[int, int, int], bytes]
 """Bytes by lane, generic address and number; raises KernelFault where they are not all there."""
@@ -57,7 +58,8 @@ class Services:
 
         taken = Arguments(read, arguments)
         text = formatted(string(read, format), taken)
-        (self.launch.output or sys.stdout.write)(text)
+        with callback():
+            (self.launch.output or sys.stdout.write)(text)
         return taken.taken
 
     def fail(
@@ -89,7 +91,7 @@ class Services:
     def release(self, call: Call, lane: int, address: int) -> int:
         """`free`; nothing happens to a null pointer."""
         if self.memory.heap.release(address):
-            self.memory.free(address)
+            self.memory.free(address, in_kernel=True)
         elif address:
             block, thread = self._place(call, lane)
             line = self.program.line(call.instruction)

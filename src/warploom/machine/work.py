@@ -18,6 +18,9 @@ from warploom.machine.outfit import Outfit, Room
 from warploom.machine.services import Services
 from warploom.rules import plan_words
 
+LIMIT_STEP = 1 << 20
+"""At most so many warp instructions are executed between two looks at `max_instructions`."""
+
 Words = npt.NDArray[np.int64]
 
 
@@ -74,7 +77,10 @@ class Work:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
             first = int(environment[Slot.BLOCKS_DONE])
-            last = min(last, first + max(1, pace.instructions // self._instructions_per_block))
+            most = pace.instructions
+            if self.launch.max_instructions is not None:
+                most = min(most, LIMIT_STEP)
+            last = min(last, first + max(1, most // self._instructions_per_block))
         counts, rows = start + outfit.counts_at, start + outfit.rows_at
         began = time.perf_counter()
         status = kernel.run(start, counts, rows, first, last)
@@ -82,7 +88,19 @@ class Work:
             status = Status.PAUSED
         if status == Status.PAUSED:
             pace.took(time.perf_counter() - began)
+            if self._is_past_limit():
+                return Status.LIMIT
         return status
+
+    def _is_past_limit(self) -> bool:
+        """Returns whether a kernel in which nothing repeats has executed more instructions than it
+        may; others look at their budget themselves."""
+        limit = self.launch.max_instructions
+        if limit is None or self.kernel.suspends:
+            return False
+        layout, room = self.kernel.layout, self.room
+        counts = room.counted[: 8 * layout.size].view(np.int64)
+        return layout.executed(counts) > limit
 
     @property
     def kernel(self) -> CompiledKernel:

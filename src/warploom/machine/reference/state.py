@@ -76,7 +76,10 @@ class Run:
         return Services(self.program, self.launch, self.memory)
 
     def issue(self, instruction: int, active: int, on: int) -> None:
-        """Count a warp instruction; raises InstructionLimit where the launch may have no more."""
+        """Count a warp instruction; raises InstructionLimit where the launch may have no more, and
+        LaunchCancelled where it should stop."""
+        if self.launch.cancellation is not None:
+            self.launch.cancellation.check()
         if instruction in self.program.hidden:
             return
         limit = self.launch.max_instructions
