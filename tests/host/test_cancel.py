@@ -144,11 +144,10 @@ def test_memory_freed_under_a_launch_stays_its_own(engine: str) -> None:
     c = gpu.zeros(64, np.int32)  # now its place is free, and zero
     assert c.address == address
     assert not c.copy_to_host().any()
+    c.free()
+    arguments = address.to_bytes(8, "little") + (1).to_bytes(8, "little")
     with pytest.raises(wl.MemoryFault):
-        b.free()
-        module["fill"][1, 64].packed(address.to_bytes(8, "little") + (1).to_bytes(8, "little"))
-        c.free()
-        module["fill"][1, 64].packed(address.to_bytes(8, "little") + (1).to_bytes(8, "little"))
+        module["fill"][1, 64].packed(arguments)
 
 
 def test_a_launch_from_the_output_callback_is_refused() -> None:
