@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -152,3 +153,45 @@ def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch, cap
 
     monkeypatch.setattr(cache, "keep", keep_nowhere)
     assert compilations(caplog) == 1
+
+
+def test_an_entry_whose_time_cannot_be_set_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a read-only layer of an image, for example."""
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    cache.keep("thing", "key", b"content")
+
+    def refuse(_: object) -> None:
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr(cache.os, "utime", refuse)
+    assert cache.find("thing", "key") == b"content"
+
+
+def test_a_new_folder_is_the_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    before = os.umask(0)
+    try:
+        cache.keep("thing", "key", b"content")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    [entry] = (tmp_path / "cache").iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("open_to_others", ["folder", "entry"])
+def test_what_others_can_write_is_not_executed(
+    open_to_others: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    cache.keep("thing", "key", b"content")
+    [entry] = (tmp_path / "cache").iterdir()
+    target = entry if open_to_others == "entry" else entry.parent
+    target.chmod(target.stat().st_mode | 0o002)
+    with pytest.warns(UserWarning, match="other users can write"):
+        assert cache.find("thing", "key") is None
+    if open_to_others == "folder":
+        cache.keep("thing", "other", b"content")
+        assert [*entry.parent.iterdir()] == [entry]

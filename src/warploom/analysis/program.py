@@ -8,7 +8,7 @@ control-flow graph covers the whole kernel and its post-dominators are where lan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from warploom.analysis.dominance import post_dominators
@@ -97,6 +97,8 @@ class Program:
     depth: Register | None = None
     hidden: frozenset[int] = frozenset()
     private: frozenset[int] = frozenset()
+    kept: dict[object, object] = field(default_factory=dict[object, object], compare=False)
+    """What machines keep of a program for as long as it lives, such as its machine code."""
 
     @property
     def exit(self) -> int:

@@ -4,13 +4,18 @@ An entry's name says everything that its content depends on: the sources that ma
 and the processor, and what it was made from. So nothing in here is ever wrong, only missing:
 removing the folder, or any part of it, costs nothing but time. An entry carries its own checksum;
 one that is damaged counts as missing. Two processes may write one entry at once.
+
+What is found here is executed, so the folder is used only if nobody but this user and root can
+write to it; it is made with mode 0700.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
+import warnings
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -37,13 +42,16 @@ def cache_directory() -> Path:
 
 
 def find(kind: str, key: str) -> bytes | None:
-    """The content of an entry; None where there is none that is whole."""
+    """Returns the content of an entry; None where there is none that is whole."""
     path = _path(kind, key)
     try:
+        if not (_is_ours(path.parent) and _is_ours(path)):
+            return None
         data = path.read_bytes()
-        os.utime(path)
     except OSError:
         return None
+    with contextlib.suppress(OSError):  # the folder may be read-only
+        os.utime(path)
     checksum, content = data[:_CHECKSUM_BYTES], data[_CHECKSUM_BYTES:]
     return content if hashlib.sha256(content).digest() == checksum else None
 
@@ -54,7 +62,9 @@ def keep(kind: str, key: str, content: bytes) -> None:
 
     path = _path(kind, key)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_ours(path.parent):
+            return
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".new")
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(content).digest() + content)
@@ -75,6 +85,26 @@ def key_of(parts: Iterable[str], sources: Iterable[str] = _SOURCES) -> str:
 
 def _path(kind: str, key: str) -> Path:
     return cache_directory() / f"{kind}-{key}"
+
+
+def _is_ours(path: Path) -> bool:
+    """Returns whether only this user and root can have written a file, or to a folder. Warns once
+    of a folder that others can write to."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = path.stat()
+    ours = found.st_uid in (os.getuid(), 0) and not found.st_mode & 0o022
+    if not ours and path not in _warned:
+        _warned.add(path)
+        warnings.warn(
+            f"warploom: {path} is not used as a cache of compiled code, for other users can write"
+            f" to it: `chmod go-w {path}`, or name another folder in WARPLOOM_CACHE_DIR",
+            stacklevel=2,
+        )
+    return ours
+
+
+_warned: set[Path] = set()
 
 
 def _digest(part: str) -> bytes:

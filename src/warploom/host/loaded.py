@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cached_property
 
 from warploom.analysis.build import build
@@ -35,6 +36,8 @@ class LoadedKernel:
         with collector_paused():
             program = build(self._ptx, self.name, self.context.stack_bytes)
         check_instructions(program, self.context.spec)
+        # What is kept of a program refers to it: a cycle, which would wait for a full collection.
+        weakref.finalize(self, program.kept.clear).atexit = False
         return program
 
     @property

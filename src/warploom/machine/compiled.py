@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
@@ -21,7 +22,7 @@ from warploom.machine.outfit import Outfit
 from warploom.machine.running import Progress, run_all
 from warploom.machine.tally import Tally
 from warploom.machine.work import Work
-from warploom.machine.workers import Apart, shares
+from warploom.machine.workers import shares, why_alone
 from warploom.rules.choice import MemoryOptions, access_rules
 
 KEPT = 64
@@ -41,19 +42,16 @@ class CompiledEngine:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._workers = workers
-        self._kernels: dict[tuple[object, ...], CompiledKernel] = {}
-        self._sizes: dict[tuple[int, Size], Size | None] = {}
         self._outfits: dict[tuple[object, ...], Outfit] = {}
-        self._apart = Apart()
 
     def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log."""
         schedule, formation = launch.schedule, formation_of(launch.block)
         size = None if records else self._size(program, launch.block)
-        key = (id(program), formation, size, schedule.independent, schedule.shuffles, records)
-        if key not in self._kernels:
-            self._kernels[key] = compile_kernel(
+        key = (self, formation, size, schedule.independent, schedule.shuffles, records)
+        if key not in program.kept:
+            program.kept[key] = compile_kernel(
                 program,
                 self._rules,
                 formation=formation,
@@ -63,14 +61,14 @@ class CompiledEngine:
                 shuffles=schedule.shuffles,
                 records=records,
             )
-        return self._kernels[key]
+        return cast(CompiledKernel, program.kept[key])
 
     def _size(self, program: Program, block: Size) -> Size | None:
         """The size of blocks for which alone a program is compiled, if for one."""
-        key = id(program), block
-        if key not in self._sizes:
-            self._sizes[key] = size_that_tells(program, block)
-        return self._sizes[key]
+        key = "size that tells", block
+        if key not in program.kept:
+            program.kept[key] = size_that_tells(program, block)
+        return cast("Size | None", program.kept[key])
 
     def _outfit(self, program: Program, launch: Launch) -> Outfit:
         """What launches like this one start from."""
@@ -87,7 +85,9 @@ class CompiledEngine:
         if found is None:
             found = Outfit.of(self.kernel(program, launch), launch)
             while len(self._outfits) >= KEPT:
-                self._outfits.pop(next(iter(self._outfits)), None)
+                oldest = self._outfits.pop(next(iter(self._outfits)), None)
+                if oldest is not None:
+                    oldest.drop_rooms()
             self._outfits[key] = found
         return found
 
@@ -113,7 +113,7 @@ class CompiledEngine:
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         alone = ""
         if self._workers > 1:
-            alone = self._apart.why_alone(program, launch, memory, caches=self._rules.caches)
+            alone = why_alone(program, launch, memory, caches=self._rules.caches)
         parts = shares(launch.blocks, 1 if alone else self._workers)
         works = [Work.prepare(outfit, launch, memory, caches, part) for part in parts]
         for work, status in zip(works, run_all(works, progress), strict=True):

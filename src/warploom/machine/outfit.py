@@ -123,6 +123,10 @@ class Outfit:
         if self.keeps:
             self._free.append(room)
 
+    def drop_rooms(self) -> None:
+        """Frees the arrays that are kept for later launches: there will be none."""
+        self._free.clear()
+
     @property
     def keeps(self) -> bool:
         """Whether a room is kept for the next launch."""

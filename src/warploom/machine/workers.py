@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import cast
 
 from warploom.analysis.footprints import Given, why_blocks_meet
 from warploom.analysis.program import Program
@@ -30,35 +31,32 @@ class _Answer:
     allocations: Mapping[int, int | None]
 
 
-class Apart:
-    """Tells which launches several workers can share. Remembers what it proved."""
+_Answers = dict[tuple[object, ...], _Answer]
 
-    def __init__(self) -> None:
-        self._answers: dict[tuple[object, ...], _Answer] = {}
 
-    def why_alone(
-        self, program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
-    ) -> str:
-        """Why one worker has to run all blocks of a launch; empty where several can."""
-        if launch.schedule.policy != "converge":
-            return "a policy mixes the blocks"
-        if launch.max_instructions is not None:
-            return "a limit counts the instructions of all blocks"
-        if caches:
-            return "the caches see the accesses of all blocks in order"
+def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
+    """Returns why one worker has to run all blocks of a launch; empty where several can. The
+    program keeps what was proven of it."""
+    if launch.schedule.policy != "converge":
+        return "a policy mixes the blocks"
+    if launch.max_instructions is not None:
+        return "a limit counts the instructions of all blocks"
+    if caches:
+        return "the caches see the accesses of all blocks in order"
 
-        def allocation_of(address: int) -> int | None:
-            found = memory.find(address)
-            return found.address if found else None
+    def allocation_of(address: int) -> int | None:
+        found = memory.find(address)
+        return found.address if found else None
 
-        key = (id(program), launch.grid, launch.block, launch.parameters, launch.globals)
-        known = self._answers.get(key)
-        if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
-            known = _proven(program, launch, allocation_of)
-            while len(self._answers) >= KEPT:
-                self._answers.pop(next(iter(self._answers)), None)
-            self._answers[key] = known
-        return known.reason
+    answers = cast("_Answers", program.kept.setdefault(why_alone, {}))
+    key = (launch.grid, launch.block, launch.parameters, launch.globals)
+    known = answers.get(key)
+    if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
+        known = _proven(program, launch, allocation_of)
+        while len(answers) >= KEPT:
+            answers.pop(next(iter(answers)), None)
+        answers[key] = known
+    return known.reason
 
 
 def _proven(
