@@ -23,7 +23,7 @@ from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.tally import Tally
-from warploom.machine.workers import Apart
+from warploom.machine.workers import why_alone
 from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
@@ -59,7 +59,6 @@ class TimedRun:
         self._kernel = kernel
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
-        self._apart = Apart()
         self.record: Record | None = None
 
     def execute(
@@ -97,9 +96,7 @@ class TimedRun:
         """Blocks that can run one after the other run in parts; those that may have to do with each
         other run all at once, and so do those with a common limit."""
         kernel = self._engine.kernel(program, launch, records=True)
-        apart = not kernel.suspends or not self._apart.why_alone(
-            program, launch, memory, caches=False
-        )
+        apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
         together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(launch.blocks if together else min(FIRST_BLOCKS, launch.blocks))
 

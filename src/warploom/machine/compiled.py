@@ -41,6 +41,7 @@ class CompiledEngine:
     ) -> None:
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
+        self._rules_text = repr(self._rules)
         self._workers = workers
         self._outfits: dict[tuple[object, ...], Outfit] = {}
 
@@ -49,7 +50,7 @@ class CompiledEngine:
         asked for; `records`: with the code that writes a log."""
         schedule, formation = launch.schedule, formation_of(launch.block)
         size = None if records else self._size(program, launch.block)
-        key = (self, formation, size, schedule.independent, schedule.shuffles, records)
+        key = (self._rules_text, formation, size, schedule.independent, schedule.shuffles, records)
         if key not in program.kept:
             program.kept[key] = compile_kernel(
                 program,
