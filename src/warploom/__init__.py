@@ -25,6 +25,9 @@ if TYPE_CHECKING:
         LaunchError,
         LinkError,
         MemoryFault,
+        OptionError,
+        OptionTypeError,
+        OptionValueError,
         PtxError,
         PtxSyntaxError,
         UnsupportedInstruction,
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
     from warploom.host.stream import Stream
     from warploom.host.texture import Surface, Texture
     from warploom.host.tune import tune
-    from warploom.observe.trace import Trace, TraceLimits
+    from warploom.observe.limits import TraceLimits
+    from warploom.observe.trace import Trace
     from warploom.ui.notebook import show
 
 __all__ = [
@@ -57,6 +61,9 @@ __all__ = [
     "LinkError",
     "MemoryFault",
     "Module",
+    "OptionError",
+    "OptionTypeError",
+    "OptionValueError",
     "PtxError",
     "PtxSyntaxError",
     "Run",
@@ -85,7 +92,7 @@ _PLACES = {
     "Surface": "host.texture",
     "Texture": "host.texture",
     "Trace": "observe.trace",
-    "TraceLimits": "observe.trace",
+    "TraceLimits": "observe.limits",
     "explore": "host.explore",
     "occupancy": "host.occupancy",
     "show": "ui.notebook",

@@ -11,34 +11,37 @@ import numpy as np
 
 from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
+from warploom.core.options import checked
 from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
+from warploom.host.option_types import Count, Engine, Policy, Seed
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Outcome, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
+from warploom.observe.limits import TraceLimits
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
-    from warploom.observe.trace import Trace, TraceLimits
+    from warploom.observe.trace import Trace
 
 
 WORKSPACE_BYTES = 8
 
 
 class LaunchOptions(TypedDict, total=False):
-    """What a launch may say beside its arguments.
+    """Options of a launch, beside its arguments.
 
     `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
     once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
     not as the device says.
     """
 
-    max_instructions: int | None
+    max_instructions: Count | None
     cooperative: bool
-    schedule: str | None
-    seed: int | None
+    schedule: Policy | None
+    seed: Seed | None
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Launcher:
     stream: Stream | None
     shared_bytes: int
 
+    @checked("kernel[grid, block](...)")
     def __call__(
         self,
         *args: Any,
@@ -67,6 +71,7 @@ class Launcher:
         launch = self._launch(options)
         return self._run(launch, self._pack(args), progress)
 
+    @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
         return self._run(self._launch(options), Arguments(bytearray(data)), None)
@@ -88,11 +93,12 @@ class Launcher:
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record)
 
+    @checked("kernel[grid, block].trace(...)")
     def trace(
         self,
         *args: Any,
         limits: TraceLimits | None = None,
-        engine: str = "reference",
+        engine: Engine = "reference",
         **options: Unpack[LaunchOptions],
     ) -> Trace:
         """Launch, and give all that every warp did, step by step.
@@ -103,7 +109,6 @@ class Launcher:
         """
         from warploom.host.recording import recording_of
         from warploom.host.tracing import trace_of
-        from warploom.observe.trace import TraceLimits
 
         launch = self._launch(options)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)

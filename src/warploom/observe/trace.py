@@ -230,14 +230,3 @@ def _rows_of_lanes(table: npt.NDArray[Any], lanes: int) -> list[tuple[int, ...]]
 
 def _u32(column: bytes) -> npt.NDArray[np.uint32]:
     return np.frombuffer(column, "<u4")
-
-
-@dataclass(frozen=True, slots=True)
-class TraceLimits:
-    """How much is recorded at most: warps, the first that run, and steps of each; `registers` of
-    how many warps. `blocks` are those to record where not the first that run."""
-
-    warps: int = 64
-    steps: int = 100_000
-    registers: int = 64
-    blocks: frozenset[int] | None = None
