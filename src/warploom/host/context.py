@@ -37,6 +37,8 @@ class Context:
     memory: DeviceMemory = field(default_factory=DeviceMemory)
     on_run: Callable[[Run], object] | None = None
     """Told of each launch that ended well."""
+    strict: bool = True
+    """Whether arguments are checked against the types that the source declares."""
     record: bool = False
     """Whether launches are recorded for timing."""
     turn: Lock = field(default_factory=Lock)

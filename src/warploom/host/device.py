@@ -66,6 +66,9 @@ class Device(MakesTextures):
     "reference", which is then the default. Instructions that are defined for warps of 32, such as
     shuffles and votes, are UnsupportedInstruction there.
 
+    `strict` refuses arguments of launches that do not fit the types which the C++ source declares,
+    such as a float64 buffer for `float *`; a launch can say otherwise.
+
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
     call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
     memory, where not the product's own. `on_run` is told of each launch that ended well.
@@ -96,6 +99,7 @@ class Device(MakesTextures):
         output: Callable[[str], object] | None = None,
         on_run: Callable[[Run], object] | None = None,
         record: bool = False,
+        strict: bool = True,
     ) -> None:
         self.spec = _with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
@@ -117,6 +121,7 @@ class Device(MakesTextures):
             stack_bytes,
             memory,
             on_run,
+            strict,
             record,
         )
         self.memory = self._context.memory

@@ -35,13 +35,15 @@ class LaunchOptions(TypedDict, total=False):
 
     `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
     once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
-    not as the device says.
+    not as the device says. `strict` checks arguments against the types that the source declares, as
+    the device does if the launch does not say.
     """
 
     max_instructions: Count | None
     cooperative: bool
     schedule: Policy | None
     seed: Seed | None
+    strict: bool | None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options)
-        return self._run(launch, self._pack(args), progress)
+        return self._run(launch, self._pack(args, options), progress)
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
@@ -112,8 +114,12 @@ class Launcher:
 
         launch = self._launch(options)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
-        error = self._watch(launch, args, recording.execute)
+        error = self._watch(launch, self._pack(args, options), recording.execute)
         return trace_of(self.kernel, launch, engine, recording.recorded(), error)
+
+    def check(self, *args: Any, strict: bool | None = None) -> None:
+        """Raises LaunchError for arguments that do not fit; launches nothing."""
+        self._pack(args, {"strict": strict}).release()
 
     def watch(
         self,
@@ -125,11 +131,11 @@ class Launcher:
         that ended it, or nothing. Raises LaunchError for what does not fit."""
         launch = self._launch(options)
         context = self.kernel.context
-        return self._watch(launch, args, watched(context.spec, context.options, listener))
+        execute = watched(context.spec, context.options, listener)
+        return self._watch(launch, self._pack(args, options), execute)
 
-    def _watch(self, launch: Launch, args: tuple[Any, ...], execute: Execute) -> str:
+    def _watch(self, launch: Launch, arguments: Arguments, execute: Execute) -> str:
         """Run a launch; gives the error that ended it, or nothing."""
-        arguments = self._pack(args)
         launch = self._ready(launch, arguments)
         try:
             self._execute(execute, launch, arguments, None)
@@ -161,8 +167,12 @@ class Launcher:
             workspace = arguments.lend(counters, "the workspace of the grid", memory).address
         return launch.filled(bytes(arguments.data), globals, workspace)
 
-    def _pack(self, args: tuple[Any, ...]) -> Arguments:
-        return self.kernel.packer.pack(args)
+    def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
+        """The parameter block of the arguments. Raises LaunchError for those that do not fit."""
+        strict = options.get("strict")
+        return self.kernel.packer.pack(
+            args, strict=self.kernel.context.strict if strict is None else strict
+        )
 
     def _execute(
         self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
