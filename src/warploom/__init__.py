@@ -26,6 +26,9 @@ if TYPE_CHECKING:
         LaunchError,
         LinkError,
         MemoryFault,
+        OptionError,
+        OptionTypeError,
+        OptionValueError,
         PtxError,
         PtxSyntaxError,
         UnsupportedInstruction,
@@ -41,7 +44,8 @@ if TYPE_CHECKING:
     from warploom.host.stream import Stream
     from warploom.host.texture import Surface, Texture
     from warploom.host.tune import tune
-    from warploom.observe.trace import Trace, TraceLimits
+    from warploom.observe.limits import TraceLimits
+    from warploom.observe.trace import Trace
     from warploom.ui.notebook import show
 
 __all__ = [
@@ -59,6 +63,9 @@ __all__ = [
     "LinkError",
     "MemoryFault",
     "Module",
+    "OptionError",
+    "OptionTypeError",
+    "OptionValueError",
     "PtxError",
     "PtxSyntaxError",
     "Run",
@@ -87,7 +94,7 @@ _PLACES = {
     "Surface": "host.texture",
     "Texture": "host.texture",
     "Trace": "observe.trace",
-    "TraceLimits": "observe.trace",
+    "TraceLimits": "observe.limits",
     "explore": "host.explore",
     "occupancy": "host.occupancy",
     "show": "ui.notebook",

@@ -117,7 +117,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
         (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
         (["run", "PTX", "--save", "x=a.npy"], 2, "the name of a buffer"),
         (["run", "PTX", "--device", "h101"], 2, "Did you mean h100"),
-        (["run", "PTX", "--engine", "warp"], 2, "no engine 'warp'"),
+        (["run", "PTX", "--engine", "warp"], 2, "engine takes one of 'compiled', 'reference'"),
         (["run", "gone.ptx"], 2, "No such file"),
         (["run", "CUT"], 3, "is it cut off?"),
         (["run", "BINARY"], 3, "not text but binary data"),
@@ -352,4 +352,4 @@ def test_time_tells_cycles_and_what_bounds_the_kernel(warploom, ptx: Path) -> No
 def test_time_names_the_schedulers_that_there_are(warploom, ptx: Path) -> None:
     made = warploom("time", str(ptx), "--arg", "1", "--arg", "i32[1]=ones", "--scheduler", "fair")
     assert made.code == 2
-    assert "choose of lrr, gto, two-level, oldest" in made.err
+    assert "scheduler takes one of 'lrr', 'gto', 'two-level', 'oldest'" in made.err

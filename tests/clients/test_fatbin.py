@@ -55,3 +55,47 @@ def test_machine_code_alone_is_refused() -> None:
     for image in (only, b"\x7fELF" + bytes(64)):
         with pytest.raises(NoPtx, match="keep PTX"):
             ptx_of(image, (8, 0))
+
+
+HEADER, ENTRY = struct.Struct("<IHHQ"), struct.Struct("<HHIQIIHHIIIQQQ")
+
+
+def entry(payload: bytes, *, offset: int = 64, flags: int = PLAIN, size: int = 0) -> bytes:
+    """An entry of PTX for sm_80 whose fields can lie."""
+    fields = (1, 0, offset, len(payload), len(payload), 0, 0, 0, 80, 0, 0, flags, 0, size)
+    return ENTRY.pack(*fields) + payload
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        HEADER.pack(0xBA55ED50, 1, 0, 0) + bytes(100),
+        HEADER.pack(0xBA55ED50, 1, 16, 200) + entry(b"", offset=0) + bytes(200),
+        HEADER.pack(0xBA55ED50, 1, 16, 1000)[:10],
+        HEADER.pack(0xBA55ED50, 1, 16, 64) + entry(b"x" * 64)[:-10],
+        HEADER.pack(0xBA55ED50, 1, 16, 2**64 - 1) + entry(b"", offset=2**32 - 1),
+    ],
+    ids=["no header", "entries of 0 bytes", "cut header", "cut entry", "sizes that lie"],
+)
+def test_damaged_fat_binaries_are_refused(image: bytes) -> None:
+    assert not has_ptx(image)
+    with pytest.raises(NoPtx, match="damaged"):
+        ptx_of(image, (8, 0))
+
+
+@pytest.mark.parametrize(
+    ("flags", "payload", "size"),
+    [
+        (ZSTD, zstandard.ZstdCompressor().compress(bytes(1 << 24)), 10),
+        (ZSTD, b"z" * 64, 100),
+        (ZSTD, zstandard.ZstdCompressor().compress(b"x"), 1 << 62),
+        (LZ4, lz4.block.compress(b"x" * 100, store_size=False), 1 << 62),
+        (LZ4, lz4.block.compress(b"x" * 100, store_size=False), (1 << 31) - 1),
+        (LZ4, lz4.block.compress(b"x" * 100, store_size=False), 99),
+        (LZ4, b"\xff" * 20, 100),
+    ],
+)
+def test_damaged_or_huge_ptx_is_refused(flags: int, payload: bytes, size: int) -> None:
+    stored = entry(payload, flags=flags, size=size)
+    with pytest.raises(NoPtx, match="PTX"):
+        ptx_of(HEADER.pack(0xBA55ED50, 1, 16, len(stored)) + stored, (8, 0))

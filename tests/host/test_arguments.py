@@ -15,6 +15,7 @@ from warploom.analysis.build import build
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.arguments import Arguments, Packer
 from warploom.host.buffer import Buffer
+from warploom.host.signatures import Parameter
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.parser import parse
 
@@ -30,7 +31,9 @@ def packed(memory: DeviceMemory, declarations: str, *values: Any) -> Arguments:
     """The arguments of a kernel with these parameters."""
     text = f".version 8.0 .target sm_75 .address_size 64 .entry k({declarations}) {{ ret; }}"
     module = parse(text)
-    return Packer(build(module, "k"), module.entries[0].parameters, memory).pack(values)
+    parameters = module.entries[0].parameters
+    unknown = [Parameter()] * len(parameters)
+    return Packer(build(module, "k"), parameters, unknown, memory).pack(values)
 
 
 def one(memory: DeviceMemory, declared: str, value: Any) -> bytes:

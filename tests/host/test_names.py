@@ -16,6 +16,12 @@ from warploom.host.names import find_kernel, source_name
         ("_ZN4math5saxpyEif", "math::saxpy"),
         ("_Z4copyIfEvPT_", "copy"),  # copy<float>
         ("_ZN12_GLOBAL__N_14tinyEv", "tiny"),  # in an anonymous namespace
+        ("_Z1k6Params", "k"),  # k(Params)
+        ("_Z1k6ParamsPf", "k"),
+        ("_Z5sizedILi2EEv3ArrIXmlT_Li2EEEPf", "sized"),  # sized<2>(Arr<N * 2>, float *)
+        ("_Z", "_Z"),
+        ("_ZN", "_ZN"),
+        ("_Z3ab", "_Z3ab"),  # too short for what it says
     ],
 )
 def test_source_names(symbol: str, name: str) -> None:
@@ -32,9 +38,42 @@ def test_kernels_are_found_by_either_name() -> None:
 
 def test_what_is_missing_or_ambiguous_lists_what_there_is() -> None:
     symbols = ["plain", "_Z4copyIfEvPT_", "_Z4copyIdEvPT_"]
-    with pytest.raises(LaunchError, match=r"no kernel named other.*plain, copy \(_Z4copyIfEvPT_\)"):
+    with pytest.raises(
+        LaunchError,
+        match=r"no kernel named other.*plain, copy<float>\(float\*\) \(_Z4copyIfEvPT_\)",
+    ):
         find_kernel("other", symbols, "m.cu")
-    with pytest.raises(LaunchError, match="2 kernels named copy: _Z4copyIfEvPT_, _Z4copyIdEvPT_"):
+    both = r"copy<float>\(float\*\) \(_Z4copyIfEvPT_\), copy<double>\(double\*\) \(_Z4copyIdEvPT_\)"
+    with pytest.raises(LaunchError, match=f"2 kernels named copy: {both}"):
         find_kernel("copy", symbols, "m.cu")
     with pytest.raises(LaunchError, match="it has none"):
         find_kernel("k", [], "m.cu")
+
+
+OVERLOADS = ["_Z1k6Params", "_Z1k6ParamsPf", "_Z4packIJifdEEvDpPT_", "_ZN1a4tmplIfLi3ELb1EEEvPT_i"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "symbol"),
+    [
+        ("k(Params)", "_Z1k6Params"),
+        ("k(Params, float *)", "_Z1k6ParamsPf"),
+        ("pack", "_Z4packIJifdEEvDpPT_"),
+        ("pack(int*, float*, double*)", "_Z4packIJifdEEvDpPT_"),
+        ("tmpl<float, 3, true>", "_ZN1a4tmplIfLi3ELb1EEEvPT_i"),
+        ("a::tmpl<float,3,true>", "_ZN1a4tmplIfLi3ELb1EEEvPT_i"),
+        ("a::tmpl", "_ZN1a4tmplIfLi3ELb1EEEvPT_i"),
+    ],
+)
+def test_kernels_are_found_by_what_tells_them_apart(wanted: str, symbol: str) -> None:
+    assert find_kernel(wanted, OVERLOADS, "m") == symbol
+
+
+def test_overloads_are_listed_with_their_types() -> None:
+    with pytest.raises(LaunchError, match=r"2 kernels named k: k\(Params\) .*k\(Params, float\*\)"):
+        find_kernel("k", OVERLOADS, "m")
+
+
+def test_a_name_that_is_close_is_proposed() -> None:
+    with pytest.raises(LaunchError, match="Did you mean 'saxpy'"):
+        find_kernel("saxpi", ["_Z5saxpyifPKfPf", "other"], "m")

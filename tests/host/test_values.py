@@ -77,3 +77,47 @@ def test_files(tmp_path: Path) -> None:
 def test_what_cannot_be_read_says_why(text: str, reason: str) -> None:
     with pytest.raises(WarploomError, match=reason):
         parse_arguments([text])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"PK\3\4",
+        b"\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (1"
+        + b"0" * 30
+        + b",)}",
+        b"\x93NUMPY\1\0\x10\0" + b"(" * 16,
+        b"\x80\4\x95.",  # a pickle
+    ],
+)
+@pytest.mark.parametrize("text", ["{}", "f32[4]={}"])
+def test_damaged_files_are_refused(content: bytes, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "in.npy"
+    file.write_bytes(content)
+    with pytest.raises(WarploomError, match="cannot be loaded"):
+        parse_arguments([text.format(file)])
+
+
+def test_a_file_of_several_arrays_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "in.npy"
+    with file.open("wb") as opened:
+        np.savez(opened, a=np.zeros(3), b=np.zeros(3))
+    with pytest.raises(WarploomError, match="several arrays"):
+        parse_arguments([str(file)])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"f32[{2**62}]=ones", "no memory"),
+        (f"f32[{2**40},{2**40}]=arange", "no memory"),
+        ("f32[4]=random:²", "none of zeros"),
+        (f"f32[4]=random:{'9' * 5000}", "none of zeros"),
+        ("9" * 5000 + "x", "neither a number nor a buffer"),
+    ],
+)
+def test_texts_beyond_all_bounds_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(WarploomError, match=reason):
+        parse_arguments([text])

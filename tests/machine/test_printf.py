@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from warploom.machine import printf
 from warploom.machine.printf import MAX_ARGUMENTS, Arguments, formatted, string
 
 BASE = 1000
@@ -105,3 +106,32 @@ def test_what_is_no_conversion_stays() -> None:
 
 def test_a_string_ends_at_its_zero() -> None:
     assert string(lambda at, size: b"abc\0def"[at : at + size], 0) == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("format", "given"),
+    [
+        ("%*d", (500_000_000, 1)),
+        ("%*d", (-500_000_000, 1)),
+        ("%99999999999d", (1,)),
+        ("%.2147483648d", (1,)),
+        (f"%{'9' * 5000}d", (1,)),
+        ("%99999999x%99999999x", (1, 1)),
+    ],
+)
+def test_a_call_has_room_for_a_mebibyte_of_text(format: str, given: tuple[int, ...]) -> None:
+    assert len(show(format, *given, words=4)) == 1 << 20
+
+
+def test_long_conversions_of_other_types_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printf, "MOST_BYTES", 100)
+    assert show("%.2147483648f", 1.0) == ("1." + "0" * 98)
+    assert show("%2147483647s|", "x") == " " * 99 + "x"
+    assert show("%s", "x" * 1000) == "x" * 100
+    assert show("%d" + "y" * 200, 7, words=4) == "7" + "y" * 99
+    assert show("%2147483648c", 65, words=4) == " " * 99 + "A"
+    assert show("%-2147483648p|", 1) == "0x1" + " " * 97
+
+
+def test_a_precision_in_front_of_zeros_is_a_small_one() -> None:
+    assert show("%.00000000003d|%000000000000005d", 7, 7, words=4) == "007|00007"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -149,8 +151,65 @@ def test_what_is_no_trace_is_refused() -> None:
     with pytest.raises(wl.WarploomError, match="no trace"):
         Trace.from_bytes(b"PK\x03\x04")
     trace = wl.Device("v100").compile("__global__ void k() {}")["k"][1, 32].trace()
-    import msgspec
-
     older = msgspec.structs.replace(trace, version=1).to_bytes()
     with pytest.raises(wl.WarploomError, match="version 1"):
         Trace.from_bytes(older)
+
+
+@pytest.fixture(scope="module")
+def small() -> Trace:
+    gpu = wl.Device()
+    kernel = gpu.compile("__global__ void k(int *x) { x[threadIdx.x] = 1; }")["k"]
+    return kernel[1, 32].trace(gpu.zeros(32, np.int32))
+
+
+def test_a_damaged_trace_is_refused(small: Trace) -> None:
+    """Each bit of some bytes flipped, and each length cut: read as it was, or refused."""
+    data, refused = small.to_bytes(), 0
+    for at in range(0, len(data), max(1, len(data) // 40)):
+        broken = bytearray(data)
+        broken[at] ^= 1 << at % 8
+        for attempt in (bytes(broken), data[:at]):
+            try:
+                Trace.from_bytes(attempt)
+            except wl.WarploomError:
+                refused += 1
+    assert refused > 60  # bits of the gzip header can mean nothing
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"launch": 3},
+        {"steps": None},
+        {"ptx": "\ud800"},
+        {"warps": []},
+        {"code": []},
+        {"device.warp_size": 5},
+        {"steps.count": 2**70},
+        {"steps.count": 1},
+        {"steps.warp": b"123"},
+        {"accesses.count": -1},
+        {"writes.value": b"\xff" * 4},
+    ],
+    ids=str,
+)
+def test_a_trace_whose_parts_do_not_fit_is_refused(small: Trace, change: Any) -> None:
+    content = msgspec.msgpack.decode(gzip.decompress(small.to_bytes()))
+    [(name, value)] = change.items()
+    *path, last = name.split(".")
+    inner = content
+    for part in path:
+        inner = inner[part]
+    inner[last] = value
+    try:
+        data = msgspec.msgpack.encode(content)
+    except (OverflowError, UnicodeEncodeError):
+        data = b"\xc1"
+    with pytest.raises(wl.WarploomError, match="no trace"):
+        Trace.from_bytes(gzip.compress(data))
+
+
+def test_a_trace_that_unpacks_to_too_much_is_refused(small: Trace) -> None:
+    with pytest.raises(wl.WarploomError, match="unpacks to more than 1,000 bytes"):
+        Trace.from_bytes(small.to_bytes(), most_bytes=1000)

@@ -114,5 +114,5 @@ def test_the_first_blocks_fault_is_told() -> None:
 
 
 def test_a_device_needs_a_worker() -> None:
-    with pytest.raises(wl.WarploomError, match="at least one worker"):
+    with pytest.raises(wl.OptionValueError, match="workers takes an integer from 1"):
         wl.Device(workers=0)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+
+from warploom.core.unpacking import UnpackError, unpack_lz4, unpack_zstd
 
 FATBIN, WRAPPER, ELF = 0xBA55ED50, 0x466243B1, 0x464C457F
 PTX = 1
@@ -21,8 +24,16 @@ MACHINE_CODE = (
     " --gpu-architecture=compute_80), or load the PTX itself"
 )
 
+MOST_BYTES = 1 << 28
+"""PTX is not unpacked to more: 256 MiB, a hundred times the largest modules."""
+
 _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+_MAGIC = FATBIN.to_bytes(4, "little")
+
+
+class Damaged(Exception):
+    """A fat binary contradicts itself."""
 
 
 class NoPtx(Exception):
@@ -35,7 +46,7 @@ class _Entry:
     architecture: int
     flags: int
     size: int
-    payload: bytes
+    payload: memoryview
 
 
 def ptx_at(address: int, compute_capability: tuple[int, int]) -> str:
@@ -46,6 +57,8 @@ def ptx_at(address: int, compute_capability: tuple[int, int]) -> str:
         (magic,) = struct.unpack("<I", ctypes.string_at(address, 4))
     if magic == FATBIN:
         _, _, header, size = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
+        if header + size >= 1 << 31:
+            raise NoPtx(f"the fat binary is damaged: it says that it has {size:,} bytes")
         return ptx_of(ctypes.string_at(address, header + size), compute_capability)
     if magic == ELF:
         raise NoPtx(MACHINE_CODE)
@@ -58,7 +71,10 @@ def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
         raise NoPtx(MACHINE_CODE)
     if data[:4] != FATBIN.to_bytes(4, "little"):
         return data.rstrip(b"\0").decode(errors="replace")
-    entries = [entry for entry in _entries(data) if entry.kind == PTX]
+    try:
+        entries = [entry for entry in _entries(data, 0) if entry.kind == PTX]
+    except Damaged as damaged:
+        raise NoPtx(f"the fat binary is damaged: {damaged}") from None
     if not entries:
         raise NoPtx(MACHINE_CODE)
     here = compute_capability[0] * 10 + compute_capability[1]
@@ -72,38 +88,54 @@ def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
 
 
 def has_ptx(data: bytes) -> bool:
-    """Whether any fat binary inside of a file has PTX."""
-    magic, at = FATBIN.to_bytes(4, "little"), -1
-    while (at := data.find(magic, at + 1)) >= 0:
-        if any(entry.kind == PTX for entry in _entries(data[at:])):
-            return True
+    """Returns whether any fat binary inside of a file has PTX."""
+    at = -1
+    while (at := data.find(_MAGIC, at + 1)) >= 0:
+        with suppress(Damaged):  # the magic number can stand in other data, too
+            if any(entry.kind == PTX for entry in _entries(data, at)):
+                return True
     return False
 
 
-def _entries(data: bytes) -> Iterator[_Entry]:
-    """The entries of all fat binaries in the data, one after the other."""
-    at = 0
-    while data[at : at + 4] == FATBIN.to_bytes(4, "little"):
+def _entries(data: bytes, at: int) -> Iterator[_Entry]:
+    """The entries of all fat binaries that follow each other from there on. Raises Damaged."""
+    while data.startswith(_MAGIC, at):
+        if at + _HEADER.size > len(data):
+            raise Damaged("its header is cut off")
         _, _, header, size = _HEADER.unpack_from(data, at)
+        if header < _HEADER.size:
+            raise Damaged(f"its header says that it has {header} bytes")
         at, end = at + header, at + header + size
         while at + _ENTRY.size <= min(end, len(data)):
-            found = _ENTRY.unpack_from(data, at)
-            kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
-            flags, plain = found[11], found[13]
-            stored = compressed if flags & (LZ4 | ZSTD) else length
-            payload = data[at + offset : at + offset + stored]
-            yield _Entry(kind, architecture, flags, plain, payload)
-            at += offset + length
+            entry, at = _entry(data, at)
+            yield entry
         at = end
 
 
+def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
+    """The entry that begins there, and where the next one does. Raises Damaged."""
+    found = _ENTRY.unpack_from(data, at)
+    kind, _, offset, length, compressed, _, _, _, architecture = found[:9]
+    flags, plain = found[11], found[13]
+    if offset < _ENTRY.size:
+        raise Damaged(f"an entry says that its header has {offset} bytes")
+    stored = compressed if flags & (LZ4 | ZSTD) else length
+    start = at + offset
+    if start + stored > len(data):
+        raise Damaged(f"an entry of {stored:,} bytes is cut off")
+    payload = memoryview(data)[start : start + stored]
+    return _Entry(kind, architecture, flags, plain, payload), start + length
+
+
 def _plain(entry: _Entry) -> bytes:
-    if entry.flags & ZSTD:
-        import zstandard
-
-        return zstandard.ZstdDecompressor().decompress(entry.payload, max_output_size=entry.size)
-    if entry.flags & LZ4:
-        import lz4.block
-
-        return lz4.block.decompress(entry.payload, uncompressed_size=entry.size)
-    return entry.payload
+    """What an entry holds, unpacked. Raises NoPtx where that is damaged or too large."""
+    stored = bytes(entry.payload)
+    if not entry.flags & (LZ4 | ZSTD):
+        return stored
+    if entry.size > MOST_BYTES:
+        raise NoPtx(f"its PTX has {entry.size:,} bytes, and at most {MOST_BYTES:,} are read")
+    unpack = unpack_zstd if entry.flags & ZSTD else unpack_lz4
+    try:
+        return unpack(stored, entry.size)
+    except UnpackError as error:
+        raise NoPtx(f"the compressed PTX in the fat binary is damaged: {error}") from None

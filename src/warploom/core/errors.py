@@ -16,6 +16,18 @@ class WarploomError(Exception):
     """Base of every error that Warploom raises on purpose."""
 
 
+class OptionError(WarploomError):
+    """An option of a call was refused; it is also a TypeError or a ValueError."""
+
+
+class OptionTypeError(OptionError, TypeError):
+    """A call has no such option, or the option takes values of another type."""
+
+
+class OptionValueError(OptionError, ValueError):
+    """An option has a value of the right type that does not fit."""
+
+
 class CompileError(WarploomError):
     """A compiler that is not ours refused the source; `log` is what it printed."""
 
@@ -48,8 +60,9 @@ class LinkError(PtxError):
     """Modules that do not fit together: a name is defined twice, or by none of them."""
 
 
-class LaunchError(WarploomError):
-    """A launch was refused; where a resource ran out, says which, what was asked and the limit."""
+class LaunchError(WarploomError, ValueError):
+    """A launch was refused: a value does not fit, or a resource ran out (`resource`), of which
+    `requested` is more than `limit`."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-from warploom.core.errors import WarploomError
+from warploom.core.errors import OptionTypeError, OptionValueError
 from warploom.devices.spec import DeviceSpec, Source
 
 DEFAULT = "h100"
@@ -21,10 +21,10 @@ DEFAULT = "h100"
 def find_device(name: str | None = None, cc: str | None = None) -> DeviceSpec:
     """The device of that product name, or the first product of that compute capability.
 
-    Without either, the H100. Raises WarploomError for a name that the catalog does not have.
+    Without either, the H100. Raises OptionValueError for a name that the catalog does not have.
     """
     if name is not None and cc is not None:
-        raise WarploomError(f"name a device ({name}) or a compute capability ({cc}), not both")
+        raise OptionTypeError(f"name a device ({name}) or a compute capability ({cc}), not both")
     devices = catalog()
     if cc is not None:
         return _first_of(cc)
@@ -33,7 +33,7 @@ def find_device(name: str | None = None, cc: str | None = None) -> DeviceSpec:
         return devices[wanted]
     close = get_close_matches(wanted, devices, n=3, cutoff=0.5)
     near = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(devices)}."
-    raise WarploomError(f"there is no device {name!r} in the catalog. {near}")
+    raise OptionValueError(f"there is no device {name!r} in the catalog. {near}")
 
 
 def _first_of(cc: str) -> DeviceSpec:
@@ -41,7 +41,7 @@ def _first_of(cc: str) -> DeviceSpec:
         if spec.cc == cc:
             return spec
     known = dict.fromkeys(spec.cc for spec in catalog().values())
-    raise WarploomError(
+    raise OptionValueError(
         f"there is no device of compute capability {cc!r} in the catalog. Known:"
         f" {', '.join(known)}."
     )

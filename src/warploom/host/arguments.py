@@ -1,6 +1,7 @@
 """A launch's arguments: from Python values to the bytes of a kernel's parameters.
 
-Each value is converted by the parameter's declared PTX type, and refused where it does not fit.
+Each value is converted by the parameter's declared PTX type, and refused where it does not fit;
+where arguments are checked strictly, also by the type that the C++ source declares.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from warploom.analysis.program import PARAMETERS, Program
 from warploom.core.errors import LaunchError
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
+from warploom.host.cpp_types import Class
+from warploom.host.names import source_name
+from warploom.host.signatures import Parameter
 from warploom.host.texture import Handle
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Variable
@@ -28,6 +32,8 @@ class Arguments:
     """The bytes of a parameter block, and what the launch has to keep alive or copy back."""
 
     data: bytearray
+    strict: bool = True
+    """Whether values must fit the types that the source declares."""
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     handles: list[Handle] = field(default_factory=list[Handle])
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
@@ -62,30 +68,34 @@ class Packer:
     """Makes the parameter blocks of a kernel's launches."""
 
     def __init__(
-        self, program: Program, parameters: Sequence[Variable], memory: DeviceMemory
+        self,
+        program: Program,
+        parameters: Sequence[Variable],
+        declared: Sequence[Parameter],
+        memory: DeviceMemory,
     ) -> None:
-        self.program, self.parameters = program, parameters
+        self.name = source_name(program.name)
         self._size = program.parameter_bytes
         self._packings = [
-            _Packing(made, f"argument {index} of {program.name}", memory)
-            for index, made in enumerate(parameters)
+            _Packing(in_ptx, in_source, f"argument {index} of {self.name}", memory)
+            for index, (in_ptx, in_source) in enumerate(zip(parameters, declared, strict=True))
         ]
         starts = [program.places[made.name].offset for made in parameters]
         self._ranges = [slice(at, at + p.size) for at, p in zip(starts, parameters, strict=True)]
 
-    def pack(self, values: Sequence[Any]) -> Arguments:
+    def pack(self, values: Sequence[Any], *, strict: bool = True) -> Arguments:
         """The parameter block of a launch with these values.
 
         Host arrays are copied to the device. Raises LaunchError where the number of values is
         wrong or one does not fit its parameter.
         """
-        if len(values) != len(self.parameters):
-            wanted = ", ".join(_declared(p) for p in self.parameters) or "none"
+        if len(values) != len(self._packings):
+            wanted = ", ".join(packing.declared for packing in self._packings) or "none"
             raise LaunchError(
-                f"{self.program.name} takes {len(self.parameters)} arguments ({wanted}), and got"
+                f"{self.name} takes {len(self._packings)} arguments ({wanted}), and got"
                 f" {len(values)}."
             )
-        packed = Arguments(bytearray(self._size))
+        packed = Arguments(bytearray(self._size), strict)
         try:
             for packing, place, value in zip(self._packings, self._ranges, values, strict=True):
                 packed.data[place] = packing.bytes_of(value, packed)
@@ -101,11 +111,14 @@ _LAYOUTS = {16: "<e", 32: "<f", 64: "<d"}
 
 @dataclass
 class _Packing:
-    """One parameter to be filled: `what` names it in errors."""
+    """One parameter, as PTX and as the source declare it; `what` names it in errors."""
 
     parameter: Variable
+    source: Parameter
     what: str
     memory: DeviceMemory
+    _fitting: set[np.dtype[Any]] = field(default_factory=set["np.dtype[Any]"])
+    """Element types that were checked."""
 
     def bytes_of(self, value: Any, packed: Arguments) -> bytes:
         """The bytes that the parameter takes for this value; `packed` keeps what it lends."""
@@ -119,7 +132,7 @@ class _Packing:
             return self._borrow(cast(Array, value), packed)
         if self.parameter.type.kind is Kind.FLOAT:
             return self._float(value)
-        return self._integer(value)
+        return self._integer(value, packed.strict)
 
     def _aggregate(self, value: Any) -> bytes:
         """A structure by value: bytes, or a NumPy scalar or array of just its size."""
@@ -138,6 +151,8 @@ class _Packing:
     def _pointer(self, buffer: Buffer, packed: Arguments) -> bytes:
         if not self._takes_pointers:
             raise self._refuse(buffer, "takes a number, not a pointer")
+        if packed.strict and buffer.dtype not in self._fitting:
+            self._check_elements("buffer", buffer.dtype)
         if buffer.memory is not self.memory:
             raise LaunchError(
                 f"{self.what}: {buffer} is in the memory of another device; make it with this one"
@@ -158,8 +173,27 @@ class _Packing:
         """A host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
             raise self._refuse(host, "takes a number: take one element, such as x[0]")
-        buffer = packed.lend(host, self.what, self.memory)
+        if packed.strict and host.dtype not in self._fitting:
+            self._check_elements("array", host.dtype)
+        name = f"{self.source.name} ({self.what})" if self.source.name else self.what
+        buffer = packed.lend(host, name, self.memory)
         return buffer.address.to_bytes(8, "little")
+
+    def _check_elements(self, container: str, dtype: np.dtype[Any]) -> None:
+        """Raise LaunchError where the source declares a pointer to another type, or a number."""
+        type = self.source.type
+        if type is not None and type.pointers and not type.accepts(dtype):
+            wanted = "np.uint64 (addresses)" if type.pointers > 1 else type.element.numpy_name
+            raise LaunchError(
+                f"{self.what}, `{self.declared}`: the {container} holds {dtype}. Convert it with"
+                f" .astype({wanted}), or pass strict=False."
+            )
+        if type is not None and not type.pointers and type.element.kind is Class.SIGNED:
+            raise LaunchError(
+                f"{self.what}, `{self.declared}`: it takes a number, not the address of a"
+                f" {container}. Check the order of the arguments, or pass strict=False."
+            )
+        self._fitting.add(dtype)
 
     @cached_property
     def _takes_pointers(self) -> bool:
@@ -175,9 +209,10 @@ class _Packing:
             hint = f"takes at most {np.finfo(_FLOATS[bits]).max:.6g}"
             raise self._refuse(value, hint) from None
 
-    def _integer(self, value: Any) -> bytes:
+    def _integer(self, value: Any, strict: bool) -> bytes:
         """Integers by value. A signed C++ parameter may be declared .u32, so both ranges of that
-        width count as fitting; .b32 also takes the bits of a float of its width."""
+        width count as fitting where the source's type is unknown; .b32 also takes the bits of a
+        float of its width."""
         type = self.parameter.type
         if isinstance(value, np.floating) and type.kind is Kind.BITS and value.nbytes == type.bytes:
             return value.tobytes()
@@ -187,8 +222,9 @@ class _Packing:
             wanted = "a Buffer, a NumPy array or " if self._takes_pointers else ""
             hint = f"takes {wanted}an integer, such as int(x)"
             raise self._refuse(value, hint) from None
-        lowest = -(1 << (type.bits - 1))
-        highest = (1 << (type.bits - type.is_signed)) - 1
+        lowest, highest = -(1 << (type.bits - 1)), (1 << (type.bits - type.is_signed)) - 1
+        if strict and self.source.type is not None and not self.source.type.pointers:
+            lowest, highest = self.source.type.element.range
         if not lowest <= number <= highest:
             raise self._refuse(value, f"takes integers from {lowest} to {highest}")
         return (number & ((1 << type.bits) - 1)).to_bytes(type.bytes, "little")
@@ -197,16 +233,18 @@ class _Packing:
         shown = repr(value)
         shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
         return LaunchError(
-            f"{self.what} is {shown} ({type(value).__name__}), but the parameter"
-            f" {_declared(self.parameter)} {reason}."
+            f"{self.what} is {shown} ({type(value).__name__}), but `{self.declared}` {reason}."
         )
+
+    @property
+    def declared(self) -> str:
+        """The parameter as the source declares it, as PTX does where that is unknown."""
+        if self.source.text:
+            return self.source.text
+        dims = "".join(f"[{n}]" for n in self.parameter.shape)
+        return f"{self.parameter.type} {self.parameter.name}{dims}"
 
 
 def _index(value: Any) -> int:
     """The integer that a value is, NumPy's booleans included; TypeError where it is none."""
     return int(cast(bool, value)) if isinstance(value, np.bool_) else operator.index(value)
-
-
-def _declared(parameter: Variable) -> str:
-    dims = "".join(f"[{n}]" for n in parameter.shape)
-    return f"{parameter.type} {parameter.name}{dims}"

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from warploom.analysis.build import STACK_BYTES
-from warploom.core.errors import WarploomError
 from warploom.devices.spec import DeviceSpec
 from warploom.host.engines import Execute, find_engine
-from warploom.machine.launch import INDEPENDENT_SINCE, POLICIES, Schedule
+from warploom.machine.launch import INDEPENDENT_SINCE, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.turn import Turn
 from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
@@ -38,6 +37,8 @@ class Context:
     memory: DeviceMemory = field(default_factory=DeviceMemory)
     on_run: Callable[[Run], object] | None = None
     """Told of each launch that ended well."""
+    strict: bool = True
+    """Whether arguments are checked against the types that the source declares."""
     record: bool = False
     """Whether launches are recorded for timing."""
     turn: Turn = field(default_factory=Turn)
@@ -55,7 +56,5 @@ class Context:
 
 
 def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:
-    """The schedule of a device by that policy. Raises WarploomError where there is none."""
-    if policy not in POLICIES:
-        raise WarploomError(f"there is no schedule {policy!r}; choose of {', '.join(POLICIES)}")
+    """Returns the schedule of a device by the policy of that name, one of POLICIES."""
     return Schedule(policy, seed, spec.compute_capability >= INDEPENDENT_SINCE)

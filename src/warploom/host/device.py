@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warploom.analysis.build import STACK_BYTES
 from warploom.core.errors import WarploomError
+from warploom.core.options import checked
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -18,6 +18,17 @@ from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
 from warploom.host.engines import choose_engine
 from warploom.host.module import Module
+from warploom.host.option_types import (
+    Bytes,
+    Content,
+    Element,
+    Engine,
+    Policy,
+    Seed,
+    Shape,
+    Size,
+    Workers,
+)
 from warploom.host.run import Run
 from warploom.host.sources import name_of, part_of, ptx_of, source_of
 from warploom.host.stream import Stream
@@ -28,7 +39,7 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.turn import Turn
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
-from warploom.rules.choice import MemoryOptions
+from warploom.rules.choice import MemoryOptions, access_rules
 
 WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
 """A warp is NVIDIA's; a wavefront of twice as many lanes is AMD's, on GCN and CDNA."""
@@ -55,6 +66,9 @@ class Device(MakesTextures):
     "reference", which is then the default. Instructions that are defined for warps of 32, such as
     shuffles and votes, are UnsupportedInstruction there.
 
+    `strict` refuses arguments of launches that do not fit the types which the C++ source declares,
+    such as a float64 buffer for `float *`; a launch can say otherwise.
+
     `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
     call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
     memory, where not the product's own. `on_run` is told of each launch that ended well.
@@ -65,28 +79,28 @@ class Device(MakesTextures):
     and one seed give one result.
     """
 
+    @checked("Device(...)")
     def __init__(
         self,
         name: str | None = None,
         *,
         cc: str | None = None,
-        engine: str | None = None,
+        engine: Engine | None = None,
         l1_global: bool | None = None,
         bank_bytes: int | None = None,
         strict_target: bool = False,
         caches: bool = False,
-        schedule: str = "converge",
-        seed: int = 0,
-        workers: int = 1,
+        schedule: Policy = "converge",
+        seed: Seed = 0,
+        workers: Workers = 1,
         warp_size: int = WARP_SIZE,
-        stack_bytes: int = STACK_BYTES,
-        memory_bytes: int | None = None,
+        stack_bytes: Bytes = STACK_BYTES,
+        memory_bytes: Size | None = None,
         output: Callable[[str], object] | None = None,
         on_run: Callable[[Run], object] | None = None,
         record: bool = False,
+        strict: bool = True,
     ) -> None:
-        if workers < 1:
-            raise WarploomError(f"a device needs at least one worker, not {workers}")
         self.spec = _with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
         if record and self.engine != "compiled":
@@ -94,8 +108,9 @@ class Device(MakesTextures):
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
+        access_rules(self.spec, options)  # raises where the device does not have these
         order = schedule_of(self.spec, schedule, seed)
-        memory = DeviceMemory(memory_bytes or self.spec.memory_bytes)
+        memory = DeviceMemory(self.spec.memory_bytes if memory_bytes is None else memory_bytes)
         self._context = Context(
             self.spec,
             options,
@@ -106,6 +121,7 @@ class Device(MakesTextures):
             stack_bytes,
             memory,
             on_run,
+            strict,
             record,
         )
         self.memory = self._context.memory
@@ -122,6 +138,7 @@ class Device(MakesTextures):
 
     # ---- programs ---------------------------------------------------------------------------
 
+    @checked("Device.load(...)")
     def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
         """The program in a file: CUDA C++ (.cu) or PTX (.ptx), by suffix.
 
@@ -131,6 +148,7 @@ class Device(MakesTextures):
         text, language = source_of(Path(path))
         return self.compile(text, language, options, name=str(path))
 
+    @checked("Device.compile(...)")
     def compile(
         self,
         text: str,
@@ -148,6 +166,7 @@ class Device(MakesTextures):
         ptx = ptx_of(text, language, name, cc, options, self.spec.warp_size)
         return self._loaded(ptx, name, Text(name, text))
 
+    @checked("Device.link(...)")
     def link(
         self,
         sources: Sequence[str | Path],
@@ -179,30 +198,24 @@ class Device(MakesTextures):
 
     # ---- memory -----------------------------------------------------------------------------
 
-    def to_device(self, host: npt.ArrayLike, name: str | None = None) -> Buffer:
+    @checked("Device.to_device(...)")
+    def to_device(self, host: Content, name: str | None = None) -> Buffer:
         """A buffer with the content of `host`. Its `name` is what fault messages call it."""
         return upload(self.memory, host, name or self._next_name())
 
-    def empty(
-        self,
-        shape: int | tuple[int, ...],
-        dtype: npt.DTypeLike = np.float64,
-        name: str | None = None,
-    ) -> Buffer:
+    @checked("Device.empty(...)")
+    def empty(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
         """A buffer of that shape and type. What it holds is not promised."""
-        dims = shape if isinstance(shape, tuple) else (shape,)
+        along = shape if isinstance(shape, Sequence) else (shape,)
         made: np.dtype[Any] = np.dtype(dtype)
-        return Buffer(self.memory, tuple(int(n) for n in dims), made, name or self._next_name())
+        return Buffer(self.memory, tuple(map(int, along)), made, name or self._next_name())
 
-    def zeros(
-        self,
-        shape: int | tuple[int, ...],
-        dtype: npt.DTypeLike = np.float64,
-        name: str | None = None,
-    ) -> Buffer:
+    @checked("Device.zeros(...)")
+    def zeros(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
         """A buffer of that shape and type, all zero: so is all memory that is newly given out."""
         return self.empty(shape, dtype, name)
 
+    @checked("Device.stream(...)")
     def stream(self) -> Stream:
         """A new stream for `kernel[grid, block, stream]`."""
         return Stream()

@@ -16,8 +16,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from warploom.core.options import checked
 from warploom.host.buffer import Array
 from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.option_types import Positive, Workers
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
 from warploom.host.spread import spread
 from warploom.machine.launch import POLICIES
@@ -66,11 +68,12 @@ class Exploration:
         return len({outcome.result for outcome in self.outcomes})
 
 
+@checked("explore(...)")
 def explore(
     launcher: Launcher,
     *args: Any,
-    runs: int = 100,
-    workers: int | None = None,
+    runs: Positive = 100,
+    workers: Workers | None = None,
     cluster: str | None = None,
     **options: Unpack[LaunchOptions],
 ) -> Exploration:

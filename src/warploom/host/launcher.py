@@ -12,35 +12,40 @@ import numpy as np
 
 from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
+from warploom.core.options import checked
 from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
+from warploom.host.option_types import Count, Engine, Policy, Seed
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.launch import Launch
+from warploom.observe.limits import TraceLimits
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
-    from warploom.observe.trace import Trace, TraceLimits
+    from warploom.observe.trace import Trace
 
 
 WORKSPACE_BYTES = 8
 
 
 class LaunchOptions(TypedDict, total=False):
-    """What a launch may say beside its arguments.
+    """Options of a launch, beside its arguments.
 
     `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
     once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
-    not as the device says.
+    not as the device says. `strict` checks arguments against the types that the source declares, as
+    the device does if the launch does not say.
     """
 
-    max_instructions: int | None
+    max_instructions: Count | None
     cooperative: bool
-    schedule: str | None
-    seed: int | None
+    schedule: Policy | None
+    seed: Seed | None
+    strict: bool | None
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Launcher:
     stream: Stream | None
     shared_bytes: int
 
+    @checked("kernel[grid, block](...)")
     def __call__(
         self,
         *args: Any,
@@ -67,8 +73,9 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options)
-        return self._run(launch, self._pack(args), progress)
+        return self._run(launch, self._pack(args, options), progress)
 
+    @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
         return self._run(self._launch(options), Arguments(bytearray(data)), None)
@@ -110,11 +117,12 @@ class Launcher:
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record)
 
+    @checked("kernel[grid, block].trace(...)")
     def trace(
         self,
         *args: Any,
         limits: TraceLimits | None = None,
-        engine: str = "reference",
+        engine: Engine = "reference",
         **options: Unpack[LaunchOptions],
     ) -> Trace:
         """Launch, and give all that every warp did, step by step.
@@ -125,12 +133,15 @@ class Launcher:
         """
         from warploom.host.recording import recording_of
         from warploom.host.tracing import trace_of
-        from warploom.observe.trace import TraceLimits
 
         launch = self._launch(options)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
-        error = self._watch(launch, args, recording.execute)
+        error = self._watch(launch, self._pack(args, options), recording.execute)
         return trace_of(self.kernel, launch, engine, recording.recorded(), error)
+
+    def check(self, *args: Any, strict: bool | None = None) -> None:
+        """Raises LaunchError for arguments that do not fit; launches nothing."""
+        self._pack(args, {"strict": strict}).release()
 
     def watch(
         self,
@@ -142,11 +153,12 @@ class Launcher:
         that ended it, or nothing. Raises LaunchError for what does not fit."""
         launch = self._launch(options)
         context = self.kernel.context
-        return self._watch(launch, args, watched(context.spec, context.options, listener))
+        execute = watched(context.spec, context.options, listener)
+        return self._watch(launch, self._pack(args, options), execute)
 
-    def _watch(self, launch: Launch, args: tuple[Any, ...], execute: Execute) -> str:
+    def _watch(self, launch: Launch, arguments: Arguments, execute: Execute) -> str:
         """Run a launch; gives the error that ended it, or nothing."""
-        arguments, cancellation = self._pack(args), Cancellation()
+        cancellation = Cancellation()
         launch = self._ready(launch, arguments, cancellation)
         number = self.kernel.context.memory.begin_launch()
         work = partial(self._execute, execute, launch, arguments, None)
@@ -180,8 +192,12 @@ class Launcher:
             workspace = arguments.lend(counters, "the workspace of the grid", memory).address
         return launch.filled(bytes(arguments.data), globals, workspace, cancellation)
 
-    def _pack(self, args: tuple[Any, ...]) -> Arguments:
-        return self.kernel.packer.pack(args)
+    def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
+        """The parameter block of the arguments. Raises LaunchError for those that do not fit."""
+        strict = options.get("strict")
+        return self.kernel.packer.pack(
+            args, strict=self.kernel.context.strict if strict is None else strict
+        )
 
     def _execute(
         self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None

@@ -13,6 +13,7 @@ from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.arguments import Packer
 from warploom.host.context import Context
 from warploom.host.resources import Resources, resources_of
+from warploom.host.signatures import signature_of
 from warploom.host.targets import check_instructions
 from warploom.machine.image import Image
 from warploom.machine.launch import Launch, shared_bytes
@@ -58,7 +59,9 @@ class LoadedKernel:
     @cached_property
     def packer(self) -> Packer:
         """Makes the parameter blocks of its launches."""
-        return Packer(self.program, self.function.parameters, self.context.memory)
+        parameters = self.function.parameters
+        declared = signature_of(self.name, parameters, self.source.content)
+        return Packer(self.program, parameters, declared, self.context.memory)
 
     def occupancy(self, launch: Launch) -> Occupancy:
         """How many of a launch's blocks an SM holds; registers are ptxas' own or an estimate."""

@@ -1,58 +1,55 @@
-"""The names of kernels: what C++ compilers make of them, and which one a user means.
-
-Source: Itanium C++ ABI, "Mangling".
-"""
+"""The names of kernels: which one a user means."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from warploom.core.errors import LaunchError
-
-_PART = re.compile(r"(\d+)")
+from warploom.core.options import nearest
+from warploom.host.mangled import read_symbol
 
 
 def source_name(symbol: str) -> str:
-    """The name that stood in the C++ source ("space::kernel"), without template arguments.
+    """Returns the name that stood in the C++ source ("space::kernel"), without template arguments.
 
     A symbol that is not mangled is its own name.
     """
-    if not symbol.startswith("_Z"):
-        return symbol
-    at = 3 if symbol.startswith("_ZN") else 2
-    parts: list[str] = []
-    while found := _PART.match(symbol, at):
-        start = found.end()
-        at = start + int(found[1])
-        part = symbol[start:at]
-        if not part.startswith("_GLOBAL__N_"):
-            parts.append(part)
-    return "::".join(parts) or symbol
+    return read_symbol(symbol).name
 
 
 def find_kernel(wanted: str, symbols: Sequence[str], module: str) -> str:
-    """The symbol of the kernel that `wanted` names, as PTX or as C++ calls it.
+    """Returns the symbol of the kernel that `wanted` names, as PTX or as C++ does: "copy",
+    "space::copy", "copy<float>" or "copy(float*, int)".
 
     Raises LaunchError where none or several fit.
     """
     if wanted in symbols:
         return wanted
-    fit = [s for s in symbols if _means(wanted, source_name(s))]
+    plain = _squeezed(wanted)
+    fit = [symbol for symbol in symbols if plain and _means(plain, symbol)]
     if len(fit) == 1:
         return fit[0]
-    listed = ", ".join(_shown(symbol) for symbol in symbols) or "it has none"
     if fit:
         raise LaunchError(
-            f"{module} has {len(fit)} kernels named {wanted}: {', '.join(fit)}. Name one of these."
+            f"{module} has {len(fit)} kernels named {wanted}: {', '.join(map(_shown, fit))}. Name"
+            f" one of these."
         )
-    raise LaunchError(f"{module} has no kernel named {wanted}. Its kernels: {listed}.")
+    listed = ", ".join(map(_shown, symbols)) or "it has none"
+    close = nearest(wanted, dict.fromkeys(map(source_name, symbols))) if symbols else ""
+    hint = f" {close}" if close.startswith("Did you mean") else ""
+    raise LaunchError(f"{module} has no kernel named {wanted}. Its kernels: {listed}.{hint}")
 
 
-def _means(wanted: str, name: str) -> bool:
-    return name == wanted or name.endswith("::" + wanted)
+def _means(wanted: str, symbol: str) -> bool:
+    spellings = map(_squeezed, read_symbol(symbol).spellings)
+    return any(name == wanted or name.endswith("::" + wanted) for name in spellings)
+
+
+def _squeezed(name: str) -> str:
+    """The name without spaces that mean nothing."""
+    return "".join(name.split())
 
 
 def _shown(symbol: str) -> str:
-    name = source_name(symbol)
+    name = str(read_symbol(symbol))
     return symbol if name == symbol else f"{name} ({symbol})"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from warploom.core.errors import LaunchError
+from warploom.core.options import checked
 from warploom.devices.catalog import find_device
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
 
 
+@checked("occupancy(...)")
 def occupancy(
     device: Device | DeviceSpec | str,
     block_size: int,

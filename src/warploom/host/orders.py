@@ -79,6 +79,7 @@ class Outcome:
 def job_of(launcher: Launcher, args: tuple[Any, ...], options: LaunchOptions) -> Job:
     """The job that a launcher would do with these arguments."""
     kernel, context = launcher.kernel, launcher.kernel.context
+    launcher.check(*args, strict=options.get("strict"))
     return Job(
         context.spec,
         context.options,
@@ -168,6 +169,7 @@ class Ready:
             "seed": order.seed,
             "max_instructions": self.job.max_instructions,
             "cooperative": self.job.cooperative,
+            "strict": False,  # they were checked, with the source at hand
         }
 
 

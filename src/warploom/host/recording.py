@@ -8,14 +8,14 @@ from typing import Protocol
 
 from warploom.analysis.program import Program
 from warploom.core.collector import collector_paused
-from warploom.core.errors import Allocation, WarploomError
-from warploom.host.engines import ENGINES, Execute, Progress, watched
+from warploom.core.errors import Allocation
+from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.observe.limits import TraceLimits
 from warploom.observe.recorder import Recorded, Recorder
-from warploom.observe.trace import TraceLimits
 from warploom.rules import plan_words
 
 
@@ -29,9 +29,7 @@ class Recording(Protocol):
 
 
 def recording_of(kernel: LoadedKernel, limits: TraceLimits, engine: str) -> Recording:
-    """The way of recording that is called by an engine's name."""
-    if engine not in ENGINES:
-        raise WarploomError(f"there is no engine {engine!r}; choose of {', '.join(ENGINES)}")
+    """Returns the recording of the engine of that name, one of ENGINES."""
     return (ReferenceRecording if engine == "reference" else CompiledRun)(kernel, limits)
 
 

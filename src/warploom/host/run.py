@@ -6,18 +6,22 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Protocol, TypedDict, Unpack
 
+from warploom.core.options import checked
+from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy
+from warploom.devices.timing import TimingSpec
 from warploom.host.loaded import LoadedKernel
+from warploom.host.option_types import Count, Positive, Workers
 from warploom.host.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
+from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
-    from warploom.devices.timing import TimingSpec
     from warploom.report.sections import Report
     from warploom.timing.records import Record
     from warploom.timing.replaying import Replaying
@@ -32,10 +36,10 @@ class TimeOptions(TypedDict, total=False):
     the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
     stands for the device's own figures."""
 
-    scheduler: str | None
-    sample: int | None
-    workers: int
-    timeline: int
+    scheduler: Annotated[str, OneOf(SCHEDULERS)] | None
+    sample: Positive | None
+    workers: Workers
+    timeline: Count
     spec: TimingSpec | None
 
 
@@ -132,6 +136,7 @@ class Run:
         """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
         return self.kernel.occupancy(self.launch)
 
+    @checked("run.time(...)")
     def time(self, **options: Unpack[TimeOptions]) -> Timing:
         """The modelled time of the launch, on a device made with `record=True`; see TimeOptions.
 
@@ -139,6 +144,7 @@ class Run:
         """
         return self.replay(**options).time()
 
+    @checked("run.replay(...)")
     def replay(self, **options: Unpack[TimeOptions]) -> Replaying:
         """The replay that `time` runs to its end, to be run in parts, saved and gone on with.
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
+from warploom.core.options import checked
 from warploom.host.buffer import Array, Buffer
+from warploom.host.option_types import Content
 from warploom.host.texels import FORMATS, Texels, store_texels
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.textures import Description
@@ -172,9 +173,10 @@ class MakesTextures:
 
     memory: DeviceMemory
 
+    @checked("Device.texture(...)")
     def texture(
         self,
-        array: npt.ArrayLike | Buffer | Surface,
+        array: Content | Buffer | Surface,
         *,
         address: str | Sequence[str] = "clamp",
         filter: str = "point",
@@ -184,7 +186,7 @@ class MakesTextures:
         channels: int = 1,
         layers: bool = False,
         cube: bool = False,
-        mipmaps: Sequence[npt.ArrayLike | Buffer] = (),
+        mipmaps: Sequence[Content | Buffer] = (),
         mipmap_filter: str = "point",
         name: str = "texture",
     ) -> Texture:
@@ -220,9 +222,10 @@ class MakesTextures:
             mipmap_filter=mipmap_filter,
         )
 
+    @checked("Device.surface(...)")
     def surface(
         self,
-        array: npt.ArrayLike | Buffer,
+        array: Content | Buffer,
         *,
         channels: int = 1,
         layers: bool = False,

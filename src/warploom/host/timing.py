@@ -32,7 +32,6 @@ from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
 from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
-from warploom.timing.schedulers import POLICIES
 from warploom.timing.spins import meeting, polls_of
 from warploom.timing.state import Shape, setting_of
 from warploom.timing.work import Work, work_of
@@ -139,10 +138,6 @@ def replaying(
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
     policy = scheduler or timing.policy
-    if policy not in POLICIES:
-        raise WarploomError(f"there is no scheduler {policy!r}; choose of {', '.join(POLICIES)}")
-    if sample is not None and sample < 1:
-        raise WarploomError(f"a sample has at least one wave of blocks, not {sample}")
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from warploom.core.errors import WarploomError
+from warploom.core.options import checked
+from warploom.core.values import OneOf
 from warploom.devices.catalog import find_device
 from warploom.host.buffer import Buffer
+from warploom.host.option_types import Bytes, Count, Positive, Workers
 from warploom.host.sources import source_of
 from warploom.host.spread import spread
 from warploom.host.trials import TrialFile
 from warploom.host.trying import TuneJob, tried
+from warploom.timing.schedulers import POLICIES as SCHEDULERS
 from warploom.tuning.restrictions import Restriction
 from warploom.tuning.result import Trial, Tuned, check_objectives
 from warploom.tuning.space import Configuration, configurations, plain
@@ -25,6 +29,7 @@ from warploom.tuning.space import Configuration, configurations, plain
 Shape = int | str | Sequence[int]
 
 
+@checked("tune(...)")
 def tune(
     source: str | Path,
     kernel: str | None,
@@ -34,15 +39,15 @@ def tune(
     problem_size: int | Sequence[int] = (),
     grid: Shape = 1,
     block: Shape = 32,
-    shared: int = 0,
+    shared: Bytes = 0,
     device: str | None = None,
     options: Sequence[str] = (),
     objectives: Sequence[str] = ("seconds", "dram_bytes"),
-    scheduler: str | None = None,
-    sample: int | None = None,
-    max_instructions: int | None = None,
+    scheduler: Annotated[str, OneOf(SCHEDULERS)] | None = None,
+    sample: Positive | None = None,
+    max_instructions: Count | None = None,
     cooperative: bool = False,
-    workers: int = 1,
+    workers: Workers = 1,
     cluster: str | None = None,
     cache: str | Path | None = None,
     progress: Callable[[int, int], object] | None = None,

@@ -11,11 +11,12 @@ a .npy file.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -88,8 +89,11 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
         raise _unreadable(text, "its shape is negative")
     if content.endswith(".npy"):
         return _fitted(text, _load(text, content), dtype, dims)
-    made = _made(text, content, dtype, int(np.prod(dims)))
-    return made.reshape(dims)
+    try:
+        return _made(text, content, dtype, math.prod(dims)).reshape(dims)
+    except (MemoryError, ValueError, OverflowError):
+        size = math.prod(dims) * np.dtype(dtype).itemsize
+        raise _unreadable(text, f"the host has no memory for its {size:,} bytes") from None
 
 
 def _made(text: str, content: str, dtype: type[np.number[Any]], count: int) -> Array:
@@ -100,7 +104,7 @@ def _made(text: str, content: str, dtype: type[np.number[Any]], count: int) -> A
         return np.ones(count, dtype)
     if content == "arange":
         return np.arange(count).astype(dtype)
-    if kind == "random" and seed.isdigit():
+    if kind == "random" and seed.isdecimal() and len(seed) < 20:
         return _random(np.random.default_rng(int(seed)), dtype, count)
     raise _unreadable(text, f"{content!r} is none of zeros, ones, arange, random:SEED, a .npy file")
 
@@ -113,14 +117,18 @@ def _random(generator: np.random.Generator, dtype: type[np.number[Any]], count: 
 
 def _load(text: str, file: str) -> Array:
     try:
-        return np.load(Path(file), allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise _unreadable(text, f"{file} cannot be loaded ({error})") from None
+        loaded: Any = np.load(Path(file), allow_pickle=False)
+    except Exception as error:  # of a damaged file NumPy raises whatever it stumbles over
+        reason = str(error) or type(error).__name__
+        raise _unreadable(text, f"{file} cannot be loaded ({reason})") from None
+    if not isinstance(loaded, np.ndarray):
+        raise _unreadable(text, f"{file} holds several arrays, and one is needed (np.save)")
+    return cast(Array, loaded)
 
 
 def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:
     """A loaded array, of the type and shape that the command line says that it has."""
-    if loaded.dtype != dtype or loaded.size != int(np.prod(dims)):
+    if loaded.dtype != dtype or loaded.size != math.prod(dims):
         raise _unreadable(text, f"the file holds {loaded.dtype} of shape {loaded.shape}")
     return loaded.reshape(dims)
 

@@ -1,7 +1,9 @@
 """printf as CUDA formats it: a format, and a buffer that holds the arguments one after another.
 
 Each argument stands at a multiple of its size. Source: CUDA C++ Programming Guide, "Formatted
-Output": conversions of the C library, `%s` of device strings, at most 32 arguments.
+Output": conversions of the C library, `%s` of device strings, at most 32 arguments, and a buffer
+of 1 MiB if the host asks for no other size (cudaLimitPrintfFifoSize). Here each call has that much
+for its text; what is beyond is dropped.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import struct
 from collections.abc import Callable
 
 MAX_ARGUMENTS = 32
+MOST_BYTES = 1 << 20
 SPECIFIER = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|j|t|L)?(.)", re.DOTALL)
 LONG = ("l", "ll", "z", "j", "t")
 NARROW = {"h": 16, "hh": 8}
@@ -36,20 +39,26 @@ class Arguments:
 
 
 def string(read: Read, at: int) -> bytes:
-    """The bytes from an address up to the next zero."""
+    """Returns the bytes from an address up to the next zero, MOST_BYTES at most."""
     found = bytearray()
-    while (byte := read(at + len(found), 1)) != b"\0":
+    while len(found) < MOST_BYTES and (byte := read(at + len(found), 1)) != b"\0":
         found += byte
     return bytes(found)
 
 
 def formatted(format: bytes, arguments: Arguments) -> str:
-    """The text that a format and its arguments make; conversions that are none stay as they are."""
-
-    def replaced(match: re.Match[bytes]) -> bytes:
-        return _converted(match, arguments)
-
-    return SPECIFIER.sub(replaced, format).decode(errors="replace")
+    """Returns the text that a format and its arguments make, cut at MOST_BYTES; conversions that
+    C does not have stay as they are."""
+    text, end = bytearray(), 0
+    for match in SPECIFIER.finditer(format):
+        text += format[end : match.start()]
+        if len(text) >= MOST_BYTES:
+            break
+        text += _converted(match, arguments)
+        end = match.end()
+    else:
+        text += format[end:]
+    return text[:MOST_BYTES].decode(errors="replace")
 
 
 def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
@@ -67,6 +76,7 @@ def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
         flags, width = flags + "-", width[1:]
     if precision and precision.startswith("-"):
         precision = None
+    width, precision = _capped(width), _capped(precision)
     size = 8 if kind in "psfFeEgGaA" or length in LONG else 4
     data = arguments.take(size)
     if data is None:
@@ -98,6 +108,13 @@ def _counted(count: str | None, arguments: Arguments) -> str | None:
         return count
     data = arguments.take(4)
     return str(int.from_bytes(data, "little", signed=True)) if data else ""
+
+
+def _capped(count: str | None) -> str | None:
+    """A width or a precision, but no more characters than a call has room for."""
+    most = str(MOST_BYTES)
+    digits = (count or "").lstrip("0")
+    return most if (len(digits), digits) > (len(most), most) else count
 
 
 def _integer(value: int, flags: str, width: str | None, precision: str | None, kind: str) -> bytes:

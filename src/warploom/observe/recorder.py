@@ -17,8 +17,8 @@ from warploom.core.errors import Allocation
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import schema
+from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
-from warploom.observe.trace import TraceLimits
 from warploom.ptx.ir import Register, Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.warp_table import LANES, NODES_AT, Table, table_words

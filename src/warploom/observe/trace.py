@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import WarploomError
+from warploom.core.unpacking import UnpackError, gunzip
 from warploom.machine.lanes_off import LanesOff, Meeting
+from warploom.observe.columns import check_columns
 from warploom.observe.schema import (
     VERSION,
     Accesses,
@@ -38,6 +40,21 @@ from warploom.observe.schema import (
     Warp,
     Writes,
 )
+
+MOST_BYTES = 1 << 29
+"""What a trace may have when it is unpacked, if nobody says otherwise: 512 MiB, some 10 million
+steps."""
+
+
+FAILURES = (
+    UnpackError,
+    msgspec.DecodeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+"""Exceptions that damaged traces raise."""
 
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
@@ -130,19 +147,23 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         return gzip.compress(msgspec.msgpack.encode(self), compresslevel=3, mtime=0)
 
     @staticmethod
-    def from_bytes(data: bytes) -> Trace:
-        """A trace that `to_bytes` made. Raises WarploomError for anything else."""
+    def from_bytes(data: bytes, most_bytes: int = MOST_BYTES) -> Trace:
+        """Returns a trace that `to_bytes` made. Raises WarploomError for anything else, and for
+        what unpacks to more than `most_bytes`."""
         try:
-            plain = gzip.decompress(data)
+            plain = gunzip(data, most_bytes)
             version = msgspec.msgpack.decode(plain, type=_Versioned).version
-        except (OSError, EOFError, msgspec.DecodeError) as error:
-            raise WarploomError(f"this is no trace: {error}") from None
-        if version != VERSION:
-            raise WarploomError(
-                f"the trace is of version {version} of the schema, and this reads {VERSION}; record"
-                f" it again (`warploom view FILE --save trace.wl`)"
-            )
-        return msgspec.msgpack.decode(plain, type=Trace)
+            if version != VERSION:
+                raise WarploomError(
+                    f"the trace is of version {version} of the schema, and this reads {VERSION};"
+                    f" record it again (`warploom view FILE --save trace.wl`)"
+                )
+            trace = msgspec.msgpack.decode(plain, type=Trace)
+            check_columns(trace)
+        except FAILURES as error:
+            reason = str(error) or type(error).__name__
+            raise WarploomError(f"this is no trace: {reason}") from None
+        return trace
 
 
 class _Versioned(msgspec.Struct):
@@ -230,14 +251,3 @@ def _rows_of_lanes(table: npt.NDArray[Any], lanes: int) -> list[tuple[int, ...]]
 
 def _u32(column: bytes) -> npt.NDArray[np.uint32]:
     return np.frombuffer(column, "<u4")
-
-
-@dataclass(frozen=True, slots=True)
-class TraceLimits:
-    """How much is recorded at most: warps, the first that run, and steps of each; `registers` of
-    how many warps. `blocks` are those to record where not the first that run."""
-
-    warps: int = 64
-    steps: int = 100_000
-    registers: int = 64
-    blocks: frozenset[int] | None = None

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from warploom.core.errors import WarploomError
 from warploom.timing.state import Words
+
+MOST_BYTES = 1 << 30
+"""Files that unpack to more are refused."""
+
+FAILURES = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    SyntaxError,
+    MemoryError,
+    RecursionError,
+    NotImplementedError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+    struct.error,
+)
+"""Exceptions of zipfile and NumPy for damaged files."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +56,20 @@ class State:
 
     @classmethod
     def load(cls, path: str | Path) -> State:
-        """Read it back. Raises WarploomError for what is no such file."""
+        """Read it back. Raises WarploomError for what is no such file, or unpacks to more than
+        MOST_BYTES."""
         try:
-            with np.load(path) as found:
+            with ZipFile(path) as file:
+                size = sum(part.file_size for part in file.infolist())
+            if size > MOST_BYTES:
+                raise ValueError(
+                    f"it unpacks to {size:,} bytes, and at most {MOST_BYTES:,} are read"
+                )
+            with np.load(path, allow_pickle=False) as found:
                 parts = {name: found[name] for name in cls.__dataclass_fields__}
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise WarploomError(f"{path} is no state of a replay: {error}") from None
-        return cls(int(parts.pop("now")), **parts)
+            if any(part.dtype != np.int64 for part in parts.values()):
+                raise ValueError("its words are not integers of 64 bits")
+            return cls(int(parts.pop("now")), **parts)
+        except FAILURES as error:
+            reason = str(error) or type(error).__name__
+            raise WarploomError(f"{path} is no state of a replay: {reason}") from None

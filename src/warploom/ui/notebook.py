@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import WarploomError
+from warploom.core.options import checked
 from warploom.observe.trace import Trace
 from warploom.ui.page import export
 from warploom.ui.shows import exported_show
@@ -85,6 +86,7 @@ class Shown:
         return f'<iframe {frame} srcdoc="{page}"></iframe>'
 
 
+@checked("show(...)")
 def show(*traces: Trace, labels: tuple[str, ...] = (), height: int = HEIGHT) -> Shown:
     """Show a trace in a notebook, or two side by side. Raises WarploomError for more."""
     if not 1 <= len(traces) <= 2:

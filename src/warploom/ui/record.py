@@ -17,7 +17,8 @@ from warploom.host.device import Device
 from warploom.host.launcher import Launcher
 from warploom.host.requests import Prepared, Request, prepared_from
 from warploom.machine.launch import WARP_SIZE
-from warploom.observe.trace import Trace, TraceLimits
+from warploom.observe.limits import TraceLimits
+from warploom.observe.trace import Trace
 from warploom.timing.result import Timing
 from warploom.timing.traced import MOST_STATES, blocks_of
 from warploom.ui.schema import AUTOMATIC, LaunchRequest, Refusal, SourceError

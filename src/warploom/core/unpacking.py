@@ -1,0 +1,78 @@
+"""Unpacks compressed data into at most as many bytes as the caller allows."""
+
+from __future__ import annotations
+
+import zlib
+from io import BytesIO
+
+GZIP = 31
+"""zlib's number for a gzip header and a window of any size."""
+
+PART = 1 << 16
+"""Bytes that are read, and unpacked, at a time."""
+
+LZ4_RATIO = 255
+"""A byte of LZ4 stands for at most so many (LZ4 Block Format Description, "Compressed block
+format")."""
+
+
+class UnpackError(Exception):
+    """Compressed data is damaged, or it has another size than it says or than is allowed."""
+
+
+def gunzip(data: bytes, most_bytes: int) -> bytes:
+    """Returns what a gzip file holds. Raises UnpackError.
+
+    It is unpacked twice, the first time only to learn its size, so that what is too large takes no
+    memory and what is not is copied nowhere.
+    """
+    try:
+        size = _size_of(data, most_bytes)
+        return zlib.decompress(data, GZIP, max(1, size))
+    except (zlib.error, MemoryError) as error:
+        raise UnpackError(str(error) or "the host's memory is too small for it") from None
+
+
+def _size_of(data: bytes, most_bytes: int) -> int:
+    """The bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
+    unpacker, size = zlib.decompressobj(GZIP), 0
+    for start in range(0, len(data), PART):
+        rest = data[start : start + PART]
+        while rest and not unpacker.eof:
+            size += len(unpacker.decompress(rest, PART))
+            rest = unpacker.unconsumed_tail
+            if size > most_bytes:
+                raise UnpackError(f"it unpacks to more than {most_bytes:,} bytes")
+    if not unpacker.eof:
+        raise UnpackError("it is cut off")
+    return size
+
+
+def unpack_zstd(data: bytes, size: int) -> bytes:
+    """Returns the `size` bytes that a zstd frame holds. Raises UnpackError."""
+    import zstandard
+
+    try:
+        plain = zstandard.ZstdDecompressor().stream_reader(BytesIO(data)).read(size + 1)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise UnpackError(str(error)) from None
+    return _of_size(plain, size)
+
+
+def unpack_lz4(data: bytes, size: int) -> bytes:
+    """Returns the `size` bytes that an LZ4 block holds. Raises UnpackError."""
+    import lz4.block
+
+    if size > LZ4_RATIO * len(data):
+        raise UnpackError(f"{len(data):,} bytes of LZ4 cannot hold {size:,}")
+    try:
+        return _of_size(lz4.block.decompress(data, uncompressed_size=size), size)
+    except (lz4.block.LZ4BlockError, MemoryError) as error:
+        raise UnpackError(str(error)) from None
+
+
+def _of_size(plain: bytes, size: int) -> bytes:
+    if len(plain) != size:
+        relation = "more" if len(plain) > size else "less"
+        raise UnpackError(f"it holds {relation} than the {size:,} bytes that it says")
+    return plain

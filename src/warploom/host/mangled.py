@@ -1,0 +1,116 @@
+"""Mangled names of kernels, read as C++ writes them.
+
+Source: Itanium C++ ABI, "Mangling"; the package itanium_demangler reads most of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+LONGEST = 4096
+"""Longer names are not read; compilers shorten theirs long before."""
+
+_PART = re.compile(r"(\d+)")
+ANONYMOUS = "_GLOBAL__N_"
+"""Anonymous namespaces are named like that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A kernel's name: `name` with its namespaces, `arguments` of a template with their brackets,
+    and the types of its parameters, None where they are not known."""
+
+    name: str
+    arguments: str = ""
+    parameters: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        listed = "" if self.parameters is None else f"({', '.join(self.parameters)})"
+        return f"{self.name}{self.arguments}{listed}"
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Each way in which C++ may name it: with and without template arguments, with types."""
+        types = str(self).removeprefix(self.name + self.arguments)
+        return self.name, self.name + self.arguments, self.name + types, str(self)
+
+
+@lru_cache(maxsize=1024)
+def read_symbol(symbol: str) -> Symbol:
+    """Returns what a symbol names in C++; one that is not mangled names itself."""
+    if not symbol.startswith("_Z") or len(symbol) > LONGEST:
+        return Symbol(symbol)
+    from itanium_demangler import parse
+
+    try:
+        return _read(parse(symbol)) or Symbol(_name_alone(symbol))
+    except Exception:  # of a name that the package does not know how to read
+        return Symbol(_name_alone(symbol))
+
+
+def _read(tree: Any) -> Symbol | None:
+    """The name and the parameters of a function; None for anything else."""
+    if tree is None or tree.kind != "func" or tree.name is None:
+        return None
+    parts = tree.name.value if tree.name.kind == "qual_name" else (tree.name,)
+    names = [str(part) for part in parts if part.kind != "tpl_args"]
+    arguments = parts[-1] if parts[-1].kind == "tpl_args" else None
+    shown = "" if arguments is None else f"<{', '.join(map(_argument, _listed(arguments.value)))}>"
+    parameters = tuple(_type(node) for node in _listed(tree.arg_tys))
+    return Symbol(
+        "::".join(name for name in names if not name.startswith(ANONYMOUS)),
+        shown,
+        () if parameters == ("void",) else parameters,
+    )
+
+
+def _listed(nodes: tuple[Any, ...]) -> list[Any]:
+    """The nodes, with those of a pack in place of the pack."""
+    listed: list[Any] = []
+    for node in nodes:
+        if node.kind == "expand_arg_pack":
+            listed += _expanded(node.value)
+        elif node.kind == "tpl_arg_pack":
+            listed += node.value
+        else:
+            listed.append(node)
+    return listed
+
+
+def _expanded(node: Any) -> list[Any]:
+    """The types that a pattern stands for: one for each of the pack inside of it."""
+    if node.kind == "tpl_arg_pack":
+        return list(node.value)
+    return [node._replace(value=inner) for inner in _expanded(node.value)]
+
+
+def _type(node: Any) -> str:
+    return re.sub(r"\((?:unsigned |)(?:int|long)\)(\d)", r"\1", str(node))
+
+
+def _argument(node: Any) -> str:
+    """A template's argument: a type, or a value as C++ writes it."""
+    if node.kind != "literal":
+        return _type(node)
+    value = str(node.value).replace("n", "-", 1)
+    if node.ty.kind != "builtin":
+        return f"({node.ty}){value}"
+    return {"0": "false", "1": "true"}[value] if node.ty.value == "bool" else value
+
+
+def _name_alone(symbol: str) -> str:
+    """The name in front of parameters that cannot be read."""
+    nested = symbol.startswith("_ZN")
+    at = 3 if nested else 2
+    parts: list[str] = []
+    while (found := _PART.match(symbol, at)) and (nested or not parts):
+        start = found.end()
+        at = start + int(found[1])
+        if at > len(symbol):
+            return symbol
+        if not symbol.startswith(ANONYMOUS, start):
+            parts.append(symbol[start:at])
+    return "::".join(parts) or symbol

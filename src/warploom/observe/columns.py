@@ -1,0 +1,56 @@
+"""Checks the columns of a trace that was read: their lengths, and the tables that they index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from warploom.observe.trace import Trace
+
+Column = tuple[str, bytes, int, int, int | None]
+"""Name, content, entries, bytes of an entry, and the length of the table that entries are indices
+of, if any."""
+
+
+def check_columns(trace: Trace) -> None:
+    """Raise ValueError where a column is too short or too long, or numbers what is not there."""
+    for name, content, count, size, table in _columns(trace):
+        if len(content) != count * size:
+            raise ValueError(f"{name} has {len(content)} bytes for {count} entries of {size}")
+        if table is not None and count:
+            greatest = int(np.frombuffer(content, f"<u{size}").max())
+            if greatest >= table:
+                raise ValueError(f"{name} has number {greatest} of a table of {table}")
+
+
+def _columns(trace: Trace) -> Iterator[Column]:
+    lanes = trace.device.warp_size
+    if lanes not in (32, 64):
+        raise ValueError(f"its warps have {lanes} lanes")
+    steps, accesses, writes = trace.steps, trace.accesses, trace.writes
+    yield "steps.warp", steps.warp, steps.count, 4, len(trace.warps)
+    yield "steps.instruction", steps.instruction, steps.count, 4, len(trace.code)
+    yield "steps.state", steps.state, steps.count, 4, len(trace.states)
+    yield "steps.executing", steps.executing, steps.count, lanes // 8, None
+    yield "steps.marks", steps.marks, steps.count, 1, None
+    yield "accesses.step", accesses.step, accesses.count, 4, steps.count
+    yield "accesses.site", accesses.site, accesses.count, 4, len(trace.sites)
+    yield "accesses.shape", accesses.shape, accesses.count, 4, len(trace.shapes)
+    yield "accesses.base", accesses.base, accesses.count, 8, None
+    rows = len(writes.narrow) // (4 * lanes), len(writes.wide) // (8 * lanes)
+    yield "writes.narrow", writes.narrow, rows[0] * lanes, 4, None
+    yield "writes.wide", writes.wide, rows[1] * lanes, 8, None
+    yield "writes.step", writes.step, writes.count, 4, steps.count
+    yield "writes.register", writes.register, writes.count, 4, len(trace.registers)
+    yield "writes.value", writes.value, writes.count, 4, max(rows)
+    time = trace.modelled
+    if time is not None:
+        yield "modelled.state", time.state, time.count, 1, len(time.states)
+        yield "modelled.instruction", time.instruction, time.count, 4, None
+        for name in ("slot", "warp", "visit"):
+            yield f"modelled.{name}", getattr(time, name), time.count, 4, None
+        for name in ("since", "until"):
+            yield f"modelled.{name}", getattr(time, name), time.count, 8, None
