@@ -87,7 +87,8 @@ def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reached: Re
     """Add a function: its entry, its body, its way back."""
     function = part.function
     inputs, outputs, end = slots(function)
-    places, end = _own_places(part, inputs, outputs, end)
+    recursive = function.name in reached(function.name)
+    places, end = _own_places(part, inputs, outputs, end, recursive=recursive)
     saved, end = _saved(part, end, reached)
     size = aligned(end + LINK_BYTES, ALIGNMENT)
     like, site = _place_of(part)
@@ -125,14 +126,16 @@ def _place_of(part: Part) -> tuple[Instruction, Site]:
 
 
 def _own_places(
-    part: Part, inputs: Sequence[int], outputs: Sequence[int], end: int
+    part: Part, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
-    """Where in the frame a function's variables stand, and where those end."""
+    """Returns where in the frame a function's variables stand, and where those end. A thread is in
+    a function that is not recursive once at most: its own variables need no frame."""
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     places = {f"{formal.name}@{function.name}": at for formal, at in formals}
     for name, variable in part.flat.variables.items():
-        if name not in places and variable.space in (Space.LOCAL, Space.PARAM):
+        framed = recursive and variable.space in (Space.LOCAL, Space.PARAM)
+        if name not in places and framed:
             start = aligned(end, min(ALIGNMENT, variable.alignment))
             places[name] = start
             end = start + variable.size

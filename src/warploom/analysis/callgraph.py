@@ -92,12 +92,12 @@ class CallGraph:
         """The functions that one can come to call, itself among them if it can call itself."""
         if name not in self._reached:
             found: set[str] = set()
-            pending = list(self._callees(name))
+            pending = list(self.callees(name))
             while pending:
                 one = pending.pop()
                 if one not in found:
                     found.add(one)
-                    pending += self._callees(one)
+                    pending += self.callees(one)
             self._reached[name] = frozenset(found)
         return self._reached[name]
 
@@ -113,7 +113,23 @@ class CallGraph:
             for made in self._functions[each].instructions
         )
 
-    def _callees(self, name: str) -> list[str]:
+    def function(self, name: str) -> Function:
+        """Returns the function of that name that has a body."""
+        return self._functions[name]
+
+    def direct_callees(self, name: str) -> list[str]:
+        """Returns the functions that the calls in one name, once for each call."""
+        return [
+            callee.name
+            for made in self._functions[name].instructions
+            if made.operation.name == "call"
+            and isinstance(callee := made.operands[1], Symbol)
+            and callee.name in self._functions
+            and service_function(self.module, made) is None
+        ]
+
+    def callees(self, name: str) -> list[str]:
+        """Returns the functions that the calls in one may reach, for each call."""
         function = self._functions[name]
         calls = (i for i in function.instructions if i.operation.name == "call")
         return [

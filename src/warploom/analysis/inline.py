@@ -4,7 +4,8 @@ The `call` stays in front of the body that it brings in: it is issued and counte
 A `ret` of the callee becomes a branch behind that body. What the callee declares is renamed for
 each call ("%r1@3"), except for static variables, of which there is one ("s@callee"). A `.param`
 variable that is passed becomes the callee's parameter; any other argument is copied into it.
-What cannot be inlined, `analysis.calls` keeps as a call.
+What cannot be inlined, or would make the kernel too large (`analysis.inlining`), `analysis.calls`
+keeps as a call.
 Source: PTX ISA, "Abstracting the ABI: Function Declarations and Definitions".
 """
 
@@ -17,6 +18,7 @@ from warploom.analysis import alloca, callees, calls, stack
 from warploom.analysis.callgraph import CallGraph
 from warploom.analysis.calls import Part
 from warploom.analysis.flat import Flat
+from warploom.analysis.inlining import kept_functions
 from warploom.analysis.program import Site
 from warploom.analysis.services import service_function
 from warploom.core.errors import UnsupportedInstruction
@@ -58,9 +60,10 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     """The kernel with everything it calls in place. Calls that cannot be inlined, and `alloca`,
     have a stack of `stack_bytes` for each thread.
 
-    Raises UnsupportedInstruction for the call of a function without a body.
+    Raises UnsupportedInstruction for the call of a function without a body, CompileError where the
+    kernel is too large.
     """
-    inliner = _Inliner(module)
+    inliner = _Inliner(module, kernel)
     first = inliner.begin(kernel)
     inliner.body(_Frame(kernel, Renaming(), None))
     parts: dict[str, Part] = {}
@@ -92,9 +95,10 @@ def _end_at_once(kernel: Part) -> None:
 class _Inliner:
     """Fills one part of the program after the other: the kernel, functions that are not inlined."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, kernel: Function) -> None:
         self.module = module
         self.graph = CallGraph(module)
+        self.kept = kept_functions(self.graph, kernel)
         self.calls = 0
         self.has_stack = False
         self.module_names = {v.name for v in module.variables}
@@ -174,7 +178,7 @@ class _Inliner:
             self.flat.add(_branch(replace(call, guard=around), end), site)
         call = replace(call, guard=None)
         callee = self._callee(call)
-        if callee is None or self.graph.is_recursive(callee.name):
+        if callee is None or callee.name in self.kept or self.graph.is_recursive(callee.name):
             self._keep(call, site, caller)
             self.flat.mark(end)
         else:

@@ -29,7 +29,7 @@ class OptionValueError(OptionError, ValueError):
 
 
 class CompileError(WarploomError):
-    """A compiler that is not ours refused the source; `log` is what it printed."""
+    """A source cannot be compiled; `log` is what NVIDIA's compiler printed, if that refused it."""
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)
