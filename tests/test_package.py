@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +22,7 @@ def test_every_name_is_there(name: str) -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'devise'"):
-        wl.devise  # noqa: B018
+        wl.devise  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_package_alone_imports_nothing_large() -> None:
@@ -29,3 +33,46 @@ def test_the_package_alone_imports_nothing_large() -> None:
     ).stdout.split()
     assert "warploom" in loaded
     assert not {"numpy", "llvmlite", "numba", "msgspec"} & set(loaded)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert wl.__version__ == version("warploom")
+
+
+USE = """
+import numpy as np
+import warploom as wl
+
+gpu = wl.Device("h100", schedule="fair")
+x = gpu.zeros((2, 3), np.float32)
+run = gpu.load("k.cu")["k"][1, 32](x, max_instructions=5)
+cycles: float = run.time(scheduler="gto").cycles
+text: str = run.report() + wl.__version__
+"""
+
+MISUSE = """
+import warploom as wl
+
+gpu = wl.Device("h100", workers="2")
+run = gpu.load("k.cu")["k"][1, 32](1, max_instruction=5)
+wl.Devise()
+number: int = gpu.zeros(3).name
+"""
+
+
+def test_type_checkers_see_the_types(tmp_path: Path) -> None:
+    """What is right passes strictly; of what is wrong each line is an error."""
+    assert files("warploom").joinpath("py.typed").is_file()
+    (tmp_path / "use.py").write_text(USE)
+    (tmp_path / "misuse.py").write_text(MISUSE)
+    checked = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "."],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    told = [
+        (Path(found["file"]).name, found["range"]["start"]["line"] + 1)
+        for found in json.loads(checked.stdout)["generalDiagnostics"]
+    ]
+    assert sorted(set(told)) == [("misuse.py", line) for line in (4, 5, 6, 7)]

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from warploom.observe.trace import Trace
     from warploom.ui.notebook import show
 
+    __version__: str
+
 __all__ = [
     "Buffer",
     "CompileError",
@@ -76,6 +78,7 @@ __all__ = [
     "TraceLimits",
     "UnsupportedInstruction",
     "WarploomError",
+    "__version__",
     "explore",
     "occupancy",
     "show",
@@ -104,14 +107,21 @@ _PLACES = {
 all together take half a second."""
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'warploom' has no attribute {name!r}")
     if name == "testing":
         return import_module("warploom.testing")
-    found = getattr(import_module(f"warploom.{_PLACES.get(name, 'core.errors')}"), name)
+    if name == "__version__":
+        found = import_module("importlib.metadata").version("warploom")
+    else:
+        found = getattr(import_module(f"warploom.{_PLACES.get(name, 'core.errors')}"), name)
     globals()[name] = found
     return found
+
+
+if not TYPE_CHECKING:  # for which every name would be there
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -77,3 +77,8 @@ def test_overloads_are_listed_with_their_types() -> None:
 def test_a_name_that_is_close_is_proposed() -> None:
     with pytest.raises(LaunchError, match="Did you mean 'saxpy'"):
         find_kernel("saxpi", ["_Z5saxpyifPKfPf", "other"], "m")
+
+
+def test_tags_of_the_abi_are_no_part_of_a_name() -> None:
+    """As Numba mangles a function: its number in the process and a digest are tags."""
+    assert source_name("_ZN4mine5scaleB2v1B3cw5Ei") == "mine::scale"

@@ -80,7 +80,7 @@ def test_kernels_that_wait_for_each_other_and_for_their_own_end(
     """All warps but one wait at the barrier; a loop of nothing is branches; stores that nobody
     waits for have to be on their way before their warp has ended."""
     gpu = wl.Device("v100", record=True)
-    buffer = gpu.zeros(1024 * 64 * 4, np.float32)
+    buffer = gpu.zeros(1024 * 64 * 4, np.int32 if name == "branches" else np.float32)
     threads = 32 if name == "branches" else 1024
     time = gpu.compile(SOURCE)[name][1, threads](buffer, *arguments).time()
     balanced(time)

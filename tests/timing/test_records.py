@@ -81,7 +81,7 @@ def test_a_sample_tells_the_whole_and_by_how_much_it_may_be_off() -> None:
     assert part.sampled_blocks == 6 * 80 * 8
     assert part.sample_cycles < whole.cycles / 2
     assert part.cycles == pytest.approx(whole.cycles, rel=0.03)
-    with pytest.raises(WarploomError, match="at least one wave"):
+    with pytest.raises(WarploomError, match="sample takes an integer from 1"):
         run.time(sample=0)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import httpx
 import msgspec
 import pytest
 
 from warploom.observe.trace import Trace
+from warploom.ui import runner, server
 from warploom.ui.page import export, live_page
 from warploom.ui.runner import Limits, run
 from warploom.ui.schema import LaunchRequest, Refusal, Show
@@ -136,3 +138,63 @@ def test_a_run_can_be_timed() -> None:
     refused = outcome(request(timed=True, sm=1), Limits(seconds=300))
     assert isinstance(refused, Refusal)
     assert "there is no SM 1: 1 had blocks" in refused.message
+
+
+def test_the_page_stands_in_no_frame_and_loads_nothing_from_elsewhere(viewer: Viewer) -> None:
+    headers = ask(viewer, "/?token=right").headers
+    policy = dict(part.split(maxsplit=1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert policy["connect-src"] == "'self'"
+    assert headers["x-frame-options"] == "DENY"
+
+
+def test_more_runs_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three requests at once two run; when they have ended there is room again."""
+
+    async def slow(asked: LaunchRequest, limits: Limits) -> bytes:
+        await asyncio.sleep(0.2)
+        return b"trace"
+
+    monkeypatch.setattr(server, "run", slow)
+    viewer = Viewer(live_show("k.cu", 1, request=request()), [], Limits(runs=2), token="right")
+    body = msgspec.json.encode(request())
+
+    async def asked() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(app=viewer.app(PORT))
+        async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
+            posts = [client.post("/run?token=right", content=body) for _ in range(3)]
+            together = await asyncio.gather(*posts)
+            return [*together, await client.post("/run?token=right", content=body)]
+
+    *together, last = asyncio.run(asked())
+    assert sorted(answer.status_code for answer in together) == [200, 200, 429]
+    [refused] = [answer for answer in together if answer.status_code == 429]
+    assert (refused.json()["kind"], last.status_code) == ("busy", 200)
+
+
+def test_device_memory_is_within_the_limit() -> None:
+    """2.5 GB of the device for a run that may have 512 MiB."""
+    given = outcome(request(args=("u8[2500000000]=zeros",)), Limits(memory=512 << 20))
+    assert isinstance(given, Refusal)
+    assert given.kind == "memory"
+    assert "--memory" in given.message
+
+
+def test_a_run_that_fills_more_memory_than_allowed_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "OWN_RESIDENT", 0)
+    given = outcome(request(), Limits(memory=1 << 20))
+    assert isinstance(given, Refusal)
+    assert given.kind == "memory"
+
+
+def test_physical_memory_is_watched() -> None:
+    async def larger_than(most: int) -> bool:
+        watching = asyncio.create_task(runner.too_large(os.getpid(), most))
+        done, _ = await asyncio.wait((watching,), timeout=0.1)
+        watching.cancel()
+        return bool(done)
+
+    assert asyncio.run(larger_than(1 << 20))
+    assert not asyncio.run(larger_than(1 << 50))

@@ -24,7 +24,7 @@ export const HELP = {
   syncing: entry("Waiting for the lanes that a member mask names, as __syncwarp() and shuffles do.", ITS),
   at_barrier: entry("Waiting at a barrier of the block, __syncthreads().", SYNC),
   exited: entry("Exited: the lane's thread has returned.", SIMT),
-  absent: entry("Never existed: the block has fewer threads than its warps have lanes.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
+  absent: entry("Not launched: the block has fewer threads than its warps have lanes.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
   ready: entry("Would go on, but another warp has its turn, or this warp has none any more.", SIMT),
   halves: entry("The wide gap parts the half-warps, the narrow ones the quarter-warps: wide accesses are served by these.", GLOBAL),
   stack: entry("Where lanes that parted will meet: the innermost place is the last. Below 7.0 this is the reconvergence stack.", SIMT),

@@ -37,7 +37,7 @@ export async function run(request: LaunchRequest): Promise<Model | Refusal> {
   } catch {
     return { kind: "stopped", message: "The server does not answer; was `warploom view` ended?", errors: [] };
   }
-  if (answer.status === 422) return (await answer.json()) as Refusal;
+  if ([422, 429].includes(answer.status)) return (await answer.json()) as Refusal;
   if (!answer.ok) return { kind: "stopped", message: await answer.text(), errors: [] };
   return opened(new Uint8Array(await answer.arrayBuffer()));
 }

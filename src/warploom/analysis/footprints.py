@@ -97,10 +97,10 @@ def why_blocks_meet(program: Program, given: Given) -> str:
 def _objection(instruction: Instruction) -> str:
     """What makes an instruction depend on other blocks, whatever its operands."""
     if instruction.operation.name == "call":
-        return "the host serves the call"
+        return "the kernel calls printf, malloc or assert"
     told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
     if any(name.startswith(TOLD_BY_ORDER) for name in told):
-        return "the order of blocks shows"
+        return "the kernel reads a value that depends on block order"
     for space, op in accesses(instruction):
         if space in NOT_SHARED:
             continue

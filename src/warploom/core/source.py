@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -36,7 +37,10 @@ class Span:
 
 
 BUILT_IN_HEADER = "__nv_nvrtc_builtin_header.h"
-"""What NVRTC calls the header that is part of itself."""
+"""NVRTC's name of the header that is part of itself."""
+
+_TOOLKIT = re.compile(r"(^|/)(nvidia/cu\d+|cuda(-[\d.]+)?|targets/[\w-]+)/include/")
+"""Folders of CUDA's headers, in wheels and in installations of the toolkit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,18 @@ class Location:
 
     @property
     def written(self) -> Location:
-        """The place in the user's own text: for a line of the compiler's own header, the one that
-        it was inlined into."""
+        """The place in the user's own text: for a line of the compiler's or of CUDA's headers, the
+        one that it was inlined into."""
         place = self
-        while place.inlined_at is not None and place.file.endswith(BUILT_IN_HEADER):
+        while place.inlined_at is not None and place.in_toolkit:
             place = place.inlined_at
         return place
+
+    @property
+    def in_toolkit(self) -> bool:
+        """Whether the file is part of CUDA."""
+        file = self.file.replace("\\", "/")
+        return file.endswith(BUILT_IN_HEADER) or _TOOLKIT.search(file) is not None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -56,7 +56,7 @@ def _read(tree: Any) -> Symbol | None:
     if tree is None or tree.kind != "func" or tree.name is None:
         return None
     parts = tree.name.value if tree.name.kind == "qual_name" else (tree.name,)
-    names = [str(part) for part in parts if part.kind != "tpl_args"]
+    names = [str(_untagged(part)) for part in parts if part.kind != "tpl_args"]
     arguments = parts[-1] if parts[-1].kind == "tpl_args" else None
     shown = "" if arguments is None else f"<{', '.join(map(_argument, _listed(arguments.value)))}>"
     parameters = tuple(_type(node) for node in _listed(tree.arg_tys))
@@ -65,6 +65,13 @@ def _read(tree: Any) -> Symbol | None:
         shown,
         () if parameters == ("void",) else parameters,
     )
+
+
+def _untagged(part: Any) -> Any:
+    """A part of a name without its ABI tags, which no source has."""
+    while part.kind == "abi":
+        part = part.value
+    return part
 
 
 def _listed(nodes: tuple[Any, ...]) -> list[Any]:

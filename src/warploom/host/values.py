@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from warploom.core.errors import WarploomError
+from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.buffer import Array
 
 DTYPES: dict[str, type[np.number[Any]]] = {
@@ -93,7 +93,11 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
         return _made(text, content, dtype, math.prod(dims)).reshape(dims)
     except (MemoryError, ValueError, OverflowError):
         size = math.prod(dims) * np.dtype(dtype).itemsize
-        raise _unreadable(text, f"the host has no memory for its {size:,} bytes") from None
+        raise LaunchError(
+            f"--arg {text!r}: the host has no memory for its {size:,} bytes. Make it smaller.",
+            resource="host memory",
+            requested=size,
+        ) from None
 
 
 def _made(text: str, content: str, dtype: type[np.number[Any]], count: int) -> Array:

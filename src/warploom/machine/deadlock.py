@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.program import Program
+from warploom.analysis.accesses import accesses
+from warploom.analysis.program import Block, Program
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
 from warploom.rules.plan_words import (
@@ -45,6 +46,14 @@ from warploom.rules.warp_table import (
 )
 
 Words = npt.NDArray[np.int64]
+SPINS = "a value that no runnable thread can change"
+LOOPS = "a loop that has no exit and reads no memory"
+VERBS = {SPINS: "spin on", LOOPS: "run"}
+END_LOOPS = "Look at the condition that ends the loop."
+FIND_WAITS = (
+    "Look for a __syncthreads() that some threads skip, a lock that lanes of one warp take and"
+    " await, or a flag that nobody sets."
+)
 SHOWN = 12
 """Groups that a message lists; the error holds all."""
 
@@ -106,7 +115,39 @@ def _parked(program: Program, block: int, warp: int, table: Words, split: Words)
     first = program.blocks[at].start
     if status == AT_SYNC:
         return Waiting(block, warp, lanes, first, _for_members(table, argument))
-    return Waiting(block, warp, lanes, first, "a change of memory that nobody left can make")
+    return Waiting(block, warp, lanes, first, SPINS if _reads_in_loop(program, at) else LOOPS)
+
+
+def _reads_in_loop(program: Program, start: int) -> bool:
+    """Whether the loops through a block read anything that another thread could change."""
+    return any(
+        accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
+        for block in _loop(program, start)
+        for instruction in program.instructions[block.start : block.stop]
+    )
+
+
+def _loop(program: Program, start: int) -> list[Block]:
+    """The blocks that lead to a block and to which it leads."""
+    after = _closure({b.index: b.successors for b in program.blocks}, start)
+    before: dict[int, list[int]] = {}
+    for block in program.blocks:
+        for successor in block.successors:
+            before.setdefault(successor, []).append(block.index)
+    both = after & _closure(before, start)
+    return [program.blocks[index] for index in sorted(both | {start}) if index < program.exit]
+
+
+def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
+    """The nodes that can be reached over at least one edge."""
+    reached: set[int] = set()
+    left = [*edges.get(start, ())]
+    while left:
+        node = left.pop()
+        if node not in reached:
+            reached.add(node)
+            left += edges.get(node, ())
+    return reached
 
 
 def _for_members(table: Words, members: int) -> str:
@@ -136,7 +177,8 @@ def deadlock_error(
         if w.instruction != NONE
     )
     lines = [
-        f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}: wait for {g.waits_for}"
+        f"    block {g.block}, warp {g.warp}, {_lanes(g.lanes)} at {g.line}:"
+        f" {VERBS.get(g.waits_for, 'wait for')} {g.waits_for}"
         for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
@@ -148,10 +190,11 @@ def deadlock_error(
             f" end, so nobody may wait for them without a cooperative launch"
         )
     listed = "\n".join(lines)
+    endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
+    title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
     return DeadlockError(
-        f"deadlock in kernel {program.name}: no thread that is left can ever go on\n{listed}\n"
-        f"    Look for a __syncthreads() that some threads skip, a lock that lanes of one warp take"
-        f" and await, or a flag that nobody sets.",
+        f"{title} in kernel {program.name}: no thread that is left can ever go on\n{listed}\n"
+        f"    {advice}",
         groups,
     )
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import PurePath
 from typing import TypedDict
 
+from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Program
 from warploom.core.errors import (
     Allocation,
@@ -15,9 +17,16 @@ from warploom.core.errors import (
     KernelFault,
     MemoryFault,
 )
+from warploom.core.source import BUILT_IN_HEADER
 from warploom.machine.launch import Launch
 from warploom.machine.texture_faults import texel_fault
-from warploom.ptx.ir import Space
+from warploom.ptx.ir import Instruction, Space
+
+SHOWN_LOOPS = 8
+
+VERBS = {"cp": "copy", "mbarrier": "mbarrier access", "call": "read"}
+"""Nouns for accesses of instructions that do more than read or write; a `call` is one of printf or
+assert, which read their texts."""
 
 
 class FaultKind(IntEnum):
@@ -66,7 +75,8 @@ def fault_error(
         "thread": launch.thread_index(fault.warp, fault.lane),
     }
     at = (
-        f"at {line} in kernel {program.name}, by thread {place['thread']} in block {place['block']}"
+        f"at {line}{_header(fault, program)} in kernel {program.name}, by thread"
+        f" {place['thread']} in block {place['block']}"
     )
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
@@ -83,6 +93,14 @@ def fault_error(
     )
 
 
+def _header(fault: Fault, program: Program) -> str:
+    """The line of CUDA's header that stands at the user's line, if the fault is in one."""
+    location = program.instructions[fault.instruction].location
+    if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
+        return ""
+    return f" (in {PurePath(location.file).name}:{location.line})"
+
+
 class _Place(TypedDict):
     """Where a fault happened, as every error of a kernel tells it."""
 
@@ -93,9 +111,8 @@ class _Place(TypedDict):
 
 
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
-    """What to say of an access to memory that must not be."""
-    name = program.instructions[fault.instruction].operation.name
-    verb = {"ld": "read", "st": "write", "cp": "copy"}.get(name, "atomic")
+    """The message for an access to memory that is not allowed."""
+    verb = _verb(program.instructions[fault.instruction])
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
         FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
@@ -105,6 +122,15 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
         f"{title} of size {fault.size} bytes\n    {at}\n"
         f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault)}"
     )
+
+
+def _verb(instruction: Instruction) -> str:
+    """The noun for what an instruction does to memory."""
+    name = instruction.operation.name
+    if name in VERBS:
+        return VERBS[name]
+    ops = [op for _, op in accesses(instruction)]
+    return {"load": "read", "store": "write"}.get(ops[0] if ops else "", "atomic")
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
@@ -161,9 +187,23 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
     """The error for a launch that used up its instructions."""
     return InstructionLimit(
         f"kernel {program.name} did not end within its {launch.max_instructions:,} warp"
-        f" instructions (max_instructions).\n    Give it more if it merely runs long, or look for a"
-        f" loop that does not end."
+        f" instructions (max_instructions).\n    {_loops(program)}"
     )
+
+
+def _loops(program: Program) -> str:
+    """Advice that names the lines of the kernel's loops."""
+    backward = [
+        block.stop - 1
+        for block in program.blocks
+        if any(successor <= block.index for successor in block.successors)
+    ]
+    lines = list(dict.fromkeys(map(program.line, backward)))
+    if not lines:
+        return "It has no loop: give it more, or launch fewer blocks."
+    named = ", ".join(lines[:SHOWN_LOOPS]) + (", ..." if len(lines) > SHOWN_LOOPS else "")
+    loops = f"its loop at {named}" if len(lines) == 1 else f"its loops at {named}"
+    return f"Give it more if it merely runs long, or look whether {loops} can end."
 
 
 def _where(fault: Fault, nearest: Allocation | None) -> str:

@@ -12,6 +12,9 @@ from warploom.machine.tally import Tally
 from warploom.machine.work import Work
 from warploom.ptx.ir import Space
 
+ALL_ONES = (1 << 64) - 1
+ACCESSES = (FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY)
+
 
 def check_limit(tally: Tally, work: Work) -> None:
     """Raise InstructionLimit where the last instructions of a launch passed its limit."""
@@ -36,8 +39,11 @@ def error_of(work: Work, status: Status) -> BaseException:
 def _fault(work: Work) -> Exception:
     at = {slot: int(work.environment[slot]) for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[at[Slot.FAULT_SPACE]]
+    kind = FaultKind(at[Slot.FAULT_KIND])
+    if kind in ACCESSES:  # an address from 2**63 on is negative in the environment
+        at[Slot.FAULT_ADDRESS] &= ALL_ONES
     fault = Fault(
-        FaultKind(at[Slot.FAULT_KIND]),
+        kind,
         at[Slot.FAULT_INSTRUCTION],
         at[Slot.BLOCK],
         at[Slot.FAULT_WARP],

@@ -23,6 +23,7 @@ class Locations:
         self.files = _files(tokens)
         self._strings = _strings(tokens)
         self._latest: dict[Place, Location] = {}
+        self._last: Location | None = None
 
     def directive(self, cursor: Cursor) -> Location:
         """The location that the `.loc` at the cursor states."""
@@ -40,7 +41,9 @@ class Locations:
             else:
                 raise cursor.wrong("`function_name` or `inlined_at`")
         location = self._location(place, function, caller)
-        self._latest[place] = location
+        if not location.line and self._last is not None:  # DWARF's line of code that has none
+            return self._last
+        self._latest[place] = self._last = location
         return location
 
     def _location(

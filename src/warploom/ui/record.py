@@ -10,9 +10,11 @@ from warploom.core.errors import (
     DeadlockError,
     InstructionLimit,
     KernelFault,
+    LaunchError,
     PtxError,
     WarploomError,
 )
+from warploom.devices.catalog import find_device
 from warploom.host.device import Device
 from warploom.host.launcher import Launcher
 from warploom.host.requests import Prepared, Request, prepared_from
@@ -30,16 +32,19 @@ _NVRTC = re.compile(r"^[^\n]*?\((\d+)\): (?:error|catastrophic error)[^:]*: (.*)
 """How NVRTC says that something is wrong, and where."""
 
 
-def record(request: LaunchRequest) -> Trace:
-    """The trace of a launch, with its modelled time where that is asked for. Raises what the
-    compiler or the launch does."""
-    return record_with(request, _timed(request) if request.timed else None)
+def record(request: LaunchRequest, memory_bytes: int | None = None) -> Trace:
+    """Returns the trace of a launch, with its modelled time where that is asked for, on a device
+    with at most `memory_bytes` of memory. Raises what the compiler or the launch does."""
+    timing = _timed(request, memory_bytes) if request.timed else None
+    return record_with(request, timing, memory_bytes)
 
 
-def record_with(request: LaunchRequest, timing: Timing | None) -> Trace:
-    """The trace of a launch, with what was modelled of it; recorded are then the blocks of the SM
-    that is shown, if not others are asked for."""
-    ready = _prepared(request)
+def record_with(
+    request: LaunchRequest, timing: Timing | None, memory_bytes: int | None = None
+) -> Trace:
+    """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
+    the SM that is shown, if not others are asked for."""
+    ready = _prepared(request, memory_bytes)
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
@@ -56,9 +61,9 @@ def record_with(request: LaunchRequest, timing: Timing | None) -> Trace:
     return timing.add_to(trace, request.sm) if timing else trace
 
 
-def _timed(request: LaunchRequest) -> Timing | None:
+def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
     """The modelled time of a launch; none of one that ends badly, which its trace tells of."""
-    ready = _prepared(request, record=True)
+    ready = _prepared(request, memory_bytes, record=True)
     try:
         run = ready.launcher(
             *ready.values,
@@ -79,7 +84,10 @@ def _engine(wanted: str, launcher: Launcher) -> str:
     return "reference" if warps <= MOST_WARPS else "compiled"
 
 
-def _prepared(request: LaunchRequest, *, record: bool = False) -> Prepared:
+def _prepared(
+    request: LaunchRequest, memory_bytes: int | None, *, record: bool = False
+) -> Prepared:
+    own = find_device(request.device).memory_bytes
     gpu = Device(
         request.device,
         schedule=request.schedule,
@@ -88,6 +96,7 @@ def _prepared(request: LaunchRequest, *, record: bool = False) -> Prepared:
         bank_bytes=request.bank_bytes,
         output=lambda text: None,
         record=record,
+        memory_bytes=own if memory_bytes is None else min(own, memory_bytes),
     )
     language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
     module = gpu.compile(request.source, language, request.options, name=request.name)
@@ -110,4 +119,6 @@ def refusal_of(error: WarploomError) -> Refusal:
         return Refusal("compile", str(error), tuple(found))
     if isinstance(error, PtxError):
         return Refusal("compile", str(error), (SourceError(error.span.line, error.reason),))
+    if isinstance(error, LaunchError) and error.resource in ("device memory", "host memory"):
+        return Refusal("memory", f"{error} A run of the view has what --memory allows.")
     return Refusal("launch", str(error))

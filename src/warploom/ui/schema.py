@@ -52,8 +52,8 @@ class SourceError(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why there is no trace: `kind` is "compile", "launch", "time", "memory", "stopped" or
-    "usage"."""
+    """Why there is no trace: `kind` is "compile", "launch", "time", "memory", "stopped",
+    "busy" or "usage"."""
 
     kind: str
     message: str

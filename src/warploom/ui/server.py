@@ -30,6 +30,14 @@ from warploom.ui.schema import LaunchRequest, Refusal, Show
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 4 << 20
 
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:;"
+    " font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
+"""Content-Security-Policy: the page is one file with its scripts and styles in it, asks this server
+alone, and stands in no frame of another."""
+
 Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -41,6 +49,7 @@ class Viewer:
     traces: Sequence[bytes]
     limits: Limits = field(default_factory=Limits)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    _running: int = 0
 
     def app(self, port: int) -> Starlette:
         """The application, for that port."""
@@ -71,12 +80,23 @@ class Viewer:
     async def _run(self, request: Request) -> Response:
         try:
             asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
-            answer = await run(asked, self.limits)
         except msgspec.DecodeError as error:
-            answer = Refusal("usage", f"The request cannot be read: {error}")
+            return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
+        if self._running >= self.limits.runs:
+            busy = f"{self._running} runs are going on already, and no more may; wait for one."
+            return _refused(Refusal("busy", busy), 429)
+        self._running += 1
+        try:
+            answer = await run(asked, self.limits)
+        finally:
+            self._running -= 1
         if isinstance(answer, Refusal):
-            return Response(msgspec.json.encode(answer), 422, media_type="application/json")
+            return _refused(answer, 422)
         return Response(answer, media_type="application/octet-stream")
+
+
+def _refused(refusal: Refusal, status: int) -> Response:
+    return Response(msgspec.json.encode(refusal), status, media_type="application/json")
 
 
 async def _body(request: Request) -> bytes:
@@ -108,6 +128,8 @@ class Guard(BaseHTTPMiddleware):
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return Response("The token is missing or wrong; open the URL as it was printed.", 403)
         answer = await call_next(request)
+        answer.headers["Content-Security-Policy"] = POLICY
+        answer.headers["X-Frame-Options"] = "DENY"
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["Referrer-Policy"] = "no-referrer"
         answer.headers["X-Content-Type-Options"] = "nosniff"

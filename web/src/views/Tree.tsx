@@ -24,7 +24,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
               <Row
                 mask={masks.reduce((all, mask) => all | mask, 0)}
                 kind="wait"
-                label="put aside"
+                label="pending"
                 text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}to go on at ${model.blockPlace(block)}`}
               />
             </li>
@@ -35,7 +35,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
   );
 }
 
-/** The splits that are put aside, by the basic block at which they go on. */
+/** The splits that are pending, by the basic block at which they go on. */
 function aside(state: State): Map<number, number[]> {
   const found = new Map<number, number[]>();
   for (const [mask, block] of state.splits) found.set(block, [...(found.get(block) ?? []), mask]);

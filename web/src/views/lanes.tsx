@@ -23,12 +23,12 @@ export const LANE_NAMES: Record<LaneState, string> = {
   active: "active",
   unguarded: "guard off",
   other_path: "other path",
-  gathering: "meets here",
+  gathering: "reconverged",
   syncing: "syncing",
   at_barrier: "at barrier",
-  ready: "paused",
+  ready: "waiting",
   exited: "exited",
-  absent: "never existed",
+  absent: "not launched",
 };
 
 /** What a lane does; `issuing` says whether its warp executes now. */

@@ -94,7 +94,7 @@ def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
             cooperative = bool(given.value[0])
         elif given.id == CLUSTER and tuple(given.value[:3]) not in ((1, 1, 1), (0, 0, 0)):
             raise DriverError(
-                Result.NOT_SUPPORTED, "clusters of more than one block are not there yet"
+                Result.NOT_SUPPORTED, "clusters of more than one block are not supported"
             )
     return cooperative
 
