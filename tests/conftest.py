@@ -16,14 +16,35 @@ settings.register_profile(
 settings.register_profile("new seeds", database=None, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("new seeds" if os.environ.get("WARPLOOM_NEW_SEEDS") else "fixed")
 
+os.environ.setdefault("WARPLOOM_OPT_LEVEL", "0")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-examples",
         type=int,
-        default=40,
+        default=12,
         help="how many kernels the two machines are compared on",
     )
+    parser.addoption(
+        "--all", action="store_true", help="run the tests that are marked `nightly`, too"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is marked `nightly`; begins with what takes longest, so that two workers end
+    at about the same time."""
+    if not config.getoption("--all"):
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    items.sort(key=lambda item: item.get_closest_marker("heavy") is None)
+
+
+@pytest.fixture
+def full_optimisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles as for users, who set no level."""
+    monkeypatch.delenv("WARPLOOM_OPT_LEVEL")
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import pytest
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counted for x86-64")
+@pytest.mark.heavy
+@pytest.mark.usefixtures("full_optimisation")
 def test_no_launch_takes_a_tenth_more_instructions() -> None:
     kept = json.loads(instructions.KEPT.read_text())
     if kept["made with"] != (here := instructions.made_with()):

@@ -54,9 +54,10 @@ def test_a_label_at_the_end_is_the_exit() -> None:
     assert made.reconvergence == (2, 2)
 
 
-def test_an_empty_kernel_has_no_blocks() -> None:
+def test_an_empty_kernel_has_one_block_of_an_instruction_that_is_not_counted() -> None:
     made = program("")
-    assert (made.blocks, made.exit, made.reconvergence) == ((), 0, ())
+    assert [one.operation.name for one in made.instructions] == ["ret"]
+    assert (made.exit, made.reconvergence, made.hidden) == (1, (1,), frozenset({0}))
 
 
 def test_two_labels_at_one_place_are_one_block() -> None:

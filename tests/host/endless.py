@@ -66,6 +66,7 @@ def seconds_to_stop(kind: str) -> float:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     for kind in sys.argv[1:] or KINDS:
         print(f"{kind}: {seconds_to_stop(kind):.2f} s", flush=True)
 

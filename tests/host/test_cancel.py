@@ -59,22 +59,26 @@ def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
 def test_pytest_ends_at_an_interrupt(tmp_path: Path) -> None:
     (tmp_path / "test_endless.py").write_text(
         f"import numpy as np, warploom as wl\n\ndef test_it():\n"
-        f"    gpu = wl.Device(); module = gpu.compile('''{ENDLESS}''')\n"
-        f"    print('ready', flush=True)\n"
-        f"    module['endless'][1, 32](gpu.zeros(64, np.int32))\n"
+        f"    gpu = wl.Device(); module = gpu.compile('''{ENDLESS}'''); a = gpu.zeros(64, np.int32)\n"
+        f"    try: module['endless'][1, 32](a, max_instructions=1)\n"
+        f"    except wl.InstructionLimit: print('ready', flush=True)\n"
+        f"    module['endless'][1, 32](a)\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # not as in the background
     )
     assert process.stdout is not None
-    while "ready" not in process.stdout.readline():
-        pass
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=30)
+    try:
+        assert any("ready" in line for line in process.stdout)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert "KeyboardInterrupt" in rest
 
 
