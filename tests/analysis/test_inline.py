@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import warploom as wl
+from warploom.analysis import inlining
 from warploom.analysis.build import build
 from warploom.analysis.program import Program, Site
 from warploom.core.errors import UnsupportedInstruction
@@ -186,3 +189,52 @@ def test_direct_calls_are_still_inlined_where_the_address_is_taken_too() -> None
 
 def test_an_extern_function_that_nobody_calls_is_fine() -> None:
     assert program(".extern .func vprintf(); .entry k() { ret; }").blocks
+
+
+def chain(count: int, calls: int) -> str:
+    """A kernel and `count` functions, each of which calls the one before it so many times: the
+    first of them adds 1 each time, so that the result is 1 + calls ** count."""
+    call = "{ .param .b32 p, q; st.param.b32 [p], %x; call (q), f@, (p); ld.param.b32 %x, [q]; }"
+    head = "(.param .b32 r) f{0}(.param .b32 a) {{ .reg .b32 %x; ld.param.b32 %x, [a];"
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    text += ".func " + head.format(0) + " add.u32 %x, %x, 1; st.param.b32 [r], %x; ret; }\n"
+    for number in range(1, count + 1):
+        calling = call.replace("f@", f"f{number - 1}") * calls
+        text += f".func {head.format(number)} {calling} st.param.b32 [r], %x; ret; }}\n"
+    body = call.replace("f@", f"f{count}")
+    return text + (
+        ".visible .entry k(.param .u64 out) { .reg .b32 %x; .reg .b64 %d; ld.param.u64 %d, [out];"
+        f" mov.u32 %x, 1; {body} st.global.u32 [%d], %x; ret; }}\n"
+    )
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize(("count", "calls"), [(3, 2), (12, 2), (300, 1)])
+def test_functions_that_call_each_other_often_stay_calls(
+    count: int, calls: int, engine: str
+) -> None:
+    """Inlined, there were 2^n copies, or calls deeper than Python can go."""
+    gpu = wl.Device("a100", engine=engine)
+    out = gpu.zeros(1, np.uint32)
+    kernel = gpu.compile(chain(count, calls), "ptx")["k"]
+    kernel[1, 1](out)
+    assert out.copy_to_host()[0] == 1 + calls**count
+    assert len(kernel.program.instructions) < 6_000
+
+
+def test_as_much_as_fits_is_inlined() -> None:
+    """1 + 2 + 4 + ... + 256 calls: below the limit, none stays."""
+    program = build(parse(chain(8, 2)), "k")
+    assert program.depth is None
+    assert sum(made.operation.name == "call" for made in program.instructions) == 2**9 - 1
+
+
+def test_a_chain_of_1500_functions_can_be_built() -> None:
+    assert len(build(parse(chain(1500, 1)), "k").instructions) > 4 * 1500
+
+
+def test_a_kernel_that_is_too_large_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlining, "MAX_INSTRUCTIONS", 100)
+    monkeypatch.setattr(inlining, "MAX_INLINED", 50)
+    with pytest.raises(wl.CompileError, match=r"kernel k is too large to compile: .* at most 100"):
+        build(parse(chain(60, 1)), "k")

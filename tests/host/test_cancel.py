@@ -59,7 +59,8 @@ def test_the_process_ends_though_a_stream_runs_an_endless_kernel() -> None:
 def test_pytest_ends_at_an_interrupt(tmp_path: Path) -> None:
     (tmp_path / "test_endless.py").write_text(
         f"import numpy as np, warploom as wl\n\ndef test_it():\n"
-        f"    gpu = wl.Device(); module = gpu.compile('''{ENDLESS}'''); a = gpu.zeros(64, np.int32)\n"
+        f"    gpu = wl.Device(); a = gpu.zeros(64, np.int32)\n"
+        f"    module = gpu.compile('''{ENDLESS}''')\n"
         f"    try: module['endless'][1, 32](a, max_instructions=1)\n"
         f"    except wl.InstructionLimit: print('ready', flush=True)\n"
         f"    module['endless'][1, 32](a)\n"

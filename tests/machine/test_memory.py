@@ -114,9 +114,9 @@ def test_a_buffer_may_be_collected_in_the_midst_of_an_allocation(
     garbage = [memory.allocate(16).address for _ in range(2)]
     take, made = Allocator.take, list[Allocation]()
 
-    def collecting(allocator: Allocator, size: int) -> int | None:
+    def collecting(allocator: Allocator, size: int, alignment: int = ALIGNMENT) -> int | None:
         memory.drop(garbage.pop())
-        return take(allocator, size)
+        return take(allocator, size, alignment)
 
     def allocate() -> None:
         made.extend(memory.allocate(16) for _ in range(2))
@@ -175,9 +175,9 @@ def test_a_finalizer_may_release_in_the_middle_of_a_change(
     first = memory.allocate(64)
     take = Allocator.take
 
-    def interrupted(allocator: Allocator, size: int) -> int | None:
+    def interrupted(allocator: Allocator, size: int, alignment: int = ALIGNMENT) -> int | None:
         memory.drop(first.address)
-        return take(allocator, size)
+        return take(allocator, size, alignment)
 
     monkeypatch.setattr(Allocator, "take", interrupted)
     done: list[int] = []

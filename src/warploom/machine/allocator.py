@@ -27,16 +27,16 @@ class Allocator:
         """The largest allocation that would fit now, in bytes."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
-    def take(self, size: int) -> int | None:
-        """The address of a new allocation of `size` bytes; None where none fits."""
+    def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
+        """Returns the address of a new allocation of `size` bytes, a multiple of `alignment` (a
+        power of 2, ALIGNMENT or more); None where none fits."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
-            if end - start >= extent:
-                if end - start == extent:
-                    del self._gaps[index]
-                else:
-                    self._gaps[index] = (start + extent, end)
-                return start
+            address = _up(start, alignment)
+            if end - address >= extent:
+                left = [(start, address), (address + extent, end)]
+                self._gaps[index : index + 1] = [gap for gap in left if gap[0] < gap[1]]
+                return address
         return None
 
     def give_back(self, address: int, size: int) -> None:

@@ -42,7 +42,9 @@ class Image:
         name = f".const[{variable.bank}]" if variable.bank else variable.name
         if name not in self._allocations:
             constant = variable.space is Space.CONST
-            made = self._memory.allocate(_size(variable), name, constant=constant)
+            made = self._memory.allocate(
+                _size(variable), name, constant=constant, alignment=variable.alignment
+            )
             self._allocations[name] = made.address
         return self._allocations[name]
 

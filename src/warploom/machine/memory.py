@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.core.forked import forget_in_child
-from warploom.machine.allocator import Allocator
+from warploom.machine.allocator import ALIGNMENT, Allocator
 from warploom.machine.finalizers import FinalizerLock
 from warploom.machine.heap import Heap
 from warploom.machine.textures import TextureTable
@@ -102,15 +102,22 @@ class DeviceMemory:
         """The whole range, for rules that check their own addresses."""
         return self._bytes
 
-    def allocate(self, size: int, name: str = "allocation", constant: bool = False) -> Allocation:
-        """A new allocation of exactly `size` bytes, all zero; kernels cannot write a constant one.
+    def allocate(
+        self,
+        size: int,
+        name: str = "allocation",
+        constant: bool = False,
+        alignment: int = ALIGNMENT,
+    ) -> Allocation:
+        """Returns a new allocation of exactly `size` bytes, all zero; kernels cannot write a
+        constant one. Its address is a multiple of `alignment`, a power of 2.
 
         Raises LaunchError where no free stretch is long enough.
         """
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
         with self._lock:
-            address = self._allocator.take(size)
+            address = self._allocator.take(size, max(alignment, ALIGNMENT))
             if address is None:
                 raise self._out_of_memory(size, name)
             made = Allocation(address, size, name)

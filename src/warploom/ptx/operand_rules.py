@@ -80,12 +80,28 @@ def space_of(operation: Operation) -> Space:
     return Space(text.partition("::")[0]) if text else Space.GENERIC
 
 
+def check_unnamed_parameter(scope: Scope, operation: Operation, operand: Address) -> None:
+    """Refuses addresses in the parameter space that no memory can have: constants, and in
+    registers those of stores, for a kernel's own parameters are read-only (PTX ISA, "Kernel
+    Function Parameters")."""
+    if operand.base is None:
+        message = (
+            f"`{operation.text}` wants the name of a parameter, or a register with its address"
+        )
+        raise scope.error(message, operand.span)
+    if operation.name == "st":
+        message = "`st.param` wants the name of a parameter of a call: others can only be read"
+        raise scope.error(message, operand.span)
+
+
 def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> None:
     """An address stands in brackets; its base suits the state space; inputs are only read."""
     operation = instruction.operation
     if not isinstance(operand, Address):
         raise scope.error(f"`{operation.text}` wants an address here: `[...]`", operand.span)
     base = operand.base
+    if space_of(operation) is Space.PARAM and not isinstance(base, Symbol):
+        check_unnamed_parameter(scope, operation, operand)
     if isinstance(base, Register):
         if not base.type.is_integer or base.type.bits not in (32, 64):
             message = f"`{base.name}` ({base.type}) cannot hold an address; use a 64-bit register"

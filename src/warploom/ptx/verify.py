@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warploom.core.errors import PtxSyntaxError
-from warploom.core.types import OPAQUE, PRED
+from warploom.core.types import PRED
+from warploom.ptx.declaration_rules import (
+    BODY_SPACES,
+    MODULE_SPACES,
+    check_constants,
+    check_parameters,
+    check_variable,
+)
 from warploom.ptx.ir import (
     Address,
     Function,
@@ -29,10 +36,6 @@ from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
 from warploom.ptx.release import Releases
 from warploom.ptx.scope import Scope
 
-MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)
-BODY_SPACES = (Space.SHARED, Space.LOCAL, Space.PARAM)
-INITIALIZED = (Space.GLOBAL, Space.CONST)
-
 
 def verify(module: Module) -> None:
     """Raise PtxSyntaxError at the first thing in a module that breaks a rule."""
@@ -44,6 +47,8 @@ def verify(module: Module) -> None:
     seen = set[object]()
     for function in module.functions:
         check_signature(function)
+        if function.is_entry:
+            check_parameters(module, function)
         scope = Scope.of(module, function)
         for statement in function.body or ():
             if isinstance(statement, Instruction):
@@ -56,44 +61,6 @@ def verify(module: Module) -> None:
                 check_variable(statement, BODY_SPACES)
             elif isinstance(statement, Targets):
                 check_targets(scope, statement)
-
-
-# ---- declarations -------------------------------------------------------------------------------
-
-
-def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
-    """A variable is declared where its state space allows, and only memory has initial values."""
-    if variable.space not in spaces:
-        where = "in a function" if spaces is BODY_SPACES else "at module scope"
-        message = f"a .{variable.space.value} variable cannot be declared {where}"
-        raise PtxSyntaxError(message, variable.span)
-    if variable.type.name in OPAQUE and variable.space is not Space.GLOBAL:
-        message = f"a .{variable.type.name} variable is .global, or a parameter of a kernel"
-        raise PtxSyntaxError(message, variable.span)
-    if variable.initial is not None and variable.space not in INITIALIZED:
-        message = f"a .{variable.space.value} variable cannot have an initial value"
-        raise PtxSyntaxError(message, variable.span)
-    if variable.bank and (variable.linkage != "extern" or variable.shape != (None,)):
-        message = f"constant bank {variable.bank} holds `.extern` arrays without a length only"
-        raise PtxSyntaxError(message, variable.span)
-    if None in variable.shape and variable.linkage != "extern":
-        message = f"`{variable.name}[]` has no length; only an .extern array may leave it open"
-        raise PtxSyntaxError(message, variable.span)
-
-
-CONSTANT_BYTES = 64 << 10
-"""Constant memory for variables (PTX ISA, "Constant State Space")."""
-
-
-def check_constants(module: Module) -> None:
-    """The constants of a module fit into constant memory."""
-    taken = 0
-    for variable in module.variables:
-        if variable.space is Space.CONST:
-            taken = -(-taken // variable.alignment) * variable.alignment + variable.size
-            if taken > CONSTANT_BYTES:
-                message = f"the constants up to here take {taken} bytes of {CONSTANT_BYTES}"
-                raise PtxSyntaxError(message, variable.span)
 
 
 def check_names(module: Module) -> None:
