@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,15 @@ FAMILIES = {
     "9.0": (MemoryOptions(), MemoryOptions(caches=True)),
 }
 MODELS = [(cc, options) for cc, several in FAMILIES.items() for options in several]
+
+
+def each_family_now() -> list[Any]:
+    """The first model of each family, and in the nightly job the others."""
+    ccs = [cc for cc, _ in MODELS]
+    return [
+        pytest.param(n, marks=[pytest.mark.nightly] if cc in ccs[:n] else [])
+        for n, cc in enumerate(ccs)
+    ]
 
 
 def accesses() -> str:
@@ -174,7 +184,7 @@ def test_common_accesses_count_alike(model: int, start: int) -> None:
         assert records(compiled, offsets) == records(reference, offsets)
 
 
-@pytest.mark.parametrize("model", range(len(MODELS)))
+@pytest.mark.parametrize("model", each_family_now())
 def test_patterns_that_come_again_after_many_that_do_not(model: int) -> None:
     """Compiled code stops to keep patterns where none comes again, and finds those that do."""
     reference, compiled = engines(model)
