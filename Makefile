@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/vi
 
 CLIENTS := .venv-clients
 
-.PHONY: demo test test-clients test-numba performance lint clean
+.PHONY: demo test test-all test-clients test-numba performance lint clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,7 +22,11 @@ demo: $(VENV)/installed
 	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+# Everything, with LLVM's full optimisation and more random kernels (docs/testing.md); takes an hour.
+test-all: $(VENV)/installed
+	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
 
 # Unmodified programs of every client, in an environment of their own. (PyCUDA wants a header of the
 # profiler's, and tests of numba-cuda want cffi.)
