@@ -77,9 +77,9 @@ def moves(names: list[str], bits: int, offset: int, *, stores: bool) -> list[str
     return found
 
 
-def program(declared: str, body: list[str]) -> str:
-    """A kernel for one warp: `%base` is its argument, `%lane` the lane, `%at` and `%n` are free."""
-    return f""".version 9.0\n.target sm_90\n.address_size 64
+def program(declared: str, body: list[str], target: str = "sm_90") -> str:
+    """Returns a kernel of one warp: `%base` is its argument, `%lane` the lane, `%at`, `%n` free."""
+    return f""".version 9.0\n.target {target}\n.address_size 64
 .visible .entry k(.param .u64 out) {{
 .reg .b64 %base, %at; .reg .b32 %lane, %n;
 {declared}
