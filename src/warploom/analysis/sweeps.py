@@ -254,7 +254,7 @@ class SweepSearch:
     def _kind(self, block: int, index: int) -> Kind | None:
         """What an instruction of a block takes; None where it cannot be on such a way."""
         made = self.program.instructions[index]
-        checked = bool(made.operation.spec.needs)
+        checked = bool(made.operation.spec.preconditions)
         if is_effectless(made.operation) and made.guard is None and not checked:
             return Kind.NONE
         if checked or made.guard is not None or index in self.program.hidden | self.program.private:

@@ -24,6 +24,7 @@ class Precondition:
     `title` may show {opcode}, {value}, {address} and {space}.
     """
 
+    name: str
     number: int
     kind: str
     operands: tuple[str, ...]
@@ -77,6 +78,7 @@ def _source_is_aligned(source: Term, size: Term, count: Term) -> Term:
 
 
 INITIALIZED = Precondition(
+    "initialized",
     14,
     "invalid mbarrier",
     (),
@@ -88,6 +90,7 @@ INITIALIZED = Precondition(
     " other threads use it.",
 )
 COUNT = Precondition(
+    "count",
     15,
     "bad count",
     ("count",),
@@ -97,6 +100,7 @@ COUNT = Precondition(
     "Pass the number of arrivals that complete a phase.",
 )
 BULK_SIZE = Precondition(
+    "bulk_size",
     16,
     "bad size",
     ("size",),
@@ -106,6 +110,7 @@ BULK_SIZE = Precondition(
     "Copy the bytes behind the last multiple of 16 by ordinary loads and stores.",
 )
 BULK_TARGET = Precondition(
+    "bulk_target",
     17,
     "misaligned",
     ("d",),
@@ -115,6 +120,7 @@ BULK_TARGET = Precondition(
     BUFFERS,
 )
 BULK_SOURCE = Precondition(
+    "bulk_source",
     18,
     "misaligned",
     ("a",),
@@ -124,6 +130,7 @@ BULK_SOURCE = Precondition(
     BUFFERS,
 )
 SOURCE_SIZE = Precondition(
+    "source_size",
     19,
     "bad size",
     ("count", "size"),
@@ -133,6 +140,7 @@ SOURCE_SIZE = Precondition(
     "Pass cp-size to copy all bytes, less to fill the rest with zeros.",
 )
 SOURCE_ALIGNMENT = Precondition(
+    "source_alignment",
     20,
     "misaligned",
     ("a", "size", "count"),
@@ -151,3 +159,6 @@ PRECONDITIONS = {
     )
 }
 """All of them by their faults' numbers."""
+
+BY_NAME = {each.name: each for each in PRECONDITIONS.values()}
+"""All of them by their names, as declarations of syntax give them (`isa.spec.op`)."""

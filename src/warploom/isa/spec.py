@@ -24,7 +24,7 @@ from enum import Enum
 from functools import cache, cached_property
 
 from warploom.core.types import TYPES, ScalarType, widened
-from warploom.isa.preconditions import Precondition
+from warploom.isa.preconditions import BY_NAME, Precondition
 from warploom.isa.terms import Term, argument
 
 
@@ -104,7 +104,7 @@ Semantics = Callable[..., "Term | tuple[Term, ...]"]
 class OpSpec:
     """One syntax line of the manual; `semantics` is None for what only a machine can do.
 
-    `needs` are the conditions that the manual sets for it, in the order in which they are checked.
+    `preconditions` are those that the manual sets for it, in the order in which they are checked.
     """
 
     name: str
@@ -114,7 +114,7 @@ class OpSpec:
     unit: Unit
     semantics: Semantics | None
     doc: str
-    needs: tuple[Precondition, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
 
     @cached_property
     def destinations(self) -> tuple[OperandSpec, ...]:
@@ -143,12 +143,12 @@ class OpSpec:
     @cached_property
     def operand_preconditions(self) -> tuple[Precondition, ...]:
         """The conditions on its operands."""
-        return tuple(each for each in self.needs if each.operands)
+        return tuple(each for each in self.preconditions if each.operands)
 
     @cached_property
     def memory_precondition(self) -> Precondition | None:
         """The condition on the word that an atomic finds in memory; None where there is none."""
-        return next((each for each in self.needs if not each.operands), None)
+        return next((each for each in self.preconditions if not each.operands), None)
 
     @cached_property
     def has_implicit(self) -> bool:
@@ -270,13 +270,23 @@ def op(
     dst: str = "",
     src: str = "",
     unit: Unit,
-    needs: tuple[Precondition, ...] = (),
+    needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
-    """Declare one syntax line; the decorated function gives its terms."""
+    """Declare one syntax line; the decorated function gives its terms. `needs` are the names of its
+    preconditions (`isa.preconditions`), in the order in which they are checked."""
 
     def register(semantics: Semantics) -> Semantics:
-        declare(syntax, dst=dst, src=src, unit=unit, semantics=semantics, needs=needs, **choices)
+        declare(
+            syntax,
+            dst=dst,
+            src=src,
+            unit=unit,
+            semantics=semantics,
+            doc="",
+            needs=needs,
+            **choices,
+        )
         return semantics
 
     return register
@@ -290,18 +300,20 @@ def declare(
     unit: Unit,
     semantics: Semantics | None = None,
     doc: str = "",
-    needs: tuple[Precondition, ...] = (),
+    needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> OpSpec:
     """Declare one syntax line; without `semantics`, the machines know what to do by its name.
 
-    `doc` says then what it does, as the docstring of the semantics does otherwise.
+    `doc` says then what it does, as the docstring of the semantics does otherwise. `needs` are the
+    names of its preconditions.
     """
     name = re.split(r"[.{]", syntax, maxsplit=1)[0]
     operands = (*_operands(dst, written=True), *_operands(src, written=False))
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
-    spec = OpSpec(name, syntax, slots, operands, unit, semantics, text, needs)
+    needed = tuple(BY_NAME[each] for each in needs)
+    spec = OpSpec(name, syntax, slots, operands, unit, semantics, text, needed)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

@@ -18,7 +18,6 @@ from warploom.isa.preconditions import (
     COUNT_BITS,
     INITIALIZED,
     VALID_AT,
-    Precondition,
 )
 from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
@@ -39,7 +38,7 @@ def form(
     src: str,
     ops: tuple[str, ...],
     dst: str = "",
-    needs: tuple[Precondition, ...] = (INITIALIZED,),
+    needs: tuple[str, ...] = (INITIALIZED.name,),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
     """Declare one syntax line: what it does to the word, and what it gives besides the word."""
@@ -87,7 +86,7 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
 # ---- life ---------------------------------------------------------------------------------------
 
 
-@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",), needs=(COUNT,))
+@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",), needs=(COUNT.name,))
 def init(_: Modifiers, word: Term, count: Term) -> Term:
     """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
     return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)

@@ -14,7 +14,6 @@ from warploom.isa.preconditions import (
     BULK_TARGET,
     SOURCE_ALIGNMENT,
     SOURCE_SIZE,
-    Precondition,
 )
 from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant
@@ -126,12 +125,21 @@ def hint(
     syntax: str,
     section: str,
     src: str = "a:address",
-    needs: tuple[Precondition, ...] = (),
+    needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> None:
     """Declare one syntax line of what only speaks to caches."""
     doc = f"{HINT_DOC}   PTX ISA, Data Movement and Conversion: {section}"
-    declare(syntax, src=src, unit=Unit.MEMORY, doc=doc, needs=needs, **choices)
+    declare(
+        syntax,
+        dst="",
+        src=src,
+        unit=Unit.MEMORY,
+        semantics=None,
+        doc=doc,
+        needs=needs,
+        **choices,
+    )
 
 
 hint("prefetch{.space}.level", "prefetch", space=("global", "local"), level=("L1", "L2"))
@@ -150,7 +158,7 @@ hint(
     "cp.async.bulk.prefetch.L2.space{.L2::cache_hint}",
     "cp.async.bulk.prefetch",
     "a:address, size:u32, policy:b64?",
-    (BULK_SIZE, BULK_SOURCE),
+    (BULK_SIZE.name, BULK_SOURCE.name),
     space=("global",),
 )
 
@@ -224,11 +232,12 @@ declare(
     semantics=None,
     doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
     PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
-    needs=(SOURCE_SIZE, SOURCE_ALIGNMENT),
+    needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),
     to=("shared", "shared::cta"),
     **PREFETCH,
 )
+BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
 BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come at an mbarrier
 PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
 declare(
@@ -238,7 +247,7 @@ declare(
     unit=Unit.MEMORY,
     semantics=None,
     doc=BULK_DOC,
-    needs=(BULK_SIZE, BULK_TARGET, BULK_SOURCE),
+    needs=BULK_NEEDS,
     **{"to": ("shared::cta", "shared::cluster"), "from": ("global",)},
 )
 declare(
@@ -248,7 +257,7 @@ declare(
     unit=Unit.MEMORY,
     semantics=None,
     doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
-    needs=(BULK_SIZE, BULK_TARGET, BULK_SOURCE),
+    needs=BULK_NEEDS,
     **{"to": ("global",), "from": ("shared::cta",)},
 )
 GROUP_DOC = (
