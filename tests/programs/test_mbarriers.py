@@ -202,12 +202,15 @@ again:
 
 
 def test_an_arrival_is_a_shared_atomic() -> None:
-    """64 threads of two warps at one word: two requests of 32 turns each."""
+    """64 threads of two warps at one word: two requests of 32 turns each, behind one of one turn
+    that initialises it."""
     gpu = wl.Device("h100")
     body = """
+    @%p7 mbarrier.init.shared.b64 [bar], 64;
+    bar.sync 0;
     mbarrier.arrive.shared.b64 %s1, [bar];
     ret;
     """
     module = gpu.compile(f"{HEADER}{body}\n}}\n", "ptx")
-    counters = module["k"][1, 64](gpu.zeros(1, np.uint32)).counters
-    assert (counters.atomic_requests, counters.atomic_passes) == (2, 64)
+    counters = module["k"][1, 64](gpu.zeros(64, np.uint32)).counters
+    assert (counters.atomic_requests, counters.atomic_passes) == (1 + 2, 1 + 64)

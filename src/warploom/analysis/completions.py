@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.analysis.accesses import bytes_of
+from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.ops.memory import COMPLETES
-from warploom.isa.spec import decode
 from warploom.ptx.ir import Immediate, Instruction
-
-COMPLETE = decode("mbarrier.complete_tx.shared::cta.b64")
 
 
 def completion(instruction: Instruction) -> Instruction | None:
@@ -22,4 +20,4 @@ def completion(instruction: Instruction) -> Instruction | None:
     if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
         return None
     came = Immediate(bytes_of(instruction), span=instruction.span)
-    return replace(instruction, operation=COMPLETE, operands=(instruction.operands[2], came))
+    return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], came))

@@ -254,9 +254,10 @@ class SweepSearch:
     def _kind(self, block: int, index: int) -> Kind | None:
         """What an instruction of a block takes; None where it cannot be on such a way."""
         made = self.program.instructions[index]
-        if is_effectless(made.operation) and made.guard is None:
+        checked = bool(made.operation.spec.preconditions)
+        if is_effectless(made.operation) and made.guard is None and not checked:
             return Kind.NONE
-        if made.guard is not None or index in self.program.hidden | self.program.private:
+        if checked or made.guard is not None or index in self.program.hidden | self.program.private:
             return None
         if self._is_shaped(made):
             return Kind.SHAPED

@@ -13,13 +13,12 @@ from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lane_by_lane import LaneByLane
+from warploom.codegen.lane_by_lane import LaneByLane, Update
 from warploom.codegen.lanes import I32, I64, PTR, Value
 from warploom.codegen.listed_atomic import KEYS_TYPE, emit_listed
 from warploom.core.types import U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
-from warploom.isa.terms import Term
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 
@@ -42,7 +41,8 @@ class AccessFunctions:
         """The function for an atomic with `count` operands: the data hold their elements, at most
         two of them, then those of the old value, if it `tells` that."""
         name = _name_of("access", shape, operation, count, tells=tells)
-        return self._get(name, shape, operation.combine(count, shape.space.value), tells=tells)
+        update = Update.of(operation, count, shape.space.value, tells=tells)
+        return self._get(name, shape, update)
 
     def listed(
         self, shape: Shape, operation: Operation, count: int, *, tells: bool, agreed: bool
@@ -53,19 +53,19 @@ class AccessFunctions:
             access = Call(
                 self.module, name, shape, self.rules, shuffles=self.shuffles, addresses=KEYS_TYPE
             )
-            combine = operation.combine(count, shape.space.value)
-            emit_listed(access, combine, tells=tells, agreed=agreed)
+            update = Update.of(operation, count, shape.space.value, tells=tells)
+            emit_listed(access, update, agreed=agreed)
         return self.module.globals[name]
 
     def completion(self) -> Value:
         """The function that tells an mbarrier of bytes which have come; counted as a store."""
         shape = Shape("store", Space.SHARED, U64)
-        return self._get("access.complete_tx", shape, COMPLETE_TX)
+        return self._get("access.complete_tx", shape, Update.of(COMPLETE_TX, 1, "", tells=False))
 
-    def _get(self, name: str, shape: Shape, combine: Term | None, *, tells: bool = False) -> Value:
+    def _get(self, name: str, shape: Shape, update: Update | None) -> Value:
         if name not in self.module.globals:
             access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
-            _emit(access, combine, tells=tells)
+            _emit(access, update)
         return self.module.globals[name]
 
 
@@ -77,7 +77,7 @@ def _name_of(way: str, shape: Shape, operation: Operation, count: int, *, tells:
     return f"{way}.{kind}.{text}x{shape.parts}.{count}.{shape.space.value}"
 
 
-def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:
+def _emit(access: Call, update: Update | None) -> None:
     """The body of one access function."""
     b, shape, moves = access.lanes.b, access.shape, AccessMoves(access)
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
@@ -87,13 +87,13 @@ def _emit(access: Call, combine: Term | None, *, tells: bool) -> None:
     with b.if_then(b.icmp_unsigned("!=", fault, I64(0))):
         b.ret(fault)
     offsets = moves.physical(access.addresses)
-    places = access.told(offsets) if combine is not None else None
+    places = access.told(offsets) if update is not None else None
     if shape.space is not Space.PARAM and shape.route != STACK:
         costs = AccessCosts(access)
         costs.count(wide, offsets, places)
         costs.look_up(wide, offsets)
-    if combine is not None and places is not None:
-        LaneByLane(access, moves, combine, tells=tells).emit(wide, places)
+    if update is not None and places is not None:
+        LaneByLane(access, moves, update).emit(wide, places)
     else:
         chosen = access.shuffles and shape.space is not Space.LOCAL
         if shape.op == "store" and chosen:

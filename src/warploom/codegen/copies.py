@@ -109,9 +109,7 @@ class CopyCode:
         if isinstance(given[0], Register) and given[0].type == PRED:
             ignored = self.operands.read(given[0], PRED)
             return self.b.select(ignored, splat_constant(0, I32), everything)
-        count = self.operands.read(given[0], U32)
-        less = self.b.icmp_unsigned("<", count, everything)
-        return self.b.select(less, count, everything)
+        return self.operands.read(given[0], U32)
 
     def _more_than(self, wanted: Value, place: int) -> Value:
         return self.b.icmp_unsigned(">", wanted, splat_constant(place, I32))

@@ -27,6 +27,7 @@ from warploom.codegen.matrix import MatrixCode
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.moves import MoveCode, Result
 from warploom.codegen.nans import is_copy
+from warploom.codegen.preconditions import PreconditionCode
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
@@ -55,6 +56,7 @@ class InstructionCode:
         self.operands = memory.operands
         self.atomics = AtomicCode(memory)
         self.copies = CopyCode(self.atomics)
+        self.preconditions = PreconditionCode(self.operands)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
@@ -69,6 +71,7 @@ class InstructionCode:
     ) -> None:
         """An instruction that does not end a block; `on` are the lanes that execute it, by its
         guard, if it has one."""
+        self.preconditions.check(index, made, on)
         if _has_no_code(made) or self._stores(index, made, on):
             return
         if not self._by_shape(index, made, on):

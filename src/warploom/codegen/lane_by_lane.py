@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir
@@ -13,6 +14,8 @@ from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value, vector, zero
 from warploom.codegen.lower import Lowering
+from warploom.isa.preconditions import Precondition
+from warploom.isa.spec import Operation
 from warploom.isa.terms import Term
 from warploom.rules.distinct import ALL_LANES
 
@@ -27,14 +30,29 @@ PlacesFrom = Callable[[Value], list[Value]]
 """The same of some lanes, from one on."""
 
 
-class LaneByLane:
-    """Emits the turns of the lanes of one atomic; `combine` gives the new value from the old one
-    and the operands. `tells` says whether somebody wants the old values."""
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The change of one atomic to memory: the new value from the old one and the operands, the
+    condition on the old one, if any, and whether the old values are wanted."""
 
-    def __init__(self, access: Call, moves: AccessMoves, combine: Term, *, tells: bool) -> None:
+    combine: Term
+    need: Precondition | None
+    tells: bool
+
+    @classmethod
+    def of(cls, operation: Operation, count: int, space: str, *, tells: bool) -> Update:
+        """The change by an operation with `count` operands in a space."""
+        need = operation.spec.memory_precondition
+        return cls(operation.combine(count, space), need, tells)
+
+
+class LaneByLane:
+    """Emits the turns of the lanes of one atomic."""
+
+    def __init__(self, access: Call, moves: AccessMoves, update: Update) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
-        self._moves, self._term, self._tells = moves, combine, tells
-        self._changed = None if _changes_by_operand(combine) else self.lanes.alloca(I64)
+        self._moves, self._update = moves, update
+        self._changed = None if _changes_by_operand(update.combine) else self.lanes.alloca(I64)
         """How many elements changed, where that is counted one by one."""
         self._agreed: Value | None = None
         """The operand of all lanes, where they are known to agree."""
@@ -145,22 +163,39 @@ class LaneByLane:
         at = self._moves.pointer(place)
         for part in range(self.access.shape.parts):
             here = b.gep(at, [I64(part * self.access.shape.type.bytes)], source_etype=I8)
-            self._combine(here, part, lane)
+            self._combine(here, part, lane, place)
 
-    def _combine(self, at: Value, part: int, lane: Value) -> None:
+    def _combine(self, at: Value, part: int, lane: Value, place: Value) -> None:
         """One element of one lane: read it, combine, write it, and keep what was there."""
         b, count = self.b, self.access.shape.parts
         single = ir.VectorType(Lowering(self.lanes, 1).type(self.access.shape.type).element, 1)
         old = b.load(at, typ=single, align=1)
+        if self._update.need is not None:
+            self._require(self._update.need, old, lane, place)
         given = [self._operand(n * count + part, lane, single) for n in (0, 1)]
-        new = Lowering(self.lanes, 1)(self._term, [old, *given])
+        new = Lowering(self.lanes, 1)(self._update.combine, [old, *given])
         b.store(new, at, align=1)
         if self._changed is not None:
             bits = ir.VectorType(self.access.shape.element, 1)
             differs = b.icmp_unsigned("!=", b.bitcast(old, bits), b.bitcast(new, bits))
             self.lanes.add_to(self._changed, b.zext(self.lanes.lane(differs, 0), I64))
-        if self._tells:
+        if self._update.tells:
             b.store(old, self._place(2 * count + part, lane), align=1)
+
+    def _require(self, need: Precondition, old: Value, lane: Value, place: Value) -> None:
+        """Return with the record of a fault where the word in memory breaks the precondition."""
+        b, lanes = self.b, self.lanes
+        holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
+        with b.if_then(b.not_(holds), likely=False):
+            record = {
+                Slot.FAULT_KIND: I64(need.number),
+                Slot.FAULT_LANE: lane,
+                Slot.FAULT_ADDRESS: place,
+                Slot.FAULT_SIZE: I64(self.access.shape.size),
+            }
+            for slot, value in record.items():
+                b.store(value, lanes.slot(self.access.environment, int(slot)))
+            b.ret(I64(1))
 
     def _place(self, part: int, lane: Value) -> Value:
         offset = self.b.mul(lane, I64(self.access.shape.type.bytes))

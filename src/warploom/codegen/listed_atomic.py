@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from warploom.codegen.access import Call
 from warploom.codegen.access_moves import AccessMoves
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lane_by_lane import LaneByLane
+from warploom.codegen.lane_by_lane import LaneByLane, Update
 from warploom.codegen.lanes import I8, I32, I64, LANES, Lanes, Value, splat_constant, vector
-from warploom.isa.terms import Term
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.listed import KEYS, LENGTH, LISTED, ROOM, WINDOW, WINDOW_WORDS, WORD_BITS
 
@@ -45,11 +44,11 @@ def words_of(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Words:
     return Words(window, b.trunc(words, KEYS_TYPE), b.and_(whole, b.not_(outside)))
 
 
-def emit_listed(access: Call, combine: Term, *, tells: bool, agreed: bool) -> None:
+def emit_listed(access: Call, update: Update, *, agreed: bool) -> None:
     """The body of the function of the short way. Keys are its addresses, and its base is where the
     window begins."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
-    turns = LaneByLane(access, AccessMoves(access), combine, tells=tells)
+    turns = LaneByLane(access, AccessMoves(access), update)
     count = b.load(lanes.slot(row, LISTED), typ=I64)
     keys = lanes.slot(row, b.add(b.mul(count, I64(LANES // 8)), I64(KEYS)))
     b.store(access.addresses, keys, align=8)

@@ -95,8 +95,10 @@ class KernelFault(WarploomError):
 class MemoryFault(KernelFault):
     """A kernel reached for memory that is not its own.
 
-    `kind` is "out of bounds", "misaligned" or "read only"; `size` is in bytes; `nearest` is the
-    live allocation closest to `address`, None where there is none.
+    `kind` is "out of bounds", "misaligned" or "read only"; for textures "bad handle", "wrong
+    geometry" or "outside surface"; for what the PTX ISA demands of copies and mbarriers "bad size",
+    "invalid mbarrier" or "bad count". `size` is in bytes (for a bad count, that count); `nearest`
+    is the live allocation closest to `address`, None where there is none.
     """
 
     def __init__(

@@ -24,6 +24,7 @@ from enum import Enum
 from functools import cache, cached_property
 
 from warploom.core.types import TYPES, ScalarType, widened
+from warploom.isa.preconditions import BY_NAME, Precondition
 from warploom.isa.terms import Term, argument
 
 
@@ -101,7 +102,10 @@ Semantics = Callable[..., "Term | tuple[Term, ...]"]
 
 @dataclass(frozen=True, eq=False)
 class OpSpec:
-    """One syntax line of the manual; `semantics` is None for what only a machine can do."""
+    """One syntax line of the manual; `semantics` is None for what only a machine can do.
+
+    `preconditions` are those that the manual sets for it, in the order in which they are checked.
+    """
 
     name: str
     syntax: str
@@ -110,6 +114,7 @@ class OpSpec:
     unit: Unit
     semantics: Semantics | None
     doc: str
+    preconditions: tuple[Precondition, ...] = ()
 
     @cached_property
     def destinations(self) -> tuple[OperandSpec, ...]:
@@ -134,6 +139,16 @@ class OpSpec:
         """Which of the operands names the lanes that it brings together; None where none does."""
         names = [o.name for o in (*self.destinations, *self.sources)]
         return names.index("membermask") if "membermask" in names else None
+
+    @cached_property
+    def operand_preconditions(self) -> tuple[Precondition, ...]:
+        """The conditions on its operands."""
+        return tuple(each for each in self.preconditions if each.operands)
+
+    @cached_property
+    def memory_precondition(self) -> Precondition | None:
+        """The condition on the word that an atomic finds in memory; None where there is none."""
+        return next((each for each in self.preconditions if not each.operands), None)
 
     @cached_property
     def has_implicit(self) -> bool:
@@ -250,12 +265,28 @@ FORMS: dict[str, list[OpSpec]] = {}
 
 
 def op(
-    syntax: str, *, dst: str = "", src: str = "", unit: Unit, **choices: tuple[str, ...]
+    syntax: str,
+    *,
+    dst: str = "",
+    src: str = "",
+    unit: Unit,
+    needs: tuple[str, ...] = (),
+    **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
-    """Declare one syntax line; the decorated function gives its terms."""
+    """Declare one syntax line; the decorated function gives its terms. `needs` are the names of its
+    preconditions (`isa.preconditions`), in the order in which they are checked."""
 
     def register(semantics: Semantics) -> Semantics:
-        declare(syntax, dst=dst, src=src, unit=unit, semantics=semantics, doc="", **choices)
+        declare(
+            syntax,
+            dst=dst,
+            src=src,
+            unit=unit,
+            semantics=semantics,
+            doc="",
+            needs=needs,
+            **choices,
+        )
         return semantics
 
     return register
@@ -269,16 +300,20 @@ def declare(
     unit: Unit,
     semantics: Semantics | None = None,
     doc: str = "",
+    needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> OpSpec:
     """Declare one syntax line; without `semantics`, the machines know what to do by its name.
 
-    `doc` says then what it does, as the docstring of the semantics does otherwise.
+    `doc` says then what it does, as the docstring of the semantics does otherwise. `needs` are the
+    names of its preconditions.
     """
     name = re.split(r"[.{]", syntax, maxsplit=1)[0]
     operands = (*_operands(dst, written=True), *_operands(src, written=False))
     text = (semantics.__doc__ or "") if semantics is not None else doc
-    spec = OpSpec(name, syntax, _slots(syntax, choices), operands, unit, semantics, text)
+    slots = _slots(syntax, choices)
+    needed = tuple(BY_NAME[each] for each in needs)
+    spec = OpSpec(name, syntax, slots, operands, unit, semantics, text, needed)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

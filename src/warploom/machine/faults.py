@@ -18,6 +18,8 @@ from warploom.core.errors import (
     MemoryFault,
 )
 from warploom.core.source import BUILT_IN_HEADER
+from warploom.isa import preconditions
+from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.launch import Launch
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Instruction, Space
@@ -42,6 +44,13 @@ class FaultKind(IntEnum):
     BAD_HANDLE = 11
     OTHER_GEOMETRY = 12
     OUTSIDE_SURFACE = 13
+    INVALID_MBARRIER = preconditions.INITIALIZED.number
+    BAD_COUNT = preconditions.COUNT.number
+    BULK_SIZE = preconditions.BULK_SIZE.number
+    BULK_TARGET = preconditions.BULK_TARGET.number
+    BULK_SOURCE = preconditions.BULK_SOURCE.number
+    SOURCE_SIZE = preconditions.SOURCE_SIZE.number
+    SOURCE_ALIGNMENT = preconditions.SOURCE_ALIGNMENT.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,10 @@ def fault_error(
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
         return DeviceTrap(trap, **place)
-    if fault.space in (Space.TEXTURE, Space.SURFACE):
+    if fault.kind in PRECONDITIONS:
+        kind, message = _precondition_message(fault, program, at)
+        nearest = None
+    elif fault.space in (Space.TEXTURE, Space.SURFACE):
         operation = program.instructions[fault.instruction].operation
         kind, message = texel_fault(fault.kind, operation, fault.address, fault.size, at)
         nearest = None
@@ -131,6 +143,18 @@ def _verb(instruction: Instruction) -> str:
         return VERBS[name]
     ops = [op for _, op in accesses(instruction)]
     return {"load": "read", "store": "write"}.get(ops[0] if ops else "", "atomic")
+
+
+def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
+    """The kind and the message of a fault where an instruction breaks a precondition."""
+    broken = PRECONDITIONS[fault.kind]
+    title = broken.title.format(
+        opcode=program.instructions[fault.instruction].operation.opcode,
+        value=fault.size,
+        address=fault.address,
+        space=fault.space.value,
+    )
+    return broken.kind, f"{title}\n    {at}\n    {broken.rule}\n    {broken.remedy}"
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
+from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.cancellation import cancelled
 from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
@@ -13,7 +14,8 @@ from warploom.machine.work import Work
 from warploom.ptx.ir import Space
 
 ALL_ONES = (1 << 64) - 1
-ACCESSES = (FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY)
+ACCESSES = {FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY, *PRECONDITIONS}
+"""Kinds of fault that have an address."""
 
 
 def check_limit(tally: Tally, work: Work) -> None:

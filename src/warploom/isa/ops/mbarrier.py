@@ -2,9 +2,10 @@
 
 An mbarrier is a word of 64 bits whose layout the manual leaves open. Here, from bit 0 on: the
 arrivals that the current phase still waits for, those that each later phase will wait for (20 bits
-each), the bytes of transactions that are not complete (21 bits, with sign) and the number of the
-phase (3 bits). A token is the whole word before an arrival. What these instructions do to the word
-is atomic, so they are atomics of this table, and counted as such.
+each), the bytes of transactions that are not complete (21 bits, with sign), a bit that is set while
+the mbarrier is valid, and the number of the phase (2 bits). The expected arrivals of a valid one
+may be 0, after `mbarrier.arrive_drop` by all. A token is the whole word before an arrival. What
+these instructions do to the word is atomic, so they are atomics of this table, and counted as such.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import U32, U64
+from warploom.isa.preconditions import (
+    COUNT,
+    COUNT_BITS,
+    INITIALIZED,
+    VALID_AT,
+)
 from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
 
-COUNT_BITS, TX_BITS = 20, 21
-EXPECTED_AT, TX_AT, PHASE_AT = COUNT_BITS, 2 * COUNT_BITS, 2 * COUNT_BITS + TX_BITS
+TX_BITS = 21
+EXPECTED_AT, TX_AT, PHASE_AT = COUNT_BITS, 2 * COUNT_BITS, VALID_AT + 1
 
 SPACES = ("shared", "shared::cta", "shared::cluster")
 SCOPES = ("cta", "cluster")
@@ -27,11 +34,16 @@ ARRIVALS = ("arrive", "arrive_drop")
 
 
 def form(
-    syntax: str, src: str, ops: tuple[str, ...], dst: str = "", **choices: tuple[str, ...]
+    syntax: str,
+    src: str,
+    ops: tuple[str, ...],
+    dst: str = "",
+    needs: tuple[str, ...] = (INITIALIZED.name,),
+    **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
     """Declare one syntax line: what it does to the word, and what it gives besides the word."""
     choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
-    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, **choices)
+    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
 
 
 def _up(value: Term, bits: int) -> Term:
@@ -74,10 +86,10 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
 # ---- life ---------------------------------------------------------------------------------------
 
 
-@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",))
+@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",), needs=(COUNT.name,))
 def init(_: Modifiers, word: Term, count: Term) -> Term:
     """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
-    return _up(count, EXPECTED_AT) | count
+    return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)
 
 
 @form("mbarrier.op{.space}.type", "a:address", ("inval",))
@@ -127,8 +139,8 @@ def transact(m: Modifiers, word: Term, amount: Term) -> Term:
     return _settled(_added(word, TX_AT, TX_BITS, change))
 
 
-COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64").combine(1)
-"""What a bulk copy leaves of the mbarrier that it names, over the word and the bytes copied."""
+COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64")
+"""What a copy or a store does to the mbarrier that it names, with the bytes that it moved."""
 
 
 @form("cp.async.mbarrier.op{.space}.type", "a:address", ("arrive",))

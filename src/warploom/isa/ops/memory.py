@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from warploom.core.types import PRED, U64
 from warploom.isa.ops.common import BITS, FLOATS, INTEGERS
+from warploom.isa.preconditions import (
+    BULK_SIZE,
+    BULK_SOURCE,
+    BULK_TARGET,
+    SOURCE_ALIGNMENT,
+    SOURCE_SIZE,
+)
 from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
@@ -114,10 +121,25 @@ declare(
 HINT_DOC = "tells a cache about [a]; no value changes"
 
 
-def hint(syntax: str, section: str, src: str = "a:address", **choices: tuple[str, ...]) -> None:
+def hint(
+    syntax: str,
+    section: str,
+    src: str = "a:address",
+    needs: tuple[str, ...] = (),
+    **choices: tuple[str, ...],
+) -> None:
     """Declare one syntax line of what only speaks to caches."""
     doc = f"{HINT_DOC}   PTX ISA, Data Movement and Conversion: {section}"
-    declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=doc, **choices)
+    declare(
+        syntax,
+        dst="",
+        src=src,
+        unit=Unit.MEMORY,
+        semantics=None,
+        doc=doc,
+        needs=needs,
+        **choices,
+    )
 
 
 hint("prefetch{.space}.level", "prefetch", space=("global", "local"), level=("L1", "L2"))
@@ -136,6 +158,7 @@ hint(
     "cp.async.bulk.prefetch.L2.space{.L2::cache_hint}",
     "cp.async.bulk.prefetch",
     "a:address, size:u32, policy:b64?",
+    (BULK_SIZE.name, BULK_SOURCE.name),
     space=("global",),
 )
 
@@ -209,10 +232,12 @@ declare(
     semantics=None,
     doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
     PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
+    needs=(SOURCE_SIZE.name, SOURCE_ALIGNMENT.name),
     cop=("ca", "cg"),
     to=("shared", "shared::cta"),
     **PREFETCH,
 )
+BULK_NEEDS = (BULK_SIZE.name, BULK_TARGET.name, BULK_SOURCE.name)
 BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come at an mbarrier
 PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
 declare(
@@ -222,6 +247,7 @@ declare(
     unit=Unit.MEMORY,
     semantics=None,
     doc=BULK_DOC,
+    needs=BULK_NEEDS,
     **{"to": ("shared::cta", "shared::cluster"), "from": ("global",)},
 )
 declare(
@@ -231,6 +257,7 @@ declare(
     unit=Unit.MEMORY,
     semantics=None,
     doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
+    needs=BULK_NEEDS,
     **{"to": ("global",), "from": ("shared::cta",)},
 )
 GROUP_DOC = (

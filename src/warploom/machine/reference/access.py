@@ -21,6 +21,7 @@ from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
+from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Access, Bytes, Warp, Words
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes, lane_order
@@ -126,12 +127,14 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     given = [[read(warp, e, type) for e in elements_of(source)] for source in values]
     parts = len(given[0]) if given else 1
     olds = [[0] * warp.size for _ in range(parts)]
+    need = operation.spec.memory_precondition
     request = _request(warp, index, instruction, address, type.bytes * parts)
     for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask)):
         lane, term = reached.lane, operation.combine(len(given), reached.space.value)
         for place in range(parts):
             at = reached.address + place * type.bytes
             old = int.from_bytes(reached.store.read(at, type.bytes), "little")
+            check_word(warp, index, lane, need, (reached.space, at, old))
             each = [collect([old], type), *(o[place][lane : lane + 1] for o in given)]
             new = int(evaluate(term, each, 1)[0])
             reached.store.write(at, new.to_bytes(type.bytes, "little"))

@@ -25,6 +25,7 @@ from warploom.machine.reference.access import Request, gather, reach, scatter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
+from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.rules.plan_words import (
@@ -99,8 +100,10 @@ def _complete(
     """Tell mbarriers of bytes that have come."""
     for one in reach(warp, request, where, mask):
         old = int.from_bytes(one.store.read(one.address, U64.bytes), "little")
+        need = COMPLETE_TX.spec.memory_precondition
+        check_word(warp, request.index, one.lane, need, (one.space, one.address, old))
         given = [collect([old], U64), amounts[one.lane : one.lane + 1]]
-        new = int(evaluate(COMPLETE_TX, given, 1)[0])
+        new = int(evaluate(COMPLETE_TX.combine(1), given, 1)[0])
         one.store.write(one.address, new.to_bytes(U64.bytes, "little"))
     warp.run.plan[CHANGES] += mask != 0
 
@@ -114,4 +117,4 @@ def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:
         return splat(size, U32, warp.size)
     if isinstance(given[0], Register) and given[0].type == PRED:
         return np.where(read(warp, given[0], PRED), 0, size).astype(np.uint32)
-    return np.minimum(read(warp, given[0], U32), size).astype(np.uint32)
+    return read(warp, given[0], U32)

@@ -14,6 +14,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, lanes_of, resized, splat
 from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
+from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
 from warploom.rules.plan_words import (
@@ -51,6 +52,7 @@ def step(warp: Warp) -> int:
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """What happens in the lanes of `mask`, which are some, other than control flow."""
+    check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
     if is_effectless(instruction.operation):
         return

@@ -1,0 +1,164 @@
+"""Conditions that the PTX ISA sets for instructions of asynchronous copies and barriers in memory.
+
+An instruction that breaks one has undefined behaviour; both machines stop at it with a fault. A
+condition is a term over source operands, or over the word in memory that an atomic finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from warploom.core.types import PRED, U32, U64
+from warploom.isa.terms import Term, argument, eq, extend, ne
+
+
+@dataclass(frozen=True, eq=False)
+class Precondition:
+    """A condition, and the text of the fault where it does not hold.
+
+    `operands` names the source operands that `holds` takes, addresses as .u64 and others as .u32;
+    the fault tells the value of the first. Without any, `holds` takes the word in memory.
+    `number` is that of the fault (`machine.faults.FaultKind`), `kind` what `MemoryFault.kind` says.
+    `title` may show {opcode}, {value}, {address} and {space}.
+    """
+
+    name: str
+    number: int
+    kind: str
+    operands: tuple[str, ...]
+    holds: Callable[..., Term]
+    title: str
+    rule: str
+    remedy: str
+
+    @cached_property
+    def of_memory(self) -> Term:
+        """The condition on the word of 64 bits that an atomic finds."""
+        return self.holds(argument(0, U64))
+
+    def of_operands(self, addresses: tuple[bool, ...]) -> Term:
+        """The condition on the operands; `addresses` says which of them are addresses."""
+        types = (U64 if is_address else U32 for is_address in addresses)
+        return self.holds(*(argument(index, type) for index, type in enumerate(types)))
+
+
+BULK_UNIT = 16
+"""Sizes and addresses of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")."""
+
+COUNT_BITS = 20
+"""The width of an mbarrier's counts (PTX ISA, "Contents of the mbarrier object")."""
+
+VALID_AT = 61
+"""The bit that is set in the word of an initialised mbarrier (`isa.ops.mbarrier`)."""
+
+BUFFERS = "Align the buffer (alignas(16)), and copy from and to offsets that 16 divides."
+
+
+def _in_units(value: Term) -> Term:
+    return eq(value & (BULK_UNIT - 1), 0)
+
+
+def _is_count(count: Term) -> Term:
+    return (count - 1) < (1 << COUNT_BITS) - 1
+
+
+def _is_valid(word: Term) -> Term:
+    return ne(word & (1 << VALID_AT), 0)
+
+
+def _source_fits(count: Term, size: Term) -> Term:
+    return count <= size
+
+
+def _source_is_aligned(source: Term, size: Term, count: Term) -> Term:
+    aligned = eq(source & (extend(size, U64) - 1), 0)
+    return Term("or", PRED, (aligned, eq(count, 0)))
+
+
+INITIALIZED = Precondition(
+    "initialized",
+    14,
+    "invalid mbarrier",
+    (),
+    _is_valid,
+    "{opcode} on an mbarrier that is not initialised, at {space} address {address:#x}",
+    'PTX ISA, "mbarrier": an mbarrier object is used only after mbarrier.init, and not after'
+    " mbarrier.inval.",
+    "Initialise it with mbarrier.init in one thread, with a barrier (__syncthreads()) before"
+    " other threads use it.",
+)
+COUNT = Precondition(
+    "count",
+    15,
+    "bad count",
+    ("count",),
+    _is_count,
+    "{opcode} with a count of {value}",
+    'PTX ISA, "Contents of the mbarrier object": the count is from 1 to 2^20 - 1.',
+    "Pass the number of arrivals that complete a phase.",
+)
+BULK_SIZE = Precondition(
+    "bulk_size",
+    16,
+    "bad size",
+    ("size",),
+    _in_units,
+    "{opcode} of {value} bytes",
+    'PTX ISA, "cp.async.bulk": the size is a multiple of 16.',
+    "Copy the bytes behind the last multiple of 16 by ordinary loads and stores.",
+)
+BULK_TARGET = Precondition(
+    "bulk_target",
+    17,
+    "misaligned",
+    ("d",),
+    _in_units,
+    "{opcode} to address {address:#x}",
+    'PTX ISA, "cp.async.bulk": the destination address is a multiple of 16.',
+    BUFFERS,
+)
+BULK_SOURCE = Precondition(
+    "bulk_source",
+    18,
+    "misaligned",
+    ("a",),
+    _in_units,
+    "{opcode} from address {address:#x}",
+    'PTX ISA, "cp.async.bulk": the source address is a multiple of 16.',
+    BUFFERS,
+)
+SOURCE_SIZE = Precondition(
+    "source_size",
+    19,
+    "bad size",
+    ("count", "size"),
+    _source_fits,
+    "{opcode} of {value} source bytes, more than it copies",
+    'PTX ISA, "cp.async": src-size is not more than cp-size.',
+    "Pass cp-size to copy all bytes, less to fill the rest with zeros.",
+)
+SOURCE_ALIGNMENT = Precondition(
+    "source_alignment",
+    20,
+    "misaligned",
+    ("a", "size", "count"),
+    _source_is_aligned,
+    "{opcode} from address {address:#x}",
+    'PTX ISA, "cp.async": the source address is a multiple of cp-size, also where fewer bytes'
+    " are read.",
+    "Copy fewer bytes at once (cp-size 4, 8 or 16), or align the source.",
+)
+
+PRECONDITIONS = {
+    each.number: each
+    for each in (
+        *(INITIALIZED, COUNT, BULK_SIZE, BULK_TARGET, BULK_SOURCE),
+        *(SOURCE_SIZE, SOURCE_ALIGNMENT),
+    )
+}
+"""All of them by their faults' numbers."""
+
+BY_NAME = {each.name: each for each in PRECONDITIONS.values()}
+"""All of them by their names, as declarations of syntax give them (`isa.spec.op`)."""
