@@ -26,10 +26,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Fuzzes Warploom.")
     parser.add_argument("--minutes", type=float, help="end after so long")
     parser.add_argument("--examples", type=int, help="run so many of each target")
+    parser.add_argument("--errors", type=int, help="end when so many are found")
     parser.add_argument("--seed", type=int, default=0, help="of the whole run (default: 0)")
     parser.add_argument("--targets", "--target", help="names with commas between (default: all)")
     parser.add_argument("--only", type=int, metavar="SEED", help="run one example of one target")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--reduce", type=float, default=120, help="seconds for each finding")
     parser.add_argument("--scale", type=float, default=1.0, help="of the time for an example")
     parser.add_argument("--folder", type=Path, help="for findings (default: tests/regressions)")
     parser.add_argument("--json", type=Path, help="a file for the whole outcome")
@@ -68,7 +70,9 @@ def main(words: list[str]) -> int:
         seed=given.seed,
         seconds=float("inf") if given.minutes is None else 60 * given.minutes,
         examples=SEEDS if given.examples is None else given.examples,
+        errors=SEEDS if given.errors is None else given.errors,
         workers=given.workers,
+        reduction_seconds=given.reduce,
         plant=given.plant,
         scale=given.scale,
         folder=given.folder or FOLDER,

@@ -45,7 +45,7 @@ def launch_line(runner: str, options: dict[str, Any]) -> str:
 
 def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]) -> None:
     """Runs a kernel `k(buffer)` of `random_programs` on both machines."""
-    given = text, tuple(shape), seed, Schedule(**schedule)
+    given = text, (shape[0], shape[1]), seed, Schedule(**schedule)
     expected = outcome(*given, ReferenceEngine())
     found = outcome(*given, CompiledEngine())
     if not never_ends(found, expected):
@@ -127,4 +127,6 @@ def brief(value: Any) -> str:
         return value.__name__
     if isinstance(value, (tuple, list)) and any(isinstance(part, bytes) for part in value):
         return "memory and counts"
+    if isinstance(value, dict):
+        return "counts"
     return repr(value)[:200]

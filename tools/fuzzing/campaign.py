@@ -16,23 +16,23 @@ from fuzzing.supervisor import Supervisor
 SEEDS = 1_000_000
 """Seeds of a run: those of the run with seed n begin at n times this."""
 
-REDUCTION_SECONDS = 120.0
-"""After so long, a finding is not made smaller any more."""
-
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: for so many seconds, or so many examples of each target, whichever ends first.
+    """What to run: for so many seconds, so many examples of each target, or until so many errors
+    are found, whichever is first.
 
-    `plant` is for tests of the fuzzer (see `worker.serve`); `scale` multiplies the time that cases
-    may take; `folder` is where findings go.
+    A finding is made smaller for `reduction_seconds`. `plant` is for tests of the fuzzer (see
+    `worker.serve`); `scale` multiplies the time that cases may take; `folder` is where findings go.
     """
 
     targets: tuple[Target, ...]
     seed: int = 0
     seconds: float = float("inf")
     examples: int = SEEDS
+    errors: int = SEEDS
     workers: int = 2
+    reduction_seconds: float = 120.0
     plant: str = ""
     scale: float = 1.0
     folder: Path = FOLDER
@@ -96,6 +96,8 @@ class Campaign:
         with self._lock:
             if time.monotonic() >= self._deadline or self._failures:
                 return None
+            if len(self.findings) >= self.plan.errors:
+                return None
             left = [t for t in self.plan.targets if self.tallies[t.name].begun < self.plan.examples]
             if not left:
                 return None
@@ -126,7 +128,7 @@ class Campaign:
 
     def _settle(self, supervisor: Supervisor, finding: Finding, case: Case) -> None:
         """Makes the input of a finding smaller, and writes it to a file."""
-        until = time.monotonic() + REDUCTION_SECONDS
+        until = time.monotonic() + self.plan.reduction_seconds
         target = next(one for one in self.plan.targets if one.name == finding.target)
 
         def fails(content: str | bytes) -> bool:

@@ -15,6 +15,15 @@ EXAMPLES = 3
 """Values drawn for a seed, of which the last is taken: hypothesis begins with the simplest one."""
 
 
+SLOW = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+    HealthCheck.filter_too_much,
+]
+"""Programs are drawn however long that takes."""
+
+
 def draw(strategy: SearchStrategy[Drawn], number: int) -> Drawn:
     """Returns the value that a strategy gives for a seed, the same each time."""
     values: list[Drawn] = []
@@ -26,7 +35,7 @@ def draw(strategy: SearchStrategy[Drawn], number: int) -> Drawn:
         database=None,
         deadline=None,
         derandomize=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=SLOW,
     )
     @given(strategy)
     def keep(value: Drawn) -> None:

@@ -15,12 +15,10 @@ def table(campaign: Campaign) -> str:
         (name, tally.examples, tally.processor_seconds, _count(campaign, name))
         for name, tally in campaign.tallies.items()
     ]
-    total = ("all", *(sum(row[n] for row in rows) for n in (1, 2, 3)))
-    shown = [
-        f"| {name} | {runs:,} | {time:,.0f} | {found} |"
-        for name, runs, time, found in (*rows, total)
-    ]
+    examples, seconds, found = (list(column) for column in list(zip(*rows, strict=True))[1:])
+    rows.append(("all", sum(examples), sum(seconds), sum(found)))
     head = ["| target | examples | processor seconds | errors found |", "| --- | --: | --: | --: |"]
+    shown = [f"| {name} | {runs:,} | {time:,.0f} | {errors} |" for name, runs, time, errors in rows]
     return "\n".join([*head, *shown])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import resource
 import signal
 import time
@@ -91,7 +92,8 @@ def outcome_of(error: BaseException) -> Outcome:
     else an exception, told apart by its type and where it was raised."""
     name, message = type(error).__name__, f"{type(error).__name__}: {error}"
     if isinstance(error, AssertionError) and name != "AssertionError":
-        return Outcome("wrong result", f"{name} {str(error).split(' ')[0]}", message)
+        place = re.sub(r"\d+", "", str(error).split(" ")[0])
+        return Outcome("wrong result", f"{name} {place}", message)
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "warploom" in frame.filename] or list(frames)
     place = f"{Path(ours[-1].filename).name} in {ours[-1].name}"

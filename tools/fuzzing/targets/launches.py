@@ -201,7 +201,7 @@ def resolve(value: Any) -> Any:
 def launch(fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Launches as the fields say; returns what the buffer holds, and the arguments with the number
     of threads."""
-    options = {"memory_bytes": 1 << 28} | {n: resolve(v) for n, v in fields["device"].items()}
+    options: Any = {"memory_bytes": 1 << 28} | {n: resolve(v) for n, v in fields["device"].items()}
     gpu: Any = wl.Device(**options)
     kernel: Any = gpu.compile(SOURCE)[fields["kernel"]]
     buffer, out = buffers(gpu, fields["out"])

@@ -59,7 +59,7 @@ def shaped_programs() -> st.SearchStrategy[Run]:
         (shaped.tiled_kernels(), shaped_runs.WIDE),
         (shaped.known_courses(), shaped_runs.LONG_BLOCKS),
     ]
-    return st.one_of(
+    every = [
         st.tuples(
             kernels,
             st.fixed_dictionaries(
@@ -71,7 +71,8 @@ def shaped_programs() -> st.SearchStrategy[Run]:
             ),
         )
         for kernels, blocks in kinds
-    )
+    ]
+    return st.one_of(*every)
 
 
 @cache
