@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import known_courses, swept_kernels
+from shaped_runs import left_behind
 from test_machines_agree import agree_on_kernels
-from test_shapes_agree import left_behind
 
 from warploom.analysis.build import build
 from warploom.machine.compiled import CompiledEngine

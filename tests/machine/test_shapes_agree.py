@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
-from agreement import counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
-    OUT_BYTES,
     asides,
     idle_rounds,
     known_courses,
@@ -20,66 +16,18 @@ from shaped_programs import (
     tiled_kernels,
     walks,
 )
+from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, left_behind, prepared, schedules
 
-from warploom.analysis.build import build
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.analysis.shaping import shapes_of
 from warploom.analysis.strides import Shape
 from warploom.core.errors import WarploomError
 from warploom.machine.compiled import CompiledEngine
-from warploom.machine.image import Image
-from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.reference.state import Access, Warp
-from warploom.machine.tally import Tally
 from warploom.ptx.ir import Register
-from warploom.ptx.parser import parse
-
-BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (32, 2)]
-"""In lines, in rows, and neither; with and without a last warp that is not full."""
-
-LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
-"""In lines, of several warps."""
-
-WIDE = [(16, 4), (16, 8), (16, 8), (16, 5)]
-"""In rows, of several warps."""
-
-
-def prepared(
-    text: str, block: tuple[int, int], schedule: Schedule, blocks: int = 2
-) -> tuple[Program, Launch, DeviceMemory, int]:
-    """A program, its launch, the memory, and where its buffer is."""
-    module = parse(text)
-    program = build(module, "k")
-    memory = DeviceMemory(1 << 28)
-    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
-    buffer = memory.allocate(size, "buffer").address
-    words = np.random.default_rng(0).integers(0, 1 << 32, size // 4, np.uint32)
-    memory.write(buffer, words.tobytes())
-    launch = Launch(
-        (blocks, 1, 1),
-        (*block, 1),
-        struct.pack("<Q", buffer),
-        Image(module, memory).addresses(program.globals),
-        max_instructions=200_000,
-        schedule=schedule,
-    )
-    return program, launch, memory, buffer
-
-
-def left_behind(
-    text: str, block: tuple[int, int], schedule: Schedule, engine: object, blocks: int = 2
-) -> object:
-    """The error of a run, or the memory and the counts that it leaves."""
-    program, launch, memory, buffer = prepared(text, block, schedule, blocks)
-    try:
-        tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
-    except WarploomError as error:
-        return type(error)
-    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
-    return memory.read(buffer, size), counts(tally)
 
 
 class Watch:
@@ -110,10 +58,6 @@ class Watch:
 
     def reached(self, warp: Warp, access: Access) -> None:
         pass
-
-
-def schedules() -> st.SearchStrategy[Schedule]:
-    return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(2))
 
 
 def test_machines_agree_on_shapes(random_examples: int) -> None:

@@ -3,27 +3,20 @@ and the same counts, or the same fault in the same memory."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepped_programs import BYTES, Places, places, stepped_kernels
+from stepped_programs import Places, places, stepped_kernels
+from stepped_runs import BLOCKS, left_behind, schedules
 
 import warploom as wl
-from warploom.analysis.build import build
-from warploom.core.errors import MemoryFault, WarploomError
 from warploom.machine.compiled import CompiledEngine
-from warploom.machine.image import Image
-from warploom.machine.launch import Launch, Schedule
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
-from warploom.ptx.parser import parse
-from warploom.ptx.verify import verify
 
 # Loops are not unrolled: code that runs once finds nothing known.
 WORDS = """
@@ -64,46 +57,6 @@ extern "C" __global__ void table(int *y, const int *places, int laps)
 """
 
 ENGINES = ("reference", "compiled")
-BLOCKS = [(32, 1), (32, 1), (32, 1), (64, 1), (20, 1), (16, 2)]
-FIELDS = ("kind", "thread", "block", "line", "size")
-
-
-def left_behind(
-    text: str,
-    runs: Sequence[Places],
-    block: tuple[int, int],
-    lanes: int,
-    schedule: Schedule,
-    engine: object,
-) -> Any:
-    """The fault of each run or its counts, and both buffers."""
-    module = parse(text)
-    verify(module)
-    program = build(module, "k")
-    start = np.random.default_rng(0).integers(0, 1 << 32, BYTES // 4, np.uint32).tobytes()
-    all_found: list[object] = []
-    for at in runs:
-        memory = DeviceMemory(1 << 28)
-        out, source = (memory.allocate(BYTES, name).address for name in ("out", "source"))
-        for place in (out, source):
-            memory.write(place, start)
-        given = out, source, at.first, at.step, at.move, at.seen, lanes
-        launch = Launch(
-            (2, 1, 1),
-            (*block, 1),
-            struct.pack("<QQqi4xqQI", *given),
-            Image(module, memory).addresses(program.globals),
-            max_instructions=50_000,
-            schedule=schedule,
-        )
-        try:
-            found: object = counts(engine.launch(program, launch, memory))  # type: ignore[attr-defined]
-        except MemoryFault as fault:
-            found = [getattr(fault, name) for name in FIELDS]
-        except WarploomError as error:
-            found = type(error)
-        all_found.append((found, memory.read(out, BYTES), memory.read(source, BYTES)))
-    return all_found
 
 
 def run(engine: str, source: str, name: str, given: Callable[[wl.Device], Any]) -> Any:
@@ -173,10 +126,6 @@ def test_a_fault_finds_what_was_stored_before_it(engine: str) -> None:
     assert thread == (31, 0, 0)
     assert found[::16] == [200 + lane for lane in range(32)]
     assert found[1::16] == [32 + lane + 1 for lane in range(32)]
-
-
-def schedules() -> st.SearchStrategy[Schedule]:
-    return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(1))
 
 
 def test_machines_agree_on_steps(random_examples: int) -> None:

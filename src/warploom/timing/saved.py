@@ -6,6 +6,7 @@ import struct
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -27,6 +28,7 @@ FAILURES = (
     RecursionError,
     NotImplementedError,
     RuntimeError,
+    TokenError,
     BadZipFile,
     zlib.error,
     struct.error,
@@ -67,6 +69,8 @@ class State:
                 )
             with np.load(path, allow_pickle=False) as found:
                 parts = {name: found[name] for name in cls.__dataclass_fields__}
+            if not all(isinstance(part, np.ndarray) for part in parts.values()):
+                raise ValueError("a part of it is no array")
             if any(part.dtype != np.int64 for part in parts.values()):
                 raise ValueError("its words are not integers of 64 bits")
             return cls(int(parts.pop("now")), **parts)

@@ -1,0 +1,68 @@
+"""Runs kernels of `shaped_programs` on either machine."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from agreement import counts
+from hypothesis import strategies as st
+from shaped_programs import OUT_BYTES
+
+from warploom.analysis.build import build
+from warploom.analysis.program import Program
+from warploom.core.errors import WarploomError
+from warploom.machine.image import Image
+from warploom.machine.launch import Launch, Schedule
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+from warploom.ptx.parser import parse
+
+BLOCKS = [(32, 1), (64, 1), (40, 1), (16, 4), (48, 2), (8, 4), (32, 2)]
+"""In lines, in rows, and neither; with and without a last warp that is not full."""
+
+LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
+"""In lines, of several warps."""
+
+WIDE = [(16, 4), (16, 8), (16, 8), (16, 5)]
+"""In rows, of several warps."""
+
+
+def prepared(
+    text: str, block: tuple[int, int], schedule: Schedule, blocks: int = 2
+) -> tuple[Program, Launch, DeviceMemory, int]:
+    """Returns a program, its launch, the memory, and the address of its buffer."""
+    module = parse(text)
+    program = build(module, "k")
+    memory = DeviceMemory(1 << 28)
+    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
+    buffer = memory.allocate(size, "buffer").address
+    words = np.random.default_rng(0).integers(0, 1 << 32, size // 4, np.uint32)
+    memory.write(buffer, words.tobytes())
+    launch = Launch(
+        (blocks, 1, 1),
+        (*block, 1),
+        struct.pack("<Q", buffer),
+        Image(module, memory).addresses(program.globals),
+        max_instructions=200_000,
+        schedule=schedule,
+    )
+    return program, launch, memory, buffer
+
+
+def left_behind(
+    text: str, block: tuple[int, int], schedule: Schedule, engine: object, blocks: int = 2
+) -> object:
+    """Returns the type of a run's error, or the memory and the counts that it leaves."""
+    program, launch, memory, buffer = prepared(text, block, schedule, blocks)
+    try:
+        tally: Tally = engine.launch(program, launch, memory)  # type: ignore[attr-defined]
+    except WarploomError as error:
+        return type(error)
+    size = 4096 + blocks * block[0] * block[1] * OUT_BYTES
+    return memory.read(buffer, size), counts(tally)
+
+
+def schedules() -> st.SearchStrategy[Schedule]:
+    """Draws both control models, with two resident blocks."""
+    return st.builds(Schedule, independent=st.booleans(), resident_blocks=st.just(2))

@@ -1,0 +1,66 @@
+"""Errors that the tests of the fuzzer plant in Warploom: `tools/fuzz.py --plant tests.tools.plants:
+NAME` calls one of these functions in each worker."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import zstandard
+from fuzzing.targets import files
+
+from warploom.clients import fatbin
+from warploom.codegen import access_check, cache, lower
+from warploom.codegen.lanes import I64
+from warploom.observe import trace
+
+
+def compile_anew() -> None:
+    """Leaves compiled kernels out of the cache, which holds those without the error."""
+    find, keep = cache.find, cache.keep
+
+    def find_helpers(kind: str, key: str) -> bytes | None:
+        return None if kind == "kernel" else find(kind, key)
+
+    def keep_helpers(kind: str, key: str, content: bytes) -> None:
+        if kind != "kernel":
+            keep(kind, key, content)
+
+    cache.find, cache.keep = find_helpers, keep_helpers
+
+
+def wrong_result() -> None:
+    """Compiles `xor` as `or`."""
+    compile_anew()
+    changed: Any = lower._BINARY
+    changed["xor"] = "or_"
+
+
+def missing_bounds_check() -> None:
+    """Compiles accesses of memory without the check of their addresses."""
+    compile_anew()
+    access_check.AccessCheck.fault = lambda self, bits: I64(0)
+
+
+def damaged_files() -> None:
+    """Lets compressed PTX that is damaged raise zstandard's exception, a trace that is damaged take
+    for ever, and an entry of the cache that is damaged end the process."""
+
+    def unpack(data: bytes, size: int) -> bytes:
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+
+    def gunzip(data: bytes, most_bytes: int) -> bytes:
+        time.sleep(3600)
+        return data
+
+    find = cache.find
+
+    def find_or_end(kind: str, key: str) -> bytes | None:
+        if kind == "fuzz":
+            os.abort()
+        return find(kind, key)
+
+    fatbin.unpack_zstd = unpack
+    trace.gunzip = gunzip
+    files.find = find_or_end

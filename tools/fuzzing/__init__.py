@@ -1,0 +1,1 @@
+"""The fuzzer of Warploom; `tools/fuzz.py` is its command line."""

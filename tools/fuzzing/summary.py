@@ -1,0 +1,45 @@
+"""Tells what a run of the fuzzer did: as a table, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fuzzing.campaign import Campaign
+from fuzzing.cases import Finding
+
+
+def table(campaign: Campaign) -> str:
+    """Returns a Markdown table of the targets: examples, processor seconds, errors found."""
+    rows = [
+        (name, tally.examples, tally.processor_seconds, _count(campaign, name))
+        for name, tally in campaign.tallies.items()
+    ]
+    examples, seconds, found = (list(column) for column in list(zip(*rows, strict=True))[1:])
+    rows.append(("all", sum(examples), sum(seconds), sum(found)))
+    head = ["| target | examples | processor seconds | errors found |", "| --- | --: | --: | --: |"]
+    shown = [f"| {name} | {runs:,} | {time:,.0f} | {errors} |" for name, runs, time, errors in rows]
+    return "\n".join([*head, *shown])
+
+
+def _count(campaign: Campaign, target: str) -> int:
+    return sum(finding.target == target for finding in campaign.findings.values())
+
+
+def describe(finding: Finding) -> str:
+    """Returns what was found, how to run it, and where it was written."""
+    more = f" ({len(finding.seeds)} seeds)" if len(finding.seeds) > 1 else ""
+    outcome = finding.outcome
+    return (
+        f"{outcome.kind} in {finding.target}{more}: {outcome.message}\n"
+        f"    {finding.command}\n    {finding.file}"
+    )
+
+
+def document(campaign: Campaign, command: str) -> dict[str, Any]:
+    """Returns the whole run for JSON."""
+    return {
+        "command": command,
+        "targets": {name: asdict(tally) for name, tally in campaign.tallies.items()},
+        "findings": [asdict(finding) for finding in campaign.findings.values()],
+    }
