@@ -12,6 +12,7 @@ from random_texels import HEIGHT, WIDTH, textures
 from warploom.analysis.build import build
 from warploom.core.errors import DeadlockError, InstructionLimit, WarploomError
 from warploom.machine.compiled import CompiledEngine
+from warploom.machine.deadlock import SPINS
 from warploom.machine.image import Image
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory import DeviceMemory
@@ -76,7 +77,7 @@ def outcome(
 def never_ends(compiled: Any, reference: Any) -> bool:
     """Returns whether the compiled engine has proven a loop endless that the reference machine ran
     to the limit: the reference compares registers that are dead, too."""
-    spins = isinstance(compiled, list) and any("change of memory" in g.waits_for for g in compiled)
+    spins = isinstance(compiled, list) and any(g.waits_for == SPINS for g in compiled)
     return spins and reference is InstructionLimit
 
 

@@ -79,7 +79,7 @@ def test_an_mbarrier_is_initialised_first(operation: str, before: str, engine: s
     opcode = operation.removeprefix("@%p0 ").split()[0]
     title, _, rule, remedy = str(found).split("\n")
     assert title == f"{opcode} on an mbarrier that is not initialised, at shared address 0x10"
-    assert 'PTX ISA, "mbarrier"' in rule
+    assert 'PTX ISA, "mbarrier.inval"' in rule
     assert "mbarrier.init" in remedy
 
 
@@ -105,7 +105,7 @@ def test_lanes_that_are_off_misuse_nothing(engine: str) -> None:
 
 @pytest.mark.parametrize("count", [0, 1 << 20, (1 << 32) - 1])
 def test_an_mbarrier_awaits_some_arrivals(count: int, engine: str) -> None:
-    """A count is from 1 to 2^20 - 1 (PTX ISA, "Contents of the mbarrier object")."""
+    """A count is from 1 to 2^20 - 1 (PTX ISA, "mbarrier.init")."""
     text = "@%p1 bra E; mbarrier.init.shared.b64 [bar], %r1;\nE:"
     found = fault(text, engine, f"mov.u32 %r1, {count};")
     assert (found.kind, found.address) == ("bad count", 16)

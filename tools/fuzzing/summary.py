@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,8 @@ from fuzzing.cases import Finding
 
 
 def table(campaign: Campaign) -> str:
-    """Returns a Markdown table of the targets: examples, processor seconds, errors found."""
+    """Returns a Markdown table of the targets: examples, processor seconds, errors found; and what
+    the whole run took, with the start of workers and the reduction of what was found."""
     rows = [
         (name, tally.examples, tally.processor_seconds, _count(campaign, name))
         for name, tally in campaign.tallies.items()
@@ -19,7 +21,14 @@ def table(campaign: Campaign) -> str:
     rows.append(("all", sum(examples), sum(seconds), sum(found)))
     head = ["| target | examples | processor seconds | errors found |", "| --- | --: | --: | --: |"]
     shown = [f"| {name} | {runs:,} | {time:,.0f} | {errors} |" for name, runs, time, errors in rows]
-    return "\n".join([*head, *shown])
+    whole = f"Processor seconds of all processes: {processor_seconds():,.0f}."
+    return "\n".join([*head, *shown, "", whole])
+
+
+def processor_seconds() -> float:
+    """Returns what this process and the workers that have ended have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _count(campaign: Campaign, target: str) -> int:
@@ -40,6 +49,7 @@ def document(campaign: Campaign, command: str) -> dict[str, Any]:
     """Returns the whole run for JSON."""
     return {
         "command": command,
+        "processor_seconds": processor_seconds(),
         "targets": {name: asdict(tally) for name, tally in campaign.tallies.items()},
         "findings": [asdict(finding) for finding in campaign.findings.values()],
     }

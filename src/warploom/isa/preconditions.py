@@ -84,8 +84,7 @@ INITIALIZED = Precondition(
     (),
     _is_valid,
     "{opcode} on an mbarrier that is not initialised, at {space} address {address:#x}",
-    'PTX ISA, "mbarrier": an mbarrier object is used only after mbarrier.init, and not after'
-    " mbarrier.inval.",
+    'PTX ISA, "mbarrier.inval": only mbarrier.init works where there is no valid mbarrier object.',
     "Initialise it with mbarrier.init in one thread, with a barrier (__syncthreads()) before"
     " other threads use it.",
 )
@@ -96,7 +95,7 @@ COUNT = Precondition(
     ("count",),
     _is_count,
     "{opcode} with a count of {value}",
-    'PTX ISA, "Contents of the mbarrier object": the count is from 1 to 2^20 - 1.',
+    'PTX ISA, "mbarrier.init": the count is from 1 to 2^20 - 1.',
     "Pass the number of arrivals that complete a phase.",
 )
 BULK_SIZE = Precondition(
@@ -146,8 +145,8 @@ SOURCE_ALIGNMENT = Precondition(
     ("a", "size", "count"),
     _source_is_aligned,
     "{opcode} from address {address:#x}",
-    'PTX ISA, "cp.async": the source address is a multiple of cp-size, also where fewer bytes'
-    " are read.",
+    'PTX ISA, "Addresses as Operands": the source address is a multiple of cp-size, also where'
+    " fewer bytes are read.",
     "Copy fewer bytes at once (cp-size 4, 8 or 16), or align the source.",
 )
 
