@@ -12,6 +12,7 @@ from llvmlite import ir
 from warploom.analysis.courses import Size
 from warploom.analysis.shapes import Formation
 from warploom.analysis.uses import reads_clock
+from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.rounding import PREFIX, definition
@@ -61,7 +62,7 @@ def emit(
             shuffles=shuffles,
             records=records,
         )
-        warp.emit()
+        warp.emit(Deadline(program).check)
         scheduled = warp.suspends or shuffles
         alone = shuffles or records or reads_clock(program.instructions)
         relays = None if alone else warp.control.relay.sites()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -80,9 +80,10 @@ class WarpFunction:
             self.control, self.barriers, self.memory, self.guards, self.reading
         )
 
-    def emit(self) -> None:
-        """The whole function."""
+    def emit(self, before_block: Callable[[], None]) -> None:
+        """Emits the whole function; calls `before_block` before each basic block."""
         for copy, index in self.control.blocks.copies:
+            before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
                 self._block(copy, self.program.blocks[index])
         for copy, index in self.control.blocks.beside:
