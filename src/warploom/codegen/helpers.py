@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
@@ -110,9 +111,19 @@ def _object(file: str, names: tuple[str, ...]) -> bytes:
     key = cache.key_of(names, ("rules", "codegen"))
     found = cache.find(file, key)
     if found is None:
+        _tell_of_compiling()
         found = _compile(names)
         cache.keep(file, key, found)
     return found
+
+
+def _tell_of_compiling() -> None:
+    """Writes to a terminal why the first launch on a computer takes long."""
+    if sys.stderr.isatty():
+        sys.stderr.write(
+            "warploom: compiling its own machine code for this processor, once; this takes about"
+            f" half a minute (kept in {cache.cache_directory()})\n"
+        )
 
 
 def _compile(names: tuple[str, ...]) -> bytes:
@@ -150,6 +161,7 @@ def load_apart(
     key = cache.key_of(functions, sources)
     made = cache.find(file, key)
     if made is None:
+        _tell_of_compiling()
         prepare()
         made = _linked(functions)
         cache.keep(file, key, made)
