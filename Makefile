@@ -9,7 +9,7 @@ PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/vi
 
 CLIENTS := .venv-clients
 
-.PHONY: demo test test-all test-clients test-numba performance lint clean
+.PHONY: demo test test-all test-clients test-numba performance fuzz lint clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +57,18 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# Random inputs of every kind for so many minutes, in FUZZ_WORKERS processes; exit status 1 if any
+# shows an error, which is then in tests/regressions. FUZZ_SEED (a number) begins other ones, and
+# FUZZ_ARGS are further options of tools/fuzz.py. docs/testing.md says more.
+FUZZ_MINUTES ?= 10
+FUZZ_SEED ?= 0
+FUZZ_WORKERS ?= 2
+FUZZ_ARGS ?=
+
+fuzz: $(VENV)/installed
+	$(BIN)/python tools/fuzz.py --minutes $(FUZZ_MINUTES) --seed $(FUZZ_SEED) \
+	  --workers $(FUZZ_WORKERS) $(FUZZ_ARGS)
 
 clean:
 	rm -rf $(VENV) $(CLIENTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from io import BytesIO
 from typing import Any
 
 import zstandard
@@ -48,7 +49,7 @@ def damaged_files() -> None:
     for ever, and an entry of the cache that is damaged end the process."""
 
     def unpack(data: bytes, size: int) -> bytes:
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+        return zstandard.ZstdDecompressor().stream_reader(BytesIO(data)).read(size)
 
     def gunzip(data: bytes, most_bytes: int) -> bytes:
         time.sleep(3600)

@@ -4,43 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TypeVar
 
-Parts = Sequence[str | bytes]
+Part = TypeVar("Part")
 
 TRIALS = 400
 """An input is not tried in more than so many forms."""
+
+WORDS = re.compile(r"[ \t]*[%.\w$]+|[ \t]*[^\s]|\s")
 
 
 def reduce_content(
     content: str | bytes, fails: Callable[[str | bytes], bool], trials: int = TRIALS
 ) -> str | bytes:
     """Returns a part of a failing text or of failing bytes that fails as well: of a text some of
-    its lines, then of its words, of bytes some of them."""
+    its lines, of these some of their words; of bytes some."""
     left = [trials]
 
-    def counted(parts: Parts) -> bool:
+    def counted(part: str | bytes) -> bool:
         left[0] -= 1
-        return left[0] >= 0 and fails(joined(parts, content))
+        return left[0] >= 0 and fails(part)
 
-    splits = [r"[^\n]*\n|[^\n]+", r"\s+|[%.\w$]+|\S"] if isinstance(content, str) else [""]
-    for pattern in splits:
-        parts: Parts = (
-            re.findall(pattern, content)
-            if isinstance(content, str)
-            else [content[n : n + 1] for n in range(len(content))]
-        )
-        content = joined(reduce_parts(parts, counted), content)
-    return content
+    if isinstance(content, bytes):
+        return bytes(_reduce([*content], lambda some: counted(bytes(some))))
+    lines = _reduce(content.splitlines(keepends=True), lambda some: counted("".join(some)))
+    for at, line in enumerate(lines):
+        end = "\n" * line.endswith("\n")
 
+        def line_fails(words: Sequence[str], at: int = at, end: str = end) -> bool:
+            return counted("".join(chain(lines[:at], words, [end], lines[at + 1 :])))
 
-def joined(parts: Parts, like: str | bytes) -> str | bytes:
-    """Returns the parts as one text or as bytes, as `like` is."""
-    if isinstance(like, str):
-        return "".join(part for part in parts if isinstance(part, str))
-    return b"".join(part for part in parts if isinstance(part, bytes))
+        lines[at] = "".join(_reduce(WORDS.findall(line.removesuffix(end)), line_fails)) + end
+    return "".join(lines)
 
 
-def reduce_parts(parts: Parts, fails: Callable[[Parts], bool]) -> Parts:
+def _reduce(parts: list[Part], fails: Callable[[list[Part]], bool]) -> list[Part]:
     """Drops stretches of parts for as long as the rest fails: halves first, then shorter ones, down
     to single parts."""
     size = max(1, len(parts) // 2)
@@ -48,7 +47,7 @@ def reduce_parts(parts: Parts, fails: Callable[[Parts], bool]) -> Parts:
         before, at = len(parts), 0
         while at < len(parts):
             rest = [*parts[:at], *parts[at + size :]]
-            if len(rest) < len(parts) and fails(rest):
+            if fails(rest):
                 parts = rest
             else:
                 at += size

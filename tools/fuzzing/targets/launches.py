@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import linecache
 import math
+import operator
 from typing import Any
 
 import hypothesis.strategies as st
@@ -213,7 +214,7 @@ def launch(fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     stream = fields.get("stream", 0)
     stream = gpu.stream() if stream == "odd:stream" else resolve(stream)
     grid, block = resolve(fields["grid"]), resolve(fields["block"])
-    threads = [int(np.prod(np.array(n, dtype=object))) if good(n) else 0 for n in (grid, block)]
+    threads = [size(grid), size(block)]
     shared = resolve(fields.get("shared", 4 * min(threads[1], 1024)))
     given = {"max_instructions": 200_000} | fields["options"]
     ready = kernel[grid, block, stream, shared]
@@ -225,10 +226,13 @@ def launch(fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return result, sent | {"grid": threads[0], "block": threads[1]}
 
 
-def good(shape: Any) -> bool:
-    """Returns whether a grid or a block is an integer or one to three of them."""
+def size(shape: Any) -> int:
+    """Returns the product of a grid or a block; 0 for what is not one to three integers."""
     parts = shape if isinstance(shape, tuple) else (shape,)
-    return 1 <= len(parts) <= 3 and all(isinstance(n, (int, np.integer)) for n in parts)
+    try:
+        return math.prod(map(operator.index, parts)) if 1 <= len(parts) <= 3 else 0
+    except TypeError:
+        return 0
 
 
 def buffers(gpu: Any, name: Any) -> tuple[Any, Any]:
