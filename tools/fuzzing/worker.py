@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fuzzing.cases import Case, Outcome
+from fuzzing.targets import TARGETS, files
 
 HEADROOM = 4 << 30
 """Address space that a worker may take beyond what it has once the machines are loaded; the ranges
@@ -30,18 +31,18 @@ def address_space() -> int:
 
 
 def serve(connection: Connection, plant: str) -> None:
-    """Answers each case, or target and seed, with its outcome, until the connection ends; with the
-    case, where something is wrong; and with whether the worker is to be replaced.
+    """Receives cases, or targets and seeds, until the connection ends; sends for each its outcome,
+    the case where something is wrong, and whether the worker is to be replaced.
 
     `plant` names a function, as `module:function`, that is called first: tests of the fuzzer plant
     errors in Warploom with it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
+    silence()
+    files.traces()  # loads both machines
     if plant:
         module, _, function = plant.partition(":")
         getattr(importlib.import_module(module), function)()
-    silence()
     base = address_space()
     resource.setrlimit(resource.RLIMIT_AS, (base + HEADROOM, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -66,8 +67,6 @@ def silence() -> None:
 
 def examine(asked: Case | tuple[str, int]) -> tuple[Outcome, Case | None]:
     """Runs a case, which a target and a seed can stand for; returns it where something is wrong."""
-    from fuzzing.targets import TARGETS
-
     case, before = asked if isinstance(asked, Case) else None, peak_bytes()
     try:
         if not isinstance(asked, Case):
