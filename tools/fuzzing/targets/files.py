@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import random
 import struct
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -25,7 +26,7 @@ import warploom as wl
 from fuzzing.cases import Case, Target
 from fuzzing.drawing import mutate
 from warploom.clients.fatbin import NoPtx, has_ptx, ptx_of
-from warploom.codegen.cache import cache_directory, find, keep
+from warploom.codegen.cache import find, keep
 from warploom.core.errors import WarploomError
 from warploom.observe.trace import Trace
 from warploom.timing.saved import State
@@ -156,24 +157,43 @@ def read_state(data: bytes) -> None:
             State.load(path)
 
 
+CACHE = "WARPLOOM_CACHE_DIR"
 CONTENT = bytes(range(256)) * 8
+
+
+@cache
+def own_cache() -> tempfile.TemporaryDirectory[str]:
+    """Returns a folder for the cache of this process."""
+    return tempfile.TemporaryDirectory()
+
+
+@contextmanager
+def cache_of_this_process() -> Iterator[Path]:
+    """Moves the cache of machine code to a folder of this process."""
+    before = os.environ.get(CACHE)
+    os.environ[CACHE] = own_cache().name
+    try:
+        yield Path(own_cache().name)
+    finally:
+        os.environ.pop(CACHE)
+        os.environ.update({} if before is None else {CACHE: before})
 
 
 @cache
 def cache_entries() -> tuple[bytes, ...]:
     """An entry of the cache of machine code, as it is kept."""
-    keep("fuzz", "whole", CONTENT)
-    return ((cache_directory() / "fuzz-whole").read_bytes(),)
+    with cache_of_this_process() as folder:
+        keep("fuzz", "whole", CONTENT)
+        return ((folder / "fuzz-whole").read_bytes(),)
 
 
 def read_cache_entry(data: bytes) -> None:
     """Finds an entry, which is whole or counts as missing."""
-    path = cache_directory() / "fuzz-damaged"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_bytes(data)
-    path.chmod(0o600)
-    found = find("fuzz", "damaged")
-    path.unlink()
+    with cache_of_this_process() as folder:
+        path = folder / "fuzz-damaged"
+        path.write_bytes(data)
+        path.chmod(0o600)
+        found = find("fuzz", "damaged")
     assert found in (None, CONTENT), "a damaged entry of the cache is taken for whole"
 
 
