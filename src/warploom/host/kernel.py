@@ -27,7 +27,7 @@ class Kernel(LoadedKernel):
                 f" shared memory; it got {len(given)} values. Try {self.name}[blocks, threads]."
             )
         grid, block, stream, shared = given + (None, None, None, 0)[len(given) :]
-        if stream and not isinstance(stream, Stream):
+        if not (stream is None or isinstance(stream, Stream) or _is_zero(stream)):
             raise LaunchError(
                 f"{self.name}[...]: the third value is a stream (`device.stream()`, or 0 for none),"
                 f" not {stream!r}; bytes of dynamic shared memory come fourth"
@@ -58,6 +58,11 @@ def _integers(what: str, wanted: str, given: Any, most: int) -> tuple[int, ...]:
     if not 1 <= len(numbers) <= most:
         raise LaunchError(f"the {what} of a launch is {wanted}, not {given!r}")
     return numbers
+
+
+def _is_zero(given: Any) -> bool:
+    """Returns whether a value is the number 0, which stands for no stream."""
+    return isinstance(given, int) and given == 0
 
 
 def _tuple(given: Any) -> tuple[Any, ...]:
