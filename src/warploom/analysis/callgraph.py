@@ -58,7 +58,7 @@ class CallGraph:
         return tuple(name for name in self._functions if name in named)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
-        """What a call takes and gives."""
+        """Returns the parameters and results of a call: its function's, or its prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]
@@ -68,7 +68,7 @@ class CallGraph:
         return self._functions[found.names[0]]
 
     def _listed(self, call: Instruction, caller: Function) -> Targets | Prototype:
-        """What a call through a register names last."""
+        """Returns the list of targets or the prototype that an indirect call names."""
         listed = call.operands[3]
         assert isinstance(listed, Symbol)
         shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
@@ -102,11 +102,11 @@ class CallGraph:
         return self._reached[name]
 
     def is_recursive(self, name: str) -> bool:
-        """Whether a function can come to call itself."""
+        """Returns whether a function can come to call itself."""
         return name in self.reached(name)
 
     def may_exit(self, name: str) -> bool:
-        """Whether a thread may end inside a function, or in what it calls."""
+        """Returns whether a thread may exit in a function, or in one that it calls."""
         return any(
             made.operation.name == "exit"
             for each in {name, *self.reached(name)}

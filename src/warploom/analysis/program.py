@@ -22,7 +22,7 @@ where it takes their generic addresses."""
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an instruction of a program comes from: function, and its index among the
+    """The origin of an instruction of a program: function, and its index among the
     instructions of that function (copies of one inlined function share their sites)."""
 
     function: str
@@ -48,7 +48,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a variable lives.
+    """The storage of a variable.
 
     `offset` is in bytes: from the start of the kernel's parameters (space PARAM), of the block's
     shared memory (SHARED), or of the thread's local memory (LOCAL). For GLOBAL and CONST it is the
