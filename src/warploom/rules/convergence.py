@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from warploom.rules.choosing import ADVERSARIAL
 from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.node_tree import remove_redundant_nodes
 from warploom.rules.parking import is_stuck, park, park_apart
 from warploom.rules.syncing import join_synced
 from warploom.rules.warp_table import (
@@ -167,4 +168,5 @@ def find_more(table: Table, changes: int, exit: int) -> None:
     if impatient and start_other_sides(table) == 0:
         release_gatherings(table, exit)
         finish_nodes(table, exit)
+        remove_redundant_nodes(table)
         join_synced(table)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.node_tree import leave_nodes, remove_redundant_nodes
 from warploom.rules.parking import parked, waiting
 from warploom.rules.warp_table import (
     AT_SYNC,
-    EXPECTED,
     LIVE,
-    NONE,
-    PARENT,
     PARKED,
     READY,
     S_ARGUMENT,
     S_ARGUMENT_2,
     S_BLOCK,
     S_MASK,
-    S_NODE,
     S_STATUS,
     Table,
-    node_at,
     split_at,
 )
 
@@ -28,6 +24,7 @@ from warploom.rules.warp_table import (
 def join_synced(table: Table) -> None:
     """Merge the splits that wait at one instruction for the lanes of one member mask, where all of
     these that live are there; lanes that wait at different instructions only stop waiting."""
+    merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
         split = first_lane(left)
@@ -37,6 +34,9 @@ def join_synced(table: Table) -> None:
             members = table[split_at(table, split) + S_ARGUMENT]
             if members & table[LIVE] & ~synced_lanes(table, members) == 0:
                 merge_synced(table, split, members)
+                merged = True
+    if merged:
+        remove_redundant_nodes(table)
 
 
 @jitable
@@ -66,28 +66,3 @@ def merge_synced(table: Table, first: int, members: int) -> None:
             leave_nodes(table, into, at)
             table[into + S_MASK] |= table[at + S_MASK]
             table[PARKED] &= ~(1 << split)
-
-
-@jitable
-def leave_nodes(table: Table, into: int, at: int) -> None:
-    """Two splits that join go on inside the innermost node that both are in; what they leave no
-    longer expects them."""
-    common = table[into + S_NODE]
-    while common != NONE and not is_inside(table, table[at + S_NODE], common):
-        common = table[node_at(common) + PARENT]
-    for split in (into, at):
-        node = table[split + S_NODE]
-        while node != common:
-            table[node_at(node) + EXPECTED] &= ~table[split + S_MASK]
-            node = table[node_at(node) + PARENT]
-        table[split + S_NODE] = common
-
-
-@jitable
-def is_inside(table: Table, node: int, outer: int) -> bool:
-    """Whether a node is another or lies in it."""
-    while node != NONE:
-        if node == outer:
-            return True
-        node = table[node_at(node) + PARENT]
-    return False

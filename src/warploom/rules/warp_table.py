@@ -72,8 +72,8 @@ READY, AT_SYNC, AT_BARRIER = 1, 2, 3
 
 @jitable
 def node_count(lanes: int) -> int:
-    """How many nodes a warp has: as many as can part its lanes, and as many again that the last of
-    their lanes have left and nobody has unmade yet."""
+    """How many nodes a warp has: `lanes - 1` can part its lanes (`rules.node_tree`), and as many
+    again hold only lanes that have exited."""
     return 2 * (lanes - 1)
 
 
