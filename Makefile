@@ -7,9 +7,12 @@ PYTEST_ARGS ?=
 # What the page of the view is built from, as part of the package.
 PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
+# What the helpers of the engine and of the model of time are compiled from.
+HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/codegen/*.py src/warploom/timing/*.py)
+
 CLIENTS := .venv-clients
 
-.PHONY: demo test test-all test-clients test-numba performance fuzz lint clean
+.PHONY: demo test test-all test-clients test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -17,15 +20,20 @@ $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	touch $@
 
+# Without this the first launch compiles the helpers, and so does each worker of the tests.
+$(VENV)/helpers: $(VENV)/installed $(HELPER_SOURCES)
+	$(BIN)/python tools/build_helpers.py >/dev/null
+	touch $@
+
 demo: $(VENV)/installed
 	$(BIN)/warploom run examples/saxpy.cu --kernel saxpy --grid 4096 --block 256 \
 	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
 
-test: $(VENV)/installed
+test: $(VENV)/helpers
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 # Everything, with LLVM's full optimisation and more random kernels (docs/testing.md); takes an hour.
-test-all: $(VENV)/installed
+test-all: $(VENV)/helpers
 	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
 
 # Unmodified programs of every client, in an environment of their own. (PyCUDA wants a header of the
@@ -69,6 +77,10 @@ FUZZ_ARGS ?=
 fuzz: $(VENV)/installed
 	$(BIN)/python tools/fuzz.py --minutes $(FUZZ_MINUTES) --seed $(FUZZ_SEED) \
 	  --workers $(FUZZ_WORKERS) $(FUZZ_ARGS)
+
+# The wheel that users install, with the helpers for every level of this kind of processor.
+wheel: $(VENV)/helpers
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) $(CLIENTS)

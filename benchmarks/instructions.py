@@ -39,8 +39,6 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 LEVEL = "x86-64-v3"
 ENVIRONMENT = {
     "WARPLOOM_PROCESSOR": LEVEL,
-    "NUMBA_CPU_NAME": LEVEL,
-    "NUMBA_CPU_FEATURES": "",
     "PYTHONHASHSEED": "0",
 }
 FEW, MANY = 4, 12

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.codegen import cache, helpers
+from warploom.codegen import cache
 
 PTX = """
 .version 8.0
@@ -195,24 +195,3 @@ def test_what_others_can_write_is_not_executed(
     if open_to_others == "folder":
         cache.keep("thing", "other", b"content")
         assert [*entry.parent.iterdir()] == [entry]
-
-
-def test_a_terminal_is_told_why_the_first_launch_takes_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-
-    class Terminal:
-        write = staticmethod(told.append)
-
-        def __init__(self, here: bool) -> None:
-            self.isatty = lambda: here
-
-    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(helpers, "_compile", lambda names: b"object")
-    for here in (False, True, True):  # the third finds what the second kept
-        monkeypatch.setattr(sys, "stderr", Terminal(here))
-        assert helpers._object(f"helpers for {here}", ("check_span",)) == b"object"
-    [line] = told
-    assert line.startswith("warploom: compiling its own machine code for this processor, once")
-    assert str(tmp_path / "cache") in line

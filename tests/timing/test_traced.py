@@ -108,8 +108,8 @@ def test_parts_of_a_warp_that_do_the_same_in_turn_are_told_apart() -> None:
     """Lanes that part before a barrier come to the branch behind it in turn; it is all that its
     block has."""
     gpu = wl.Device("v100", record=True)
-    y = gpu.zeros(16 * 64, np.float32)
-    kernel = gpu.compile(GRID)["g"][16, 64]
+    y = gpu.zeros(4 * 64, np.float32)
+    kernel = gpu.compile(GRID)["g"][4, 64]
     timing = kernel(y, cooperative=True).time(timeline=1 << 14)
     trace = kernel.trace(y, cooperative=True)
     told = rows(modelled(timing, trace, 3))

@@ -76,7 +76,16 @@ def keep(kind: str, key: str, content: bytes) -> None:
 
 def key_of(parts: Iterable[str], sources: Iterable[str] = _SOURCES) -> str:
     """The key of what is made from `parts` by these parts of the package, here and now."""
-    digest = hashlib.sha256(_fingerprint(tuple(sources)).encode())
+    return _key(_fingerprint(tuple(sources)).encode(), parts)
+
+
+def key_of_sources(parts: Iterable[str], sources: Iterable[str]) -> str:
+    """The key of what is made from `parts` by these parts of the package, wherever that was."""
+    return _key(b"".join(_DIGESTS[part] for part in sources), parts)
+
+
+def _key(begin: bytes, parts: Iterable[str]) -> str:
+    digest = hashlib.sha256(begin)
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.helpers import CHECKS, PREFIX
+from warploom.codegen.helper_compiler import PREFIX
+from warploom.codegen.helpers import CHECKS
 from warploom.codegen.lanes import I64, PTR, Lanes, Value
 from warploom.rules.choice import RULES
 

@@ -1,29 +1,23 @@
 """The helpers that compiled code calls: Python compiled by Numba to machine code.
 
-The rules of the hardware and the checks are stated once, in Python. Numba turns them into LLVM IR;
-here that becomes one object, loaded once in a process, and kernels call it by name. It is kept in
-the user's cache, for it depends only on the sources, the versions and the processor; with it, Numba
-is not even imported.
+The rules of the hardware and the checks are stated once, in Python. They become objects
+(`codegen.helper_objects`) that are loaded once in a process; kernels call them by name.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import llvmlite.binding as llvm
 
-from warploom.codegen import cache
-from warploom.codegen.target import optimise, target_machine
+from warploom.codegen.helper_compiler import PREFIX
+from warploom.codegen.helper_objects import HelperObject
+from warploom.codegen.target import target_machine
 from warploom.rules.choice import RULES
-from warploom.rules.distinct import Addresses, Row, register_jitables
-
-PREFIX = "warploom."
-"""Begins the helpers' names among the symbols of a process."""
+from warploom.rules.distinct import Addresses, Row
 
 CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
@@ -54,9 +48,6 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = ("serve_texels", "record_block", "record_guard", "record_access", "record_texels")
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
-_COMMON = (*RULES, *(name for name in CHECKS if name not in _RARE))
-"""The helpers of the one object that every kernel has beside it."""
-
 _PLACES = {
     "check": "codegen.checks",
     "count": "rules.caches",
@@ -71,33 +62,58 @@ _PLACES = {
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 
-_NAMES = {"i": "int", "u": "uint"}
-"""Numba's names of integer types, by their first letters."""
+
+def _found(name: str) -> Callable[..., object]:
+    """A function of CHECKS."""
+    place = _PLACES.get(name.partition("_")[0], "codegen.turns")
+    return getattr(importlib.import_module(f"warploom.{place}"), name)
+
+
+def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
+    """An object of functions of CHECKS and RULES."""
+
+    def functions() -> Mapping[str, Callable[..., object]]:
+        return {name: RULES.get(name) or _found(name) for name in names}
+
+    return HelperObject(file, tuple((name, CHECKS.get(name, _RULE)) for name in names), functions)
+
+
+COMMON = _helpers("helpers", (*RULES, *(name for name in CHECKS if name not in _RARE)))
+"""The helpers that every kernel has beside it."""
+
+RARE = {name: _helpers(name, (name,)) for name in _RARE}
+"""The others, by name."""
 
 
 def load_helpers(kernel: bytes) -> None:
     """Load the helpers that a kernel's object names into the process."""
-    _load("helpers", _COMMON)
-    for name in _RARE:
+    _load(COMMON)
+    for name, rare in RARE.items():
         if (PREFIX + name).encode() in kernel:
-            _load(name, (name,))
+            _load(rare)
 
 
 @lru_cache
-def _load(file: str, names: tuple[str, ...]) -> llvm.ExecutionEngine:
+def _load(wanted: HelperObject) -> llvm.ExecutionEngine:
     """Load the helpers of one object, so that kernels find them; the engine keeps them there."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(_object(file, names)))
-    engine.finalize_object()
-    for name in names:
+    engine = _engine(wanted)
+    for name, _ in wanted.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
+    return engine
+
+
+def _engine(wanted: HelperObject) -> llvm.ExecutionEngine:
+    """Load one object."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(wanted.code()))
+    engine.finalize_object()
     return engine
 
 
 @lru_cache
 def _rule(name: str) -> Callable[..., int]:
     """A rule's machine code, as a function of two addresses in memory around two numbers."""
-    engine = _load("helpers", _COMMON)
+    engine = _load(COMMON)
     address = engine.get_function_address(PREFIX + name)
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)
 
@@ -107,112 +123,18 @@ def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: R
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 
-def _object(file: str, names: tuple[str, ...]) -> bytes:
-    key = cache.key_of(names, ("rules", "codegen"))
-    found = cache.find(file, key)
-    if found is None:
-        _tell_of_compiling()
-        found = _compile(names)
-        cache.keep(file, key, found)
-    return found
-
-
-def _tell_of_compiling() -> None:
-    """Writes to a terminal why the first launch on a computer takes long."""
-    if sys.stderr.isatty():
-        sys.stderr.write(
-            "warploom: compiling its own machine code for this processor, once; this takes about"
-            f" half a minute (kept in {cache.cache_directory()})\n"
-        )
-
-
-def _compile(names: tuple[str, ...]) -> bytes:
-    """Compile helpers with Numba, and link them into one object."""
-    functions = {name: RULES.get(name) or _found(name) for name in names}
-    return _linked({name: (functions[name], CHECKS.get(name, _RULE)) for name in names})
-
-
-Typed = tuple[Callable[..., object], str]
-"""A function, and the types of its answer and its arguments."""
-
-
-def _linked(functions: Mapping[str, Typed]) -> bytes:
-    """Functions compiled into one object."""
-    from warploom.codegen import lanewise  # which needs what most runs do not
-
-    whole = llvm.parse_assembly("")
-    register_jitables()
-    lanewise.register()
-    for name, (function, types) in functions.items():
-        whole.link_in(_compiled(name, function, types))
-    optimise(whole)
-    return target_machine().emit_object(whole)
-
-
-def load_apart(
-    file: str, functions: Mapping[str, Typed], sources: Sequence[str], prepare: Callable[[], None]
-) -> Mapping[str, Callable[..., int]]:
-    """Functions that no kernel calls, as machine code: their arguments are addresses and numbers.
-
-    They let other threads of Python run meanwhile. The object is kept as `file` in the user's
-    cache; `sources` are the parts of the package that it depends on; `prepare` is called before
-    they are compiled.
-    """
-    key = cache.key_of(functions, sources)
-    made = cache.find(file, key)
-    if made is None:
-        _tell_of_compiling()
-        prepare()
-        made = _linked(functions)
-        cache.keep(file, key, made)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(made))
-    engine.finalize_object()
+def load_apart(wanted: HelperObject) -> Mapping[str, Callable[..., int]]:
+    """Returns functions that no kernel calls, as machine code: their arguments are addresses and
+    numbers. They let other threads of Python run meanwhile."""
+    engine = _engine(wanted)
     _APART.append(engine)
 
     def called(name: str, types: str) -> Callable[..., int]:
         kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
         return kind(engine.get_function_address(PREFIX + name))
 
-    return {name: called(name, types) for name, (_, types) in functions.items()}
+    return {name: called(name, types) for name, types in wanted.signatures}
 
 
 _APART: list[llvm.ExecutionEngine] = []
 """The engines of `load_apart`, which keep its code where it is."""
-
-
-def _found(name: str) -> Callable[..., object]:
-    """A function of CHECKS."""
-    place = _PLACES.get(name.partition("_")[0], "codegen.turns")
-    return getattr(importlib.import_module(f"warploom.{place}"), name)
-
-
-def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """One helper as a module: Numba's function, and a shim of the C signature around it.
-
-    Numba's own C wrapper would report Python exceptions; the helpers raise none.
-    """
-    from numba import cfunc
-
-    spelled = re.sub(r"([ui])(\d+)\*", lambda m: f"CPointer({_NAMES[m[1]]}{m[2]})", types)
-    returns_value = name not in RULES
-    if not returns_value:
-        spelled = spelled.replace("int64(", "void(", 1)
-    made = cfunc(spelled, nopython=True, error_model="numpy")(function)
-    inner = made.native_name.removeprefix("cfunc.")
-    kinds = ["ptr" if "*" in a else "i64" for a in types.split("(")[1].split(",")]
-    given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(kinds))
-    shim = f"""
-define i64 @"{PREFIX}{name}"({given}) {{
-  %result = alloca i64
-  %exception = alloca ptr
-  %status = call i32 @{inner}(ptr %result, ptr %exception, {given})
-  %value = load i64, ptr %result
-  ret i64 {"%value" if returns_value else "0"}
-}}
-"""
-    part = llvm.parse_assembly(made.inspect_llvm() + shim)
-    for item in (*part.functions, *part.global_variables):
-        if not item.is_declaration and item.name != PREFIX + name:
-            item.linkage = "internal"
-    return part

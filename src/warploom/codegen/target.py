@@ -7,7 +7,9 @@ the code is the same on every computer that has the level, and they can share on
 from __future__ import annotations
 
 import os
+import platform
 from functools import lru_cache
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -23,43 +25,77 @@ _LEVELS = {
 """What each level adds to the one before it (System V ABI for AMD64, table 3.1)."""
 
 
-def processor() -> tuple[str, str]:
-    """LLVM's name of the processor that code is made for, and the features beside the name's own.
+class Processor(NamedTuple):
+    """LLVM's name of a processor, and the features beside the name's own."""
+
+    name: str
+    features: str = ""
+
+
+LEVELS = {
+    "x86_64": (Processor("x86-64-v4"), Processor("x86-64-v3")),
+    "AMD64": (Processor("x86-64-v4"), Processor("x86-64-v3")),
+    "aarch64": (Processor("generic"),),
+    "arm64": (Processor("generic"),),
+}
+"""By machine, as `platform.machine` spells it: the processors that code is shipped for, best
+first."""
+
+
+def processor() -> Processor:
+    """Returns the processor that code is made for.
 
     Raises WarploomError where WARPLOOM_PROCESSOR names no level, or one beyond this computer.
     """
     return _chosen(os.environ.get(VARIABLE, ""))
 
 
+def levels() -> list[Processor]:
+    """Returns the processors whose shipped code this computer may run, best first: with
+    WARPLOOM_PROCESSOR the one it names."""
+    level = os.environ.get(VARIABLE, "")
+    known = LEVELS.get(platform.machine(), ())
+    if level:
+        return [one for one in known if one == _chosen(level)]
+    return [one for one in known if not _missing(one.name)]
+
+
 @lru_cache
-def _chosen(level: str) -> tuple[str, str]:
-    """A level; where none is named, the processor of this computer."""
-    features = llvm.get_host_cpu_features()
+def _chosen(level: str) -> Processor:
+    """Returns the processor of a level; where none is named, that of this computer."""
     if not level:
-        return llvm.get_host_cpu_name(), features.flatten()
+        return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     if level not in _LEVELS:
         raise WarploomError(
             f"{VARIABLE}={level} is none of {', '.join(_LEVELS)}. Take one or none."
         )
-    names = list(_LEVELS)
-    needed = " ".join(_LEVELS[name] for name in names[: names.index(level) + 1]).split()
-    missing = [name for name in needed if not features.get(name, False)]
+    missing = _missing(level)
     if missing:
         raise WarploomError(
             f"{VARIABLE}={level} asks for {', '.join(missing)}, which this computer's"
             f" {llvm.get_host_cpu_name()} does not have. Take a lower level or none."
         )
-    return level, ""
+    return Processor(level)
 
 
-def target_machine(effort: int = 3) -> llvm.TargetMachine:
-    """A target for the chosen processor; an engine takes the one that it is given for its own.
+def _missing(level: str) -> list[str]:
+    """Returns the features of a level of x86-64 that this computer lacks; of another name none."""
+    features = llvm.get_host_cpu_features()
+    names = list(_LEVELS)
+    below = names[: names.index(level) + 1] if level in names else []
+    needed = " ".join(_LEVELS[name] for name in below).split()
+    return [name for name in needed if not features.get(name, False)]
+
+
+def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.TargetMachine:
+    """Returns a target for a processor, the chosen one where none is given; an engine takes the one
+    that it is given for its own.
 
     `effort`, 0 to 3, is what code generation may take.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    name, features = processor()
+    name, features = processor or _chosen(os.environ.get(VARIABLE, ""))
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=name, features=features, opt=effort)
 
@@ -89,7 +125,8 @@ def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
             passes.run(function, builder)
 
 
-def optimise(module: llvm.ModuleRef) -> None:
-    """Run LLVM's standard pipeline over a module."""
-    builder = llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options(3))
+def optimise(module: llvm.ModuleRef, processor: Processor | None = None) -> None:
+    """Run LLVM's standard pipeline over a module, for a processor or the chosen one."""
+    target = target_machine(processor=processor)
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(3))
     builder.getModulePassManager().run(module, builder)

@@ -1,10 +1,11 @@
-"""The engine as machine code: compiled by Numba once, kept in the user's cache."""
+"""The engine as machine code, which is found or made as that of the helpers is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from warploom.codegen.helper_objects import HelperObject
 from warploom.codegen.helpers import load_apart
 from warploom.timing.engine import run_sms, serve_all
 from warploom.timing.machine import register_pointers
@@ -14,11 +15,15 @@ _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
 SOURCES = ("rules", "codegen", "timing")
 
 
+def _functions() -> Mapping[str, Callable[..., object]]:
+    register_pointers()
+    return {"run_sms": run_sms, "serve_all": serve_all}
+
+
+ENGINE = HelperObject("timing", (("run_sms", _OF_SMS), ("serve_all", _OF_ALL)), _functions, SOURCES)
+
+
 @lru_cache
 def functions() -> Mapping[str, Callable[..., int]]:
     """`run_sms` and `serve_all` of `timing.engine`; arrays are given by address."""
-    typed = {
-        "run_sms": (run_sms, _OF_SMS),
-        "serve_all": (serve_all, _OF_ALL),
-    }
-    return load_apart("timing", typed, SOURCES, register_pointers)
+    return load_apart(ENGINE)
