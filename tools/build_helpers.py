@@ -2,8 +2,8 @@
 
     python tools/build_helpers.py
 
-writes src/warploom/codegen/objects: an object for each set of helpers and each level of this kind of
-processor (`warploom.codegen.target.LEVELS`). It takes 40 s. Without these objects the first launch
+writes src/warploom/codegen/objects: an object for each set of helpers and each level of this kind
+of processor (`warploom.codegen.target.LEVELS`). It takes 40 s. Without them the first launch
 of each user compiles the helpers.
 """
 
