@@ -65,11 +65,11 @@ def assert_occupancy(run: Run, at_least: float) -> None:
     occupancy = run.occupancy
     if occupancy.fraction < at_least:
         raise AssertionError(
-            f"occupancy is {occupancy.fraction:.3f}, not {at_least:g} at least: {run.kernel.name}"
-            f" at {_place(run.kernel.line)} has {occupancy.demand.registers} registers a thread"
-            f" ({run.kernel.resources.source}) and {occupancy.demand.shared_bytes:,} bytes of"
-            f" shared memory a block of {occupancy.demand.threads}; limited by"
-            f" {', '.join(occupancy.limiters)}"
+            f"occupancy is {occupancy.fraction:.3f}, not {at_least:g} at least:"
+            f" {run.kernel.program.title} at {_place(run.kernel.line)} has"
+            f" {occupancy.demand.registers} registers a thread ({run.kernel.resources.source}) and"
+            f" {occupancy.demand.shared_bytes:,} bytes of shared memory a block of"
+            f" {occupancy.demand.threads}; limited by {', '.join(occupancy.limiters)}"
         )
 
 

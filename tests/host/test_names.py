@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from warploom.core.errors import LaunchError
+import warploom as wl
+from warploom.core.errors import LaunchError, MemoryFault
 from warploom.host.names import find_kernel, source_name
 
 
@@ -82,3 +84,13 @@ def test_a_name_that_is_close_is_proposed() -> None:
 def test_tags_of_the_abi_are_no_part_of_a_name() -> None:
     """As Numba mangles a function: its number in the process and a digest are tags."""
     assert source_name("_ZN4mine5scaleB2v1B3cw5Ei") == "mine::scale"
+
+
+def test_a_fault_names_the_kernel_as_its_source_does() -> None:
+    source = """
+    template <class T> __global__ void put(T *to, int at) { to[at] = 1; }
+    template __global__ void put<double>(double *, int);
+    """
+    gpu = wl.Device()
+    with pytest.raises(MemoryFault, match=r"in kernel put<double>\(double\*, int\), by thread"):
+        gpu.compile(source)["put"][1, 1](gpu.zeros(1, np.float64), 1 << 20)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.callgraph import CallGraph
 from warploom.core.errors import CompileError
+from warploom.core.mangled import shown_name
 from warploom.ptx.ir import Function
 
 MAX_INLINED = 5_000
@@ -96,7 +97,8 @@ def _too_large(
 ) -> CompileError:
     largest = max(order, key=lambda one: len(one.instructions) * max(1, called[one.name]))
     return CompileError(
-        f"kernel {kernel.name} is too large to compile: {total:,} instructions with the functions"
-        f" that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in {largest.name}, called in"
-        f" {called[largest.name] or 1} places: split the kernel, unroll less, or call less."
+        f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"
+        f" functions that it calls, of at most {MAX_INSTRUCTIONS:,}. Most are in"
+        f" {shown_name(largest.name)}, called in {called[largest.name] or 1} places: split the"
+        f" kernel, unroll less, or call less."
     )

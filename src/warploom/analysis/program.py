@@ -13,6 +13,7 @@ from functools import cached_property
 
 from warploom.analysis.dominance import post_dominators
 from warploom.analysis.liveness import live_in
+from warploom.core.mangled import shown_name
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
 PARAMETERS = "the parameters of the kernel"
@@ -99,6 +100,11 @@ class Program:
     private: frozenset[int] = frozenset()
     kept: dict[object, object] = field(default_factory=dict[object, object], compare=False)
     """What machines keep of a program for as long as it lives, such as its machine code."""
+
+    @property
+    def title(self) -> str:
+        """The kernel as messages show it: with its C++ parameters, if its name is mangled."""
+        return shown_name(self.name)
 
     @property
     def exit(self) -> int:

@@ -34,10 +34,10 @@ class Deadline:
             return
         program = self.program
         raise CompileError(
-            f"kernel {program.name} is not compiled: its {len(program.instructions):,} instructions"
-            f" took longer than {self.seconds:g} s of processor time. Split the kernel or unroll"
-            f" less, set {VARIABLE} to more seconds, or run it on the device's engine 'reference',"
-            f" which does not compile."
+            f"kernel {program.title} is not compiled: its {len(program.instructions):,}"
+            f" instructions took longer than {self.seconds:g} s of processor time. Split the kernel"
+            f" or unroll less, set {VARIABLE} to more seconds, or run it on the device's"
+            f" engine 'reference', which does not compile."
         )
 
 

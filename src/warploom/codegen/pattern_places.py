@@ -25,12 +25,17 @@ class PatternPlace:
 
 
 def pattern_place(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternPlace:
-    """The place for the pattern of lanes of which the lowest reaches to `first`: any will do, as
-    long as patterns that come by turns have different ones."""
+    """Emits the place for the pattern of lanes of which the lowest reaches to `first`.
+
+    Any place will do, as long as patterns that come by turns have different ones: those that begin
+    at different multiples of 4, 16 or 32 bytes in a unit, up to as many as there are slots.
+    """
     b = lanes.b
     # What one lane alone costs does not depend on where it is.
     alone = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
     base = b.select(alone, first, b.and_(first, I64(-rules.unit)))
+    begin = b.sub(first, base)
     mixed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
-    slot = b.and_(b.xor(mixed, b.lshr(b.sub(first, base), I64(2))), I64(SLOTS - 1))
+    words, sectors = b.lshr(begin, I64(2)), b.lshr(begin, I64(5))
+    slot = b.and_(b.xor(mixed, b.xor(words, sectors)), I64(SLOTS - 1))
     return PatternPlace(slot, b.add(b.mul(slot, I64(PATTERN_WIDTH)), I64(PATTERNS_AT)), base)

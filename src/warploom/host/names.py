@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warploom.core.errors import LaunchError
+from warploom.core.mangled import read_symbol
 from warploom.core.options import nearest
-from warploom.host.mangled import read_symbol
 
 
 def source_name(symbol: str) -> str:

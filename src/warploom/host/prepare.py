@@ -64,7 +64,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     resident = kernel.occupancy(launch).active_blocks * context.spec.sms
     if asked.cooperative and launch.blocks > resident:
         raise LaunchError(
-            f"a cooperative launch of {kernel.name} needs all its {launch.blocks:,} blocks"
+            f"a cooperative launch of {kernel.program.title} needs all its {launch.blocks:,} blocks"
             f" resident at once; {context.spec.name} holds {resident:,} of this kind. Launch"
             f" fewer blocks, and let each do more.",
             resource="resident blocks",

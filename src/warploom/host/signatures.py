@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from warploom.core.mangled import read_symbol
 from warploom.core.types import Kind
 from warploom.host.cpp_types import Class, CppType, read_type
-from warploom.host.mangled import read_symbol
 from warploom.ptx.ir import Variable
 
 _BLANKS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)

@@ -140,8 +140,8 @@ def replaying(
     policy = scheduler or timing.policy
     if record.blocks == 0:
         raise WarploomError(
-            f"{kernel.name} did more in its blocks than a record holds; launch fewer of them, or"
-            f" give them less to do"
+            f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
+            f" them, or give them less to do"
         )
     costs = Costs(device, timing)
     work = work_of(kernel.program, costs, record.order)

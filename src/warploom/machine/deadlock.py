@@ -193,7 +193,7 @@ def deadlock_error(
     endless = bool(groups) and all(group.waits_for == LOOPS for group in groups)
     title, advice = ("endless loop", END_LOOPS) if endless else ("deadlock", FIND_WAITS)
     return DeadlockError(
-        f"{title} in kernel {program.name}: no thread that is left can ever go on\n{listed}\n"
+        f"{title} in kernel {program.title}: no thread that is left can ever go on\n{listed}\n"
         f"    {advice}",
         groups,
     )

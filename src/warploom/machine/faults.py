@@ -84,7 +84,7 @@ def fault_error(
         "thread": launch.thread_index(fault.warp, fault.lane),
     }
     at = (
-        f"at {line}{_header(fault, program)} in kernel {program.name}, by thread"
+        f"at {line}{_header(fault, program)} in kernel {program.title}, by thread"
         f" {place['thread']} in block {place['block']}"
     )
     trap = _trap_message(fault, program, launch, at)
@@ -210,7 +210,7 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
     """The error for a launch that used up its instructions."""
     return InstructionLimit(
-        f"kernel {program.name} did not end within its {launch.max_instructions:,} warp"
+        f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
         f" instructions (max_instructions).\n    {_loops(program)}"
     )
 

@@ -75,7 +75,7 @@ class Services:
         where = f"{text(file)}:{line & 0xFFFFFFFF}"
         raise DeviceAssert(
             f"Assertion `{text(message)}` failed\n    at {where} in {text(function)}, kernel"
-            f" {self.program.name}, by thread {thread} in block {block}",
+            f" {self.program.title}, by thread {thread} in block {block}",
             kernel=self.program.name,
             line=where,
             block=block,
@@ -97,7 +97,7 @@ class Services:
             line = self.program.line(call.instruction)
             raise KernelFault(
                 f"free of {address:#x}, which no malloc of a kernel gave, or which is free already"
-                f"\n    at {line} in kernel {self.program.name}, by thread {thread} in block"
+                f"\n    at {line} in kernel {self.program.title}, by thread {thread} in block"
                 f" {block}\n    Free each allocation once, and only what malloc gave.",
                 kernel=self.program.name,
                 line=line,

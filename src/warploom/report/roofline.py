@@ -55,7 +55,7 @@ def roofline_of(timing: Timing) -> Roofline | None:
         if roof.name in MEMORIES and roof.used > 0
         for intensity in [rate / (roof.used * roof.peak)]
     ]
-    title = f"{timing.program.name} on {timing.device.title} (modelled)"
+    title = f"{timing.program.title} on {timing.device.title} (modelled)"
     return Roofline(title, unit, tuple(sorted(points, key=lambda point: point.intensity)))
 
 

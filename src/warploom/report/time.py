@@ -138,7 +138,7 @@ def render_time(timing: Timing, console: Console) -> None:
     device = timing.device
     console.print(
         Text.assemble(
-            (timing.program.name, "bold"),
+            (timing.program.title, "bold"),
             f" on {device.title} (compute capability {device.cc}), scheduler {timing.scheduler}:"
             f" {timing.cycles:,} cycles, modelled",
         )

@@ -51,6 +51,11 @@ def read_symbol(symbol: str) -> Symbol:
         return Symbol(_name_alone(symbol))
 
 
+def shown_name(symbol: str) -> str:
+    """Returns a symbol as messages and tables show it: `scale(float*, int)`."""
+    return str(read_symbol(symbol))
+
+
 def _read(tree: Any) -> Symbol | None:
     """The name and the parameters of a function; None for anything else."""
     if tree is None or tree.kind != "func" or tree.name is None:

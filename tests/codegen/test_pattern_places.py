@@ -1,0 +1,61 @@
+"""Patterns that come by turns have slots of their own in the table of patterns."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+import llvmlite.binding as llvm
+import pytest
+from llvmlite import ir
+
+from warploom.codegen.lanes import I64, Lanes
+from warploom.codegen.pattern_places import pattern_place
+from warploom.codegen.target import target_machine
+from warploom.devices.catalog import find_device
+from warploom.rules.choice import access_rules
+from warploom.rules.patterns import SLOTS
+
+ALL = 0xFFFFFFFF
+UNIT = access_rules(find_device(cc="9.0")).unit
+"""Bytes in a unit, from whose begin the places of a pattern are counted."""
+
+
+@cache
+def compiled() -> tuple[llvm.ExecutionEngine, Callable[[int, int], int]]:
+    """Returns the slot of a mask and the first address, as compiled code finds it."""
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(I64, [I64, I64]), "slot")
+    builder = ir.IRBuilder(function.append_basic_block())
+    rules = access_rules(find_device(cc="9.0"))
+    place = pattern_place(Lanes(module, builder), rules, *function.args)
+    builder.ret(place.slot)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), target_machine())
+    engine.finalize_object()
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    return engine, kind(engine.get_function_address("slot"))
+
+
+def slots(mask: int, addresses: range) -> list[int]:
+    _, slot = compiled()
+    return [slot(mask, address) for address in addresses]
+
+
+@pytest.mark.parametrize("mask", [ALL, 0xFFFF, 0xAAAAAAAA])
+@pytest.mark.parametrize("step", [4, 16, 32])
+@pytest.mark.parametrize("base", [0, 1 << 30])
+def test_rows_that_begin_at_multiples_of_a_step_have_different_slots(
+    mask: int, step: int, base: int
+) -> None:
+    found = slots(mask, range(base, base + UNIT, step)[:SLOTS])
+    assert len(set(found)) == len(found) == min(SLOTS, UNIT // step)
+    assert all(0 <= slot < SLOTS for slot in found)
+
+
+def test_rows_a_unit_apart_share_their_pattern() -> None:
+    assert len(set(slots(ALL, range(36, 36 + 10 * UNIT, UNIT)))) == 1
+
+
+def test_a_lane_alone_has_one_slot_wherever_it_is() -> None:
+    assert len(set(slots(1 << 7, range(0, 4096, 4)))) == 1
