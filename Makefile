@@ -17,7 +17,7 @@ CLIENTS := .venv-clients
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --editable . --group dev
 	touch $@
 
 # Without this the first launch compiles the helpers, and so does each worker of the tests.

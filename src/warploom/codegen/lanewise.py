@@ -5,7 +5,7 @@ place: of the loops LLVM makes scalar code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +14,7 @@ from llvmlite import ir
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.many import count_many_listed
 from warploom.codegen.marks import count_near_by_marks
-from warploom.rules.distinct import ALL_LANES, all_rise, count_steps
+from warploom.rules.distinct import ALL_LANES, all_rise, compile_instead, count_steps
 from warploom.rules.listed import count_many
 from warploom.rules.near import count_near
 
@@ -30,7 +30,7 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 def register() -> None:
     """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
     extending: Any = import_module("numba.extending")
-    intrinsic, overload = extending.intrinsic, extending.overload
+    intrinsic = extending.intrinsic
 
     @intrinsic
     def near(typing: Any, addresses: Any, mask: Any, shift: Any, row: Any) -> Any:
@@ -66,12 +66,7 @@ def register() -> None:
         (all_rise, compiled_rise),
         (count_steps, compiled_steps),
     ):
-        overload(function, strict=False)(partial(_always, compiled))
-
-
-def _always(compiled: Callable[..., object], *types: Any) -> Callable[..., object]:
-    """What is compiled, whatever the types are."""
-    return compiled
+        compile_instead(function, compiled)
 
 
 def _made(emit: Emit, answers: int, *given: Any) -> Any:

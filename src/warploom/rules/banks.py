@@ -16,6 +16,8 @@ does by the lanes whose addresses they use: rows of 16 bytes, 8 to a matrix (PTX
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from warploom.rules.coalescing import LINE_BITS, SECTOR_BITS
@@ -23,12 +25,14 @@ from warploom.rules.distinct import (
     Addresses,
     Row,
     all_rise,
+    compiled_as,
     count_distinct,
     count_lanes,
     count_steps,
     first_lane,
     first_lanes,
     jitable,
+    stretches_of,
 )
 from warploom.rules.fields import (
     BANK_CONFLICTS,
@@ -174,9 +178,7 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
     return 1
 
 
-@jitable
-def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """The same for any words: compares all pairs of lanes, first for words, then for banks."""
+def _ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
     firsts = first_lanes(addresses, mask, shift)
@@ -191,12 +193,14 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
     return int(most)
 
 
-@jitable
-def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
-    """The most different rows of 64 words that lanes want of any one of the 32 banks.
+@compiled_as(_ways_in_loops)
+def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
+    """The same for any words."""
+    words = set(stretches_of(addresses, mask, shift))
+    return max(Counter(word % banks for word in words).values(), default=0)
 
-    A lane counts for all that want the same place: the same row and bank.
-    """
+
+def _ways_of_rows_in_loops(addresses: Addresses, mask: int) -> int:
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)
     firsts = 0
@@ -215,3 +219,14 @@ def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
             ways += ((firsts >> other) & 1) & meets
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
+
+
+@compiled_as(_ways_of_rows_in_loops)
+def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
+    """The most different rows of 64 words that lanes want of any one of the 32 banks.
+
+    A lane counts for all that want the same place: the same row and bank.
+    """
+    words = stretches_of(addresses, mask, WORD_BITS)
+    places = {(word >> 6, word % BANKS) for word in words}
+    return max(Counter(bank for _, bank in places).values(), default=0)

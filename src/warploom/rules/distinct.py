@@ -16,12 +16,24 @@ Row = npt.NDArray[np.int64]
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _JITABLES: list[Callable[..., object]] = []
+_COMPILED_AS: list[tuple[Callable[..., object], Callable[..., object]]] = []
 
 
 def jitable(function: _F) -> _F:
     """Mark a function that Numba may compile into its callers; it stays plain Python itself."""
     _JITABLES.append(function)
     return function
+
+
+def compiled_as(loops: _F) -> Callable[[_F], _F]:
+    """Mark a function in whose place Numba compiles `loops`, which computes the same: in Python
+    sets are fast, and as machine code loops without branches."""
+
+    def mark(function: _F) -> _F:
+        _COMPILED_AS.append((function, loops))
+        return function
+
+    return mark
 
 
 def register_jitables() -> None:
@@ -33,6 +45,23 @@ def register_jitables() -> None:
 
     while _JITABLES:
         register_jitable(_JITABLES.pop())
+    while _COMPILED_AS:
+        compile_instead(*_COMPILED_AS.pop())
+
+
+def compile_instead(function: Callable[..., object], compiled: Callable[..., object]) -> None:
+    """Have Numba compile a function in place of another, whatever the types are."""
+    from numba.extending import overload
+
+    def chosen(*types: object) -> Callable[..., object]:
+        return compiled
+
+    overload(function, strict=False)(chosen)
+
+
+def stretches_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
+    """Returns the number of the stretch of 2^shift bytes that each lane of `mask` touches."""
+    return [address >> shift for lane, address in enumerate(addresses.tolist()) if mask >> lane & 1]
 
 
 @jitable
@@ -85,10 +114,7 @@ def count_steps(addresses: Addresses, shift: int) -> int:
     return 1 + int((stretches[1:] != stretches[:-1]).sum())
 
 
-@jitable
-def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
-    """The same for lanes in any order; compares all pairs without a branch, so that it becomes
-    vector code."""
+def _scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):
@@ -98,6 +124,12 @@ def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
             known |= (mask >> earlier) & (addresses[earlier] >> bits == stretch)
         count += (mask >> lane) & 1 & ~known
     return int(count)
+
+
+@compiled_as(_scattered_in_loops)
+def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
+    """The same for lanes in any order."""
+    return len(set(stretches_of(addresses, mask, shift)))
 
 
 @jitable
