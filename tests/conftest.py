@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-examples",
         type=int,
-        default=12,
+        default=8,
         help="how many kernels the two machines are compared on",
     )
     parser.addoption(

@@ -71,7 +71,7 @@ def modules():
     return get
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.sampled_from(DEVICES), st.sampled_from(KERNELS), INDICES, INDICES, st.sampled_from([0, 1])
 )
@@ -143,7 +143,7 @@ __global__ void shared_wides(wide_t *y, ROWS) { write_shared<wide_t>(y, LANE, a,
 """
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from([name for name in KERNELS if name != "fours"]),

@@ -28,7 +28,7 @@ class Saved:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.is_long = is_long(frame.program)
+        self._is_long = is_long(frame.program)
         live = sorted(frame.shared_over_blocks, key=lambda register: register.name)
         held = [*live, *frame.pieces.values()]
         shaped = [register for register in live if register in frame.shapes.lasting]
@@ -135,7 +135,7 @@ class Saved:
     def _take_up(self, live: Iterable[Register], places: dict[Register, int]) -> None:
         """The other registers hold nothing any more. The optimiser is told so by zeros, which in a
         kernel that it never sees were most of the code."""
-        if not self.is_long:
+        if not self._is_long:
             self.frame.clear(live)
         for register in self._kept(live):
             self.frame.fetch(register, places[register])

@@ -44,7 +44,6 @@ class Suspension:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
         b, frame = self.b, self.frame
         whole = frame.convergent and status is not Status.PARTED and isinstance(index, int)
-        whole = whole and not self.saved.is_long  # in which one place saves for all
         if whole:
             # All lanes will go on there: nobody needs anything else.
             assert isinstance(index, int)
@@ -147,7 +146,7 @@ class Suspension:
         for copy, block in switches.items():
             b.position_at_end(block)
             self.reshaping.set_stale(True)
-            if copy is Copy.DIVERGENT or self.saved.is_long:
+            if copy is Copy.DIVERGENT:
                 self.saved.take_up(frame.shared_over_blocks)
             targets = b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
             for place in sorted(self._partings.resumable):
@@ -158,8 +157,6 @@ class Suspension:
 
     def _taken_up(self, place: int) -> ir.Block:
         """Where all lanes are taken up at a block."""
-        if self.saved.is_long:
-            return self.reshaping.reshape(place)
         block = self.blocks.append(f"take.up.{place}")
         with self.b.goto_block(block):
             self.saved.take_up(self.blocks.live(place))
