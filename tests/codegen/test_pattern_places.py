@@ -53,6 +53,42 @@ def test_rows_that_begin_at_multiples_of_a_step_have_different_slots(
     assert all(0 <= slot < SLOTS for slot in found)
 
 
+STEPS = (1, 2, 4, 8, 16)
+LOW = [(1 << step) - 1 for step in STEPS]
+STRIDED = [sum(1 << lane for lane in range(0, 32, 2 * step)) for step in STEPS]
+HIGH = [ALL << step & ALL for step in STEPS]
+EVEN, ODD = 0x55555555, 0xAAAAAAAA
+
+FAMILIES = {
+    "a reduction over halves, s[t]": [(mask, 0) for mask in (ALL, *LOW)],
+    "a reduction over halves, s[t + step]": [
+        (ALL, 0),
+        *((mask, 4 * step) for mask, step in zip(LOW, STEPS, strict=True)),
+    ],
+    "a reduction over strides, s[t]": [(mask, 0) for mask in STRIDED],
+    "a reduction over strides, s[t + step]": [
+        (mask, 4 * step) for mask, step in zip(STRIDED, STEPS, strict=True)
+    ],
+    "a scan, s[t]": [
+        (ALL, 0),
+        *((mask, 4 * step) for mask, step in zip(HIGH, STEPS, strict=True)),
+    ],
+    "a scan, s[t - step]": [(mask, 0) for mask in (ALL, *HIGH)],
+    "even and odd lanes": [(EVEN, 0), (ODD, 4)],
+    "even and odd lanes of rows of their own": [(EVEN, 0), (ODD, 0)],
+    "halves of a warp": [(0xFFFF, 0), (0xFFFF << 16, 64)],
+    "halves of a warp in rows of their own": [(0xFFFF, 0), (0xFFFF << 16, 0)],
+}
+"""The masks of one instruction's accesses that come by turns, and where their first lanes reach."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_accesses_of_one_family_have_different_slots(family: str) -> None:
+    _, slot = compiled()
+    found = [slot(*access) for access in FAMILIES[family]]
+    assert len(set(found)) == len(found)
+
+
 def test_rows_a_unit_apart_share_their_pattern() -> None:
     assert len(set(slots(ALL, range(36, 36 + 10 * UNIT, UNIT)))) == 1
 
