@@ -263,6 +263,17 @@ def test_infinities(width: Width, mode: str) -> None:
     )
 
 
+def test_fma_does_not_round_to_a_wider_format_first() -> None:
+    """(1 + 2^-12)^2 is halfway between two floats, and what is added too small for binary64."""
+    factor, below = f32(1 + 2.0**-12), f32(1 + 2.0**-11)
+    assert one("fma.rn.f32", factor, factor, f32(2.0**-80)) == below + 1
+    assert one("fma.rn.f32", factor, factor, f32(-(2.0**-80))) == below
+    assert one("fma.rn.f32", factor, factor, f32(0)) == below  # to even
+    assert one("fma.rn.f32", factor, factor | 0x80000000, f32(-(2.0**-80))) == (below + 1) | (
+        1 << 31
+    )
+
+
 def test_ftz_flushes_operands_and_results_to_the_zero_of_their_sign() -> None:
     tiny, least = f32(-(2.0**-149)), f32(2.0**-126)
     assert one("add.ftz.f32", tiny, 0x80000000) == 0x80000000

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 from warploom.core.types import TYPES, ScalarType, widened
 from warploom.isa.preconditions import BY_NAME, Precondition
@@ -206,12 +206,7 @@ class Operation:
 
     def terms_for(self, count: int) -> tuple[Term, ...]:
         """The same where only the first `count` sources are written (the others optional)."""
-        if self.spec.semantics is None or self.spec.unit is Unit.ATOMIC:
-            return ()
-        types = self.source_types[:count]
-        args = [argument(i, t) for i, t in enumerate(types) if t is not None]
-        result = self.spec.semantics(self.modifiers, *args)
-        return result if isinstance(result, tuple) else (result,)
+        return _terms(self, count)
 
     @cached_property
     def value_count(self) -> int:
@@ -410,3 +405,14 @@ def _match(
         elif depth == reached:
             wanted += others
     return None, reached, wanted
+
+
+@lru_cache(maxsize=4096)
+def _terms(operation: Operation, count: int) -> tuple[Term, ...]:
+    """Computes `Operation.terms_for`."""
+    if operation.spec.semantics is None or operation.spec.unit is Unit.ATOMIC:
+        return ()
+    types = operation.source_types[:count]
+    args = [argument(i, t) for i, t in enumerate(types) if t is not None]
+    result = operation.spec.semantics(operation.modifiers, *args)
+    return result if isinstance(result, tuple) else (result,)

@@ -147,18 +147,53 @@ def _same_bits(_: Term, args: Sequence[Values]) -> Values:
 
 
 def _rounded(
-    name: str, nearest: Callable[..., Values] | None, precise: Callable[..., int]
+    name: str, nearest: Callable[..., Values], precise: Callable[..., int]
 ) -> tuple[str, Node]:
     """A correctly rounded operation: NumPy's where that is exact, else an exact one by lanes."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         mode, type = str(term.attr), term.type
-        if mode == "rn" and nearest is not None:
+        if mode == "rn":
             return from_floats(nearest(*(as_numbers(a, type) for a in args)), type)
         format = exact.FORMATS[type.bits]
         return lane_by_lane(lambda *lane: precise(*lane, format, mode), args, type)
 
     return name, node
+
+
+def _fused(term: Term, args: Sequence[Values]) -> Values:
+    """Multiplies and adds with one rounding.
+
+    Of binary32, the product of two is exact in binary64, and the sum, there rounded to odd, rounds
+    to binary32 as the exact sum does (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+    sums", 2008). All else is calculated exactly, lane by lane.
+    """
+    mode, type = str(term.attr), term.type
+    if mode == "rn" and type.bits == 32:
+        a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)
+        product = a * b
+        total = product + c
+        if np.isfinite(total).all():
+            return from_floats(_to_odd(total, _lost(product, c, total)), type)
+    format = exact.FORMATS[type.bits]
+
+    def exactly(a: int, b: int, c: int) -> int:
+        return exact.multiply_add(a, b, c, format, mode)
+
+    return lane_by_lane(exactly, args, type)
+
+
+def _lost(a: Values, b: Values, total: Values) -> Values:
+    """What the rounded sum of two numbers leaves of the exact one (Knuth's TwoSum)."""
+    second = total - a
+    return (a - (total - second)) + (b - second)
+
+
+def _to_odd(total: Values, lost: Values) -> Values:
+    """The number next to the exact sum whose last bit is 1, where the sum is not exact."""
+    bits = total.view(np.int64)
+    step = np.where((lost > 0) == (total > 0), 1, -1)
+    return np.where((lost != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)
 
 
 def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
@@ -279,6 +314,7 @@ NODES: Mapping[str, Node] = {
     "fneg": _turned_sign,
     "is_nan": _is_nan,
     "canonical": _canonical,
+    "fma": _fused,
     **dict(
         (
             _rounded("fadd", np.add, exact.add),
@@ -286,7 +322,6 @@ NODES: Mapping[str, Node] = {
             _rounded("fmul", np.multiply, exact.multiply),
             _rounded("fdiv", np.divide, exact.divide),
             _rounded("fsqrt", np.sqrt, exact.square_root),
-            _rounded("fma", None, exact.multiply_add),
         )
     ),
 }

@@ -7,6 +7,7 @@ values, which NumPy does not have, are Python integers in arrays of objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,13 @@ def to_mask(predicate: Values) -> int:
     return int.from_bytes(np.packbits(predicate, bitorder="little").tobytes(), "little")
 
 
+@lru_cache(maxsize=1024)
 def from_mask(mask: int, width: int) -> Values:
-    """The lanes of a mask, as a predicate."""
+    """The lanes of a mask, as a predicate that cannot be written to."""
     data = np.frombuffer(mask.to_bytes(width // 8, "little"), np.uint8)
-    return np.unpackbits(data, bitorder="little").view(np.bool_)
+    lanes = np.unpackbits(data, bitorder="little").view(np.bool_)
+    lanes.flags.writeable = False
+    return lanes
 
 
 def lanes_of(mask: int) -> list[int]:
