@@ -137,6 +137,18 @@ def test_the_cache_stays_within_its_bound(tmp_path: Path) -> None:
     assert sum(entry.stat().st_size for entry in tmp_path.iterdir()) <= 250
 
 
+def test_writing_keeps_the_cache_near_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "MOST_BYTES", 10_000)
+    for number in range(2000):
+        cache.keep("thing", f"{number:x}", bytes(100))
+    # Names are spread evenly: ten times as many writes as there are to a sweep have one.
+    held = sum(entry.stat().st_size for entry in (tmp_path / "cache").iterdir())
+    assert held <= 10_000 + 10 * cache.WRITES_A_SWEEP * 132 < 2000 * 132
+
+
 def test_a_folder_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch, caplog) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")

@@ -16,6 +16,7 @@ import hashlib
 import importlib.util
 import os
 import warnings
+import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,10 @@ from warploom.codegen.target import processor
 
 MOST_BYTES = 1 << 30
 """How large the cache may become; what was used longest ago goes first."""
+
+WRITES_A_SWEEP = 64
+"""One write in so many, by its name, looks whether the cache is too large: that takes as long as the
+folder has entries."""
 
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen")
@@ -69,7 +74,8 @@ def keep(kind: str, key: str, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(name, path)
-        _make_room(path.parent, MOST_BYTES)
+        if zlib.crc32(path.name.encode()) % WRITES_A_SWEEP == 0:
+            _make_room(path.parent, MOST_BYTES)
     except OSError:
         return
 
@@ -148,16 +154,12 @@ def _numba_version() -> str:
 
 def _make_room(folder: Path, most: int) -> None:
     """Remove what was used longest ago until the rest fits."""
-    found = sorted(
-        (entry.stat().st_mtime, entry.stat().st_size, entry) for entry in _entries(folder)
-    )
+    with os.scandir(folder) as entries:
+        told = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
+    found = sorted((stat.st_mtime, stat.st_size, path) for stat, path in told)
     excess = sum(size for _, size, _ in found) - most
-    for _, size, entry in found:
+    for _, size, path in found:
         if excess <= 0:
             return
-        entry.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
         excess -= size
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [entry for entry in folder.iterdir() if entry.is_file()]
