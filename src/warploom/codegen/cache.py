@@ -30,8 +30,8 @@ MOST_BYTES = 1 << 30
 """How large the cache may become; what was used longest ago goes first."""
 
 WRITES_A_SWEEP = 64
-"""One write in so many, by its name, looks whether the cache is too large: that takes as long as the
-folder has entries."""
+"""One write in so many, by its name, looks whether the cache is too large: that takes longer the
+more entries the folder has."""
 
 _PACKAGE = Path(__file__).parent.parent
 _SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen")
