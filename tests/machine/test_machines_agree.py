@@ -6,20 +6,10 @@ from agreement import check_agreement, outcome
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_programs import kernels
+from random_schedules import schedules
 
-from warploom.machine.launch import POLICIES, Schedule
+from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
-
-
-def schedules() -> st.SearchStrategy[Schedule]:
-    """Both control models, every policy."""
-    return st.builds(
-        Schedule,
-        policy=st.sampled_from(POLICIES),
-        seed=st.integers(0, 1 << 16),
-        independent=st.booleans(),
-        resident_blocks=st.integers(1, 3),
-    )
 
 
 def agree_on_kernels(examples: int, shapes: list[tuple[int, int]]) -> None:

@@ -15,24 +15,13 @@ import shaped_runs
 import spoilt_programs
 import stepped_programs
 import stepped_runs
+from random_schedules import schedules
 
 from fuzzing.cases import Case, Target
 from fuzzing.drawing import draw
-from warploom.machine.launch import POLICIES, Schedule
 
 Run = tuple[str, dict[str, Any]]
 """A text and the options of its runner."""
-
-
-def schedules() -> st.SearchStrategy[Schedule]:
-    """Draws both control models and every policy."""
-    return st.builds(
-        Schedule,
-        policy=st.sampled_from(POLICIES),
-        seed=st.integers(0, 1 << 16),
-        independent=st.booleans(),
-        resident_blocks=st.integers(1, 3),
-    )
 
 
 @cache
