@@ -80,12 +80,18 @@ def test_a_kernel_is_compiled_once(kernels, caplog) -> None:
     assert len(kernels()) == 1
 
 
+def test_a_kernel_is_found_in_another_text_of_it(kernels, caplog) -> None:
+    assert compilations(caplog) == 1
+    assert compilations(caplog, PTX.replace("%at, %t, 4", "%at, %t, 0x4; // bytes")) == 0
+    assert compilations(caplog, PTX + ".visible .entry another()\n{\n    ret;\n}\n") == 0
+
+
 def test_what_the_code_depends_on_is_in_the_key(kernels, caplog, monkeypatch) -> None:
     assert compilations(caplog) == 1
     assert compilations(caplog, name="gtx-1080") == 1
     assert compilations(caplog, schedule="random") == 1
     assert compilations(caplog, caches=True) == 1
-    assert compilations(caplog, PTX.replace("%at, %t, 4", "%at, %t, 0x4")) == 1
+    assert compilations(caplog, PTX.replace("%out, %out, %at", "%out, %at, %out")) == 1
     monkeypatch.setattr(cache, "processor", lambda: ("another", "+features"))
     cache._fingerprint.cache_clear()
     try:
@@ -118,7 +124,8 @@ def test_a_damaged_entry_is_replaced(kernels, caplog, damage) -> None:
 def test_two_processes_at_once_and_one_after_them(tmp_path) -> None:
     """The helpers come from the cache that all tests share, the kernel from an empty one."""
     source = tmp_path / "kernel.ptx"
-    source.write_text(PTX + f"// only for {tmp_path}\n")
+    number = int.from_bytes(os.urandom(7))  # a kernel that no cache has
+    source.write_text(PTX.replace("mul.wide", f"mov.u64 %at, {number};\n    mul.wide"))
     command = [sys.executable, "-c", PROCESS, str(source)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     for process in both:

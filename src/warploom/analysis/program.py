@@ -8,9 +8,10 @@ control-flow graph covers the whole kernel and its post-dominators are where lan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
+from warploom.analysis.digest import digest
 from warploom.analysis.dominance import post_dominators
 from warploom.analysis.liveness import live_in
 from warploom.core.mangled import shown_name
@@ -110,6 +111,14 @@ class Program:
     def exit(self) -> int:
         """The id of the virtual block that every path ends in."""
         return len(self.blocks)
+
+    @cached_property
+    def digest(self) -> str:
+        """Stands for all that its machine code depends on: not for its name, the rest of its
+        module, or the source lines."""
+        apart = ("name", "module", "sites")
+        kept = (each.name for each in fields(self) if each.compare and each.name not in apart)
+        return digest(*(getattr(self, name) for name in kept))
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

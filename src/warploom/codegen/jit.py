@@ -19,7 +19,6 @@ from warploom.codegen.environment import CountLayout
 from warploom.codegen.helpers import load_helpers
 from warploom.codegen.sizes import Effort, chosen_effort
 from warploom.codegen.target import target_machine
-from warploom.ptx.ir import Module
 from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
@@ -90,17 +89,7 @@ class _Options(NamedTuple):
 
 def _key(program: Program, rules: AccessRules, options: _Options) -> str:
     """Names everything on which the machine code depends."""
-    module = program.module
-    text = module.text or _printed(module)
-    sizes = f"{program.local_bytes}"
-    return cache.key_of((text, program.name, sizes, repr(rules), repr(options)))
-
-
-def _printed(module: Module) -> str:
-    """The text of a module that was made from several."""
-    from warploom.ptx.printer import print_module
-
-    return print_module(module)
+    return cache.key_of((program.digest, repr(rules), repr(options)))
 
 
 def _compile(layout: CountLayout, options: _Options) -> bytes:
