@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warploom.analysis.courses import Size
-from warploom.analysis.shapes import Formation
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
@@ -18,6 +16,7 @@ from warploom.codegen.grid import GridFunction
 from warploom.codegen.rounding import PREFIX, definition
 from warploom.codegen.sizes import Effort
 from warploom.codegen.target import optimise, simplify, target_machine, tidy
+from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
 
@@ -34,37 +33,17 @@ class Emitted:
 
 
 def emit(
-    layout: CountLayout,
-    lock: threading.Lock,
-    *,
-    formation: Formation,
-    size: Size | None,
-    independent: bool,
-    mixes: bool,
-    shuffles: bool,
-    records: bool,
-    effort: Effort,
+    layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
 ) -> Emitted:
-    """Compiles a kernel to an object; the options are those of `codegen.jit`. LLVM works under
-    `lock`."""
+    """Returns a kernel compiled to an object. LLVM works under `lock`."""
     program = layout.program
     _LOG.debug("compiling %s of %s", program.name, program.module.name)
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(
-            module,
-            program,
-            layout,
-            formation=formation,
-            size=size,
-            independent=independent,
-            mixes=mixes,
-            shuffles=shuffles,
-            records=records,
-        )
+        warp = WarpFunction(module, program, layout, variant)
         warp.emit(Deadline(program).check)
-        scheduled = warp.suspends or shuffles
-        alone = shuffles or records or reads_clock(program.instructions)
+        scheduled = warp.suspends or variant.shuffles
+        alone = variant.shuffles or variant.records or reads_clock(program.instructions)
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
             module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes

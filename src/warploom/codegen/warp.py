@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
-from warploom.analysis.courses import Size, course_of
+from warploom.analysis.courses import course_of
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import NO_SHAPES, WHOLE, Formation, Reading
+from warploom.analysis.shapes import NO_SHAPES, WHOLE, Reading
 from warploom.analysis.shaping import shapes_of
 from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
@@ -31,6 +31,7 @@ from warploom.codegen.saved import Saved
 from warploom.codegen.sizes import is_long
 from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
+from warploom.codegen.variant import KernelVariant
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
@@ -40,26 +41,17 @@ class WarpFunction:
     """Emits `warp` into a module."""
 
     def __init__(
-        self,
-        module: ir.Module,
-        program: Program,
-        layout: CountLayout,
-        *,
-        formation: Formation,
-        size: Size | None,
-        independent: bool,
-        mixes: bool,
-        shuffles: bool,
-        records: bool,
+        self, module: ir.Module, program: Program, layout: CountLayout, variant: KernelVariant
     ) -> None:
-        self.program, self.layout, self._size = program, layout, size
-        plain = mixes or records or is_long(program)
+        self.program, self.layout, self._size = program, layout, variant.size
+        formation, shuffles = variant.formation, variant.shuffles
+        plain = variant.mixes or variant.records or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         self.frame = Frame(module, program, layout, shapes)
         self.saved = Saved(self.frame)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.recording = RecordingCode(self.frame, self.saved) if records else None
+        self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
         self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
@@ -68,9 +60,9 @@ class WarpFunction:
             self.frame,
             self.saved,
             asides(program, formation, shapes) if shapes else {},
-            independent=independent,
-            mixes=mixes,
-            chooses=shuffles and not independent,
+            independent=variant.independent,
+            mixes=variant.mixes,
+            chooses=shuffles and not variant.independent,
         )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands)

@@ -10,6 +10,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
+from warploom.codegen.variant import KernelVariant
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -48,20 +49,18 @@ class CompiledEngine:
     def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log."""
-        schedule, formation = launch.schedule, formation_of(launch.block)
-        size = None if records else self._size(program, launch.block)
-        key = (self._rules_text, formation, size, schedule.independent, schedule.shuffles, records)
+        schedule = launch.schedule
+        variant = KernelVariant(
+            formation=formation_of(launch.block),
+            size=None if records else self._size(program, launch.block),
+            independent=schedule.independent,
+            mixes=schedule.mixes,
+            shuffles=schedule.shuffles,
+            records=records,
+        )
+        key = self._rules_text, variant
         if key not in program.kept:
-            program.kept[key] = compile_kernel(
-                program,
-                self._rules,
-                formation=formation,
-                size=size,
-                independent=schedule.independent,
-                mixes=schedule.mixes,
-                shuffles=schedule.shuffles,
-                records=records,
-            )
+            program.kept[key] = compile_kernel(program, self._rules, variant)
         return cast(CompiledKernel, program.kept[key])
 
     def _size(self, program: Program, block: Size) -> Size | None:

@@ -1,0 +1,28 @@
+"""The variant of a kernel that machine code is made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.analysis.courses import Size
+from warploom.analysis.shapes import Formation
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVariant:
+    """What decides the code of a kernel beside the kernel and the device's access rules.
+
+    `formation` says how the warps of the launch are formed from threads. `size` is the size of the
+    blocks, None where code is made for any. `independent`: each thread has its own program counter,
+    as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
+    one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
+    that the launch's policy chooses. `records`: the code writes a log of all that it does
+    (`codegen.log`).
+    """
+
+    formation: Formation
+    size: Size | None
+    independent: bool
+    mixes: bool
+    shuffles: bool
+    records: bool
