@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -169,6 +170,17 @@ def test_ptx_shows_source_lines_above_their_instructions(warploom, ptx: Path) ->
     assert any("ld.global" in line for line in lines[comment:])
     assert not any(".loc" in line for line in lines)
     assert "\t.loc\t" in warploom("ptx", file, "--no-source").out
+
+
+def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
+    ended = warploom("ptx", ptx, "--llvm", "--block", "8,8")
+    assert ended.code == 0
+    module = llvm.parse_assembly(ended.out)
+    module.verify()
+    assert {"warp", "run"} <= {function.name for function in module.functions}
+    refused = warploom("ptx", ptx, "--block", "8")
+    assert refused.code == 2
+    assert "for --llvm: add it, or leave them out" in refused.err
 
 
 def test_devices_lists_and_details(warploom) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from warploom.host.device import Device
 from warploom.host.module import Module
+from warploom.host.requests import dims, only_kernel
 from warploom.report.source import source_line
 
 
@@ -22,13 +23,30 @@ def ptx(
         list[str] | None, typer.Option(help="An option for the compiler, such as -DN=4.")
     ] = None,
     source: Annotated[bool, typer.Option(help="Show the source lines.")] = True,
+    llvm: Annotated[
+        bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel instead, before passes.")
+    ] = False,
+    kernel: Annotated[
+        str | None, typer.Option(help="The kernel of --llvm; needed where there are several.")
+    ] = None,
+    block: Annotated[
+        str | None,
+        typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block, for --llvm; 256 if left out."),
+    ] = None,
 ) -> None:
     """Print the PTX of a program, each source line above the instructions that it became.
 
-    Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`.
+    Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
+    `warploom ptx saxpy.cu --llvm --block 16,16`.
     """
+    if not llvm and (kernel is not None or block is not None):
+        raise typer.BadParameter("--kernel and --block are for --llvm: add it, or leave them out")
     module = Device(device).load(file, option or ())
-    print("\n".join(annotated(module)) if source else module.ptx.rstrip())
+    if llvm:
+        chosen = module[kernel or only_kernel(module)]
+        print(chosen[1, dims("--block", block or "256")].llvm_ir().rstrip())
+    else:
+        print("\n".join(annotated(module)) if source else module.ptx.rstrip())
 
 
 def annotated(module: Module) -> Iterator[str]:

@@ -32,12 +32,30 @@ class Emitted:
     made: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class KernelIR:
+    """A kernel as LLVM IR, before any pass; whether it is scheduled, and the bytes of a warp's
+    context."""
+
+    text: str
+    scheduled: bool
+    context_bytes: int
+
+
 def emit(
     layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
 ) -> Emitted:
     """Returns a kernel compiled to an object. LLVM works under `lock`."""
+    _LOG.debug("compiling %s of %s", layout.program.name, layout.program.module.name)
+    kernel = emit_ir(layout, variant)
+    with lock:
+        made = _object(kernel.text, effort)
+    return Emitted(kernel.scheduled, kernel.context_bytes, made)
+
+
+def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
+    """Returns the code of a kernel: the functions `warp`, of one warp, and `run`, of the grid."""
     program = layout.program
-    _LOG.debug("compiling %s of %s", program.name, program.module.name)
     with collector_paused():
         module = ir.Module(program.name)
         warp = WarpFunction(module, program, layout, variant)
@@ -49,10 +67,7 @@ def emit(
             module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
         )
         grid.emit()
-        text = str(module)
-    with lock:
-        made = _object(text, effort)
-    return Emitted(scheduled, warp.saved.context_bytes, made)
+        return KernelIR(str(module), scheduled, warp.saved.context_bytes)
 
 
 def _object(text: str, effort: Effort) -> bytes:

@@ -76,3 +76,10 @@ def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: in
     from warploom.machine.reference.machine import ReferenceEngine
 
     return _made(ReferenceEngine(spec, options).launch)
+
+
+def llvm_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:
+    """Returns the LLVM IR that the compiled engine makes of a program for such launches."""
+    from warploom.machine.compiled import CompiledEngine
+
+    return CompiledEngine(spec, options).llvm_ir(program, launch)

@@ -14,7 +14,7 @@ from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
-from warploom.host.engines import Execute, Progress, watched
+from warploom.host.engines import Execute, Progress, choose_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.option_types import Count, Engine, Policy, Seed
 from warploom.host.prepare import Configuration, prepare
@@ -138,6 +138,13 @@ class Launcher:
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
         error = self._watch(launch, self._pack(args, options), recording.execute)
         return trace_of(self.kernel, launch, engine, recording.recorded(), error)
+
+    def llvm_ir(self) -> str:
+        """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes.
+        Raises WarploomError where the device's warps are not of 32 lanes."""
+        context = self.kernel.context
+        choose_engine("compiled", context.spec)
+        return llvm_ir_of(context.spec, context.options, self.kernel.program, self._launch({}))
 
     def check(self, *args: Any, strict: bool | None = None) -> None:
         """Raises LaunchError for arguments that do not fit; launches nothing."""

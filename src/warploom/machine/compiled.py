@@ -8,7 +8,7 @@ from typing import cast
 from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
-from warploom.codegen.environment import Slot, Status
+from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
 from warploom.codegen.variant import KernelVariant
 from warploom.devices.catalog import find_device
@@ -49,8 +49,23 @@ class CompiledEngine:
     def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log."""
+        variant = self._variant(program, launch, records=records)
+        key = self._rules_text, variant
+        if key not in program.kept:
+            program.kept[key] = compile_kernel(program, self._rules, variant)
+        return cast(CompiledKernel, program.kept[key])
+
+    def llvm_ir(self, program: Program, launch: Launch) -> str:
+        """Returns the LLVM IR that a program becomes for launches like this one, before LLVM's
+        passes."""
+        from warploom.codegen.emission import emit_ir  # the compiler
+
+        layout = CountLayout(program, self._rules)
+        return emit_ir(layout, self._variant(program, launch, records=False)).text
+
+    def _variant(self, program: Program, launch: Launch, *, records: bool) -> KernelVariant:
         schedule = launch.schedule
-        variant = KernelVariant(
+        return KernelVariant(
             formation=formation_of(launch.block),
             size=None if records else self._size(program, launch.block),
             independent=schedule.independent,
@@ -58,10 +73,6 @@ class CompiledEngine:
             shuffles=schedule.shuffles,
             records=records,
         )
-        key = self._rules_text, variant
-        if key not in program.kept:
-            program.kept[key] = compile_kernel(program, self._rules, variant)
-        return cast(CompiledKernel, program.kept[key])
 
     def _size(self, program: Program, block: Size) -> Size | None:
         """The size of blocks for which alone a program is compiled, if for one."""
