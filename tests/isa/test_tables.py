@@ -112,3 +112,34 @@ def arguments(terms: tuple[Term, ...]) -> set[int]:
             found.add(term.attr)
         pending += term.args
     return found
+
+
+@pytest.mark.parametrize(
+    ("written", "manual"),
+    [
+        ("ldmatrix.sync.aligned.x4.m8n8.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.shared.b16"),
+        ("ld.global.acquire.gpu.u32", "ld.acquire.gpu.global.u32"),
+        ("ld.cg.global.u32", "ld.global.cg.u32"),
+        ("cvt.sat.rzi.u8.f32", "cvt.rzi.sat.u8.f32"),
+        ("cvt.f32.rn.f64", "cvt.rn.f32.f64"),
+        ("fma.rn.f16x2.relu", "fma.rn.relu.f16x2"),
+        ("add.s32.sat", "add.sat.s32"),
+        ("atom.add.relaxed.gpu.s32", "atom.relaxed.gpu.add.s32"),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.s32.satfinite.s8.u8.s32",
+            "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32",
+        ),
+    ],
+)
+def test_modifiers_may_stand_in_any_order(written: str, manual: str) -> None:
+    """ptxas 13 assembles each, as it does the manual's order."""
+    found, wanted = decode(written), decode(manual)
+    assert (found.spec, found.modifiers) == (wanted.spec, wanted.modifiers)
+
+
+def test_types_and_state_spaces_keep_their_order() -> None:
+    """ptxas 13 tells operands apart by it."""
+    assert decode("dp4a.s32.u32").modifiers != decode("dp4a.u32.s32").modifiers
+    for refused in ("cvt.f64.rn.f32", "cvt.rni.sat.f32.u8", "cp.async.cg.global.shared"):
+        with pytest.raises(UnknownOpcode):
+            decode(refused)

@@ -354,8 +354,6 @@ def decode(text: str) -> Operation:
 
 def _decode(text: str) -> Operation:
     name, *parts = text.split(".")
-    if name in ANY_ORDER:
-        parts = _in_order(name, parts)
     best = 0
     expected: tuple[str, ...] = ()
     for spec in FORMS.get(name, ()):
@@ -366,21 +364,40 @@ def _decode(text: str) -> Operation:
             best, expected = reached + 1, wanted
         elif reached + 1 == best:
             expected += wanted
+    for spec in FORMS.get(name, ()):  # ptxas takes modifiers in any order
+        values = _assign(spec.slots, parts)
+        if values is not None:
+            return Operation(text, spec, Modifiers(values))
     raise UnknownOpcode(text, best, tuple(dict.fromkeys(expected)))
 
 
-ANY_ORDER = frozenset({"atom", "red", "mbarrier"})
-"""Instructions whose modifiers may stand in another order than the manual's: NVIDIA's own headers
-write `atom.add.relaxed.gpu.s32`."""
+_TYPE = re.compile(r"(?:(?:b|u|s|f|bf|tf)\d+|u?e\dm\d|s\df\d)(?:x\d+)?")
+_SPACE = re.compile(r"global|shared(?:::\w+)?|local|const|param")
 
 
-def _in_order(name: str, parts: list[str]) -> list[str]:
-    """The parts in the order of the first form that has all of them, else as they are."""
-    for spec in FORMS.get(name, ()):
-        at = {choice: i for i, slot in enumerate(spec.slots) for choice in slot.choices}
-        if at.keys() >= set(parts):
-            return sorted(parts, key=lambda part: at[part])
-    return parts
+def _assign(slots: tuple[Slot, ...], parts: list[str]) -> dict[str, str] | None:
+    """Returns the values of slots that take parts in any order, None where some part is left.
+
+    Types keep their order among each other, and so do state spaces, as for ptxas: they say which
+    operand has which.
+    """
+    if not slots:
+        return None if parts else {}
+    slot, rest = slots[0], slots[1:]
+    at = next((i for i, part in enumerate(parts) if part in slot.choices), None)
+    if at is not None and not _overtakes(parts, at):
+        values = _assign(rest, parts[:at] + parts[at + 1 :])
+        if values is not None:
+            return {slot.name: parts[at], **values}
+    return _assign(rest, parts) if slot.optional else None
+
+
+def _overtakes(parts: list[str], at: int) -> bool:
+    """Returns whether a type stands behind another one, or a state space behind another one."""
+    return any(
+        kind.fullmatch(parts[at]) and any(map(kind.fullmatch, parts[:at]))
+        for kind in (_TYPE, _SPACE)
+    )
 
 
 def _match(
