@@ -98,6 +98,8 @@ def _operand(kernel: Kernel, operation: Operation, name: str) -> str | None:
         return _matrix(kernel, operation)
     if operation.name in ("nanosleep", "pmevent"):
         return "1"
+    if operation.name == "setmaxnreg":
+        return "40"
     if operation.name == "alloca":
         return {"size": "32", "alignment": "16"}.get(name)
     if operation.name == "stackrestore":

@@ -170,6 +170,7 @@ def test_hints_change_nothing_and_windows_are_told_apart(engine: str) -> None:
     cp.async.bulk.prefetch.L2.global [%a], 64;
     cp.async.bulk.prefetch.L2.global.L2::cache_hint [%a+16], 48, %d0;
     fence.acq_rel.gpu; membar.gl; griddepcontrol.wait; pmevent 1; brkpt;
+    setmaxnreg.dec.sync.aligned.u32 40; setmaxnreg.inc.sync.aligned.u32 232;
     ld.global.L2::cache_hint.b32 %r0, [%a], %d0;
     cvta.shared.u64 %d1, s; cvta.local.u64 %d2, own;
     isspacep.shared %p0, %d1; isspacep.local %p1, %d1; isspacep.global %p2, %a;

@@ -10,6 +10,5 @@ REASONS = {
     "mapa": "clusters are not built",
     "getctarank": "clusters are not built",
     "clusterlaunchcontrol": "clusters are not built",
-    "setmaxnreg": "registers are not counted by warp groups",
 }
 """By the name of the instruction; one that neither runs nor stands here is not built yet."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from warploom.isa.spec import Operation
 
 NAMES = frozenset(
-    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt"}
+    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt", "setmaxnreg"}
     | {"prefetch", "prefetchu", "applypriority", "discard"}
 )
 COPIES = ("commit_group", "wait_group", "wait_all", "L2")

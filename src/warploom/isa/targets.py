@@ -87,6 +87,7 @@ _BROUGHT: Table = {
             "prefetch.tensormap",
             "stmatrix",
             "griddepcontrol",
+            "setmaxnreg",
             "mapa",
             "getctarank",
             "multimem",

@@ -110,6 +110,7 @@ _BROUGHT: Table = {
     ),
     (8, 0): (
         *("elect", "prefetch.tensormap", "cp.bulk", "mbarrier.expect_tx", "mbarrier.complete_tx"),
+        "setmaxnreg",
         *("mbarrier.cta", "mbarrier.cluster", "fence.async", "membar.async"),
         *("fence.mbarrier_init", "min.relu", "max.relu"),
         *(f"{name}.{t}16x2" for name in ("add", "min", "max") for t in "us"),

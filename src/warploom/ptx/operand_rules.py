@@ -70,6 +70,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_bytes(scope, operation, operand)
         elif spec.type == "alignment":
             check_alignment(scope, operation, operand)
+        elif spec.type == "registers":
+            check_registers(scope, operation, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
 
@@ -163,6 +165,13 @@ def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> Non
     allowed = [1 << bit for bit in range(24)]
     if not isinstance(operand, Immediate) or operand.value not in allowed:
         message = f"`{operation.text}` aligns to a constant power of two, at most {allowed[-1]}"
+        raise scope.error(message, operand.span)
+
+
+def check_registers(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """A constant number of registers (PTX ISA, setmaxnreg)."""
+    if not isinstance(operand, Immediate) or operand.value not in range(24, 257, 8):
+        message = f"`{operation.text}` takes a constant multiple of 8 from 24 to 256"
         raise scope.error(message, operand.span)
 
 

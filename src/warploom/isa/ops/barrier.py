@@ -67,3 +67,10 @@ declare(
 )
 declare("pmevent", src="a:u32", unit=Unit.CONTROL, doc="counts an event   PTX ISA: pmevent")
 declare("pmevent.mask", src="a:u16", unit=Unit.CONTROL, doc="counts events   PTX ISA: pmevent")
+declare(
+    "setmaxnreg.action.sync.aligned.u32",
+    src="count:registers",
+    unit=Unit.CONTROL,
+    doc="says how many registers a thread may have; here they never run out   PTX ISA: setmaxnreg",
+    action=("inc", "dec"),
+)
