@@ -9,7 +9,7 @@ from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
 SAMPLES = Path(__file__).parent / "samples"
-HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 DECLARED = """
 .global .u32 g; .const .u32 c; .shared .u32 s;
 .func callee(.param .b32 a) { .reg .b32 %r<2>; LINE2 ret; }
