@@ -132,6 +132,6 @@ class Program:
         return live_in(self.instructions, self.blocks, self.registers)
 
     def line(self, instruction: int) -> str:
-        """Where instruction i comes from, as `file:line` of the source, else of the PTX."""
+        """Returns the place of instruction i, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
         return str(made.location.written if made.location else made.span)

@@ -1,4 +1,4 @@
-"""What is compiled once and kept between runs: machine code in the user's cache.
+"""Keeps machine code between runs, in the user's cache.
 
 An entry's name says everything that its content depends on: the sources that made it, the versions
 and the processor, and what it was made from. So nothing in here is ever wrong, only missing:
@@ -41,7 +41,7 @@ _CHECKSUM_BYTES = 32
 
 
 def cache_directory() -> Path:
-    """Where compiled things are kept: WARPLOOM_CACHE_DIR, else `warploom` in the user's cache."""
+    """Returns the folder of the cache: WARPLOOM_CACHE_DIR, else `warploom` in the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("WARPLOOM_CACHE_DIR") or Path(base) / "warploom")
 

@@ -70,7 +70,7 @@ def register() -> None:
 
 
 def _made(emit: Emit, answers: int, *given: Any) -> Any:
-    """What an intrinsic of Numba's gives: its types, and what emits it."""
+    """Returns what Numba wants of an intrinsic: its types, and the function that emits it."""
     types: Any = import_module("numba.core.types")
     answer = types.UniTuple(types.int64, answers)
 
@@ -91,8 +91,8 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """Whether all lanes take part, none at a lower address than the one before. Mostly the first
-    few tell, if they do not."""
+    """Emits `rules.distinct.all_rise`. The first few lanes are looked at before the others, for
+    where addresses do not rise, they mostly tell."""
     b, (at, mask) = lanes.b, given
     first = b.load(at, typ=ir.VectorType(I64, FEW), align=8)
     falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FEW))
@@ -113,7 +113,7 @@ def _all_rise(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
 
 
 def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """How many stretches the lanes touch, which rise."""
+    """Emits `rules.distinct.count_steps`."""
     b, (at, shift) = lanes.b, given
     stretches = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
     steps = b.icmp_unsigned("!=", stretches, _before(lanes, stretches))

@@ -1,4 +1,4 @@
-"""Where compiled code looks for the pattern of an access (`rules.patterns`)."""
+"""Emits the choice of a slot for the pattern of an access (`rules.patterns`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ accesses of each family of `tests/codegen/test_pattern_places.py` come to differ
 
 @dataclass(frozen=True, slots=True)
 class PatternPlace:
-    """Where a pattern is kept: which one of a row, from which word on; its offsets are from
-    `base`."""
+    """The slot of a pattern in its row, the word that it begins at, and the address that its
+    offsets are counted from."""
 
     slot: Value
     at: Value

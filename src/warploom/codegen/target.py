@@ -108,7 +108,7 @@ def simplify(module: llvm.ModuleRef) -> None:
 
 
 def tidy(module: llvm.ModuleRef) -> None:
-    """What gains most of the standard pipeline: values in place of memory, and simpler ones."""
+    """Runs the passes that gain most: promotion of memory to values, and instruction combining."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     passes.add_sroa_pass()

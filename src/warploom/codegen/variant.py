@@ -10,7 +10,7 @@ from warploom.analysis.shapes import Formation
 
 @dataclass(frozen=True, slots=True)
 class KernelVariant:
-    """What decides the code of a kernel beside the kernel and the device's access rules.
+    """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
     `formation` says how the warps of the launch are formed from threads. `size` is the size of the
     blocks, None where code is made for any. `independent`: each thread has its own program counter,

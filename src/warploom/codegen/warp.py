@@ -92,11 +92,12 @@ class WarpFunction:
 
     @property
     def suspends(self) -> bool:
-        """Whether a warp may come back before it ends."""
+        """True where a warp may leave the function before it ends, and come back."""
         return self.control.suspends
 
     def _sweeps(self) -> Mapping[int, ir.Block]:
-        """What is done for all warps at once: nothing in launches of another formation."""
+        """Emits the code that runs all warps of a block at once, where the formation allows it.
+        Returns its entries by site."""
         formation, shapes = self.reading.formation, self.frame.shapes
         known = formation in WHOLE and bool(shapes)
         if not known or self.frame.pieces or self.memory.never_inlined:

@@ -66,5 +66,5 @@ def _is_zero(given: Any) -> bool:
 
 
 def _tuple(given: Any) -> tuple[Any, ...]:
-    """What was given as a tuple: itself, a list as one, anything else as one of one."""
+    """Returns a tuple as it is, a list as a tuple, anything else as a tuple of one."""
     return tuple(cast("Sequence[Any]", given)) if isinstance(given, (tuple, list)) else (given,)

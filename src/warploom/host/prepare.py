@@ -1,4 +1,4 @@
-"""What a launch needs beside its arguments: checked once for each kernel and configuration."""
+"""Prepares launches but for their arguments, once for each kernel and configuration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCKS = ("maxntid", "reqntid", "reqnctapercluster")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a kernel is launched; `schedule` and `seed` are the device's where they are None."""
+    """The options of a launch; `schedule` and `seed` are the device's where they are None."""
 
     grid: Dim3
     block: Dim3
@@ -87,7 +87,7 @@ def _check_registers(kernel: LoadedKernel, threads: int) -> None:
 
 
 def _check_directives(function: Function, block: Dim3) -> None:
-    """What the kernel itself demands of a block (PTX ISA, "Performance-Tuning Directives")."""
+    """Checks a block against the kernel's directives (PTX ISA, "Performance-Tuning Directives")."""
     threads = block[0] * block[1] * block[2]
     for directive, values in function.directives:
         numbers = [int(value) for value in values] if directive in BLOCKS else []

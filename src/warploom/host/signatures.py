@@ -59,7 +59,7 @@ def signature_of(symbol: str, parameters: Sequence[Variable], source: str) -> tu
 
 
 def _agree(declared: Sequence[Parameter], types: Sequence[str]) -> bool:
-    """Whether a declaration may be the one of these types: where both are known, they are equal."""
+    """Returns whether a declaration may have these types: where both are known, they are equal."""
     known = [(d.type, read_type(text)) for d, text in zip(declared, types, strict=True)]
     return all(None in pair or pair[0] == pair[1] for pair in known)
 
@@ -103,8 +103,8 @@ def _declarations(source: str, name: str) -> Iterator[list[Parameter]]:
 
 
 def _parameters_at(text: str, at: int, name: str) -> int:
-    """Where the parameters begin of a declaration whose attributes begin there; 0 if it is of
-    another name."""
+    """Returns the index of the first parameter of a declaration whose attributes begin there; 0 if
+    it is of another name."""
     while word := _WORD.match(text, at):
         at = word.end()
         if not word[2]:

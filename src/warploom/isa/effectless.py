@@ -17,7 +17,7 @@ COPIES = ("commit_group", "wait_group", "wait_all", "L2")
 
 
 def is_effectless(operation: Operation) -> bool:
-    """Whether a machine has nothing to do for it."""
+    """Returns whether an operation changes nothing on these machines."""
     if operation.name == "cp":
         return any(flag in operation.modifiers for flag in COPIES)
     return operation.name in NAMES

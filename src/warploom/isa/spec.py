@@ -1,4 +1,4 @@
-"""What an instruction is: its syntax, its operands, the unit that runs it, and what it computes.
+"""Describes instructions: syntax, operands, the unit that runs them, and what they compute.
 
 Each line of syntax in the PTX manual becomes one `OpSpec`, declared with `@op` in `isa/ops/`:
 
@@ -72,7 +72,7 @@ class OperandSpec:
 
     @property
     def implicit(self) -> bool:
-        """Whether no text shows it."""
+        """True for an operand that no text shows."""
         return self.name.startswith("%")
 
 
@@ -131,7 +131,7 @@ class OpSpec:
 
     @cached_property
     def needed(self) -> int:
-        """How many of them no text leaves out."""
+        """The number of operands that no text leaves out."""
         return sum(not o.optional for o in self.shown)
 
     @cached_property
@@ -152,7 +152,7 @@ class OpSpec:
 
     @cached_property
     def has_implicit(self) -> bool:
-        """Whether some operand is in no text."""
+        """True where some operand is in no text."""
         return any(o.implicit for o in self.operands)
 
 
@@ -175,7 +175,7 @@ class Operation:
 
     @cached_property
     def decorations(self) -> Mapping[str, tuple[str, str]]:
-        """What stands before and behind an operand, by the operand's name."""
+        """The text before and behind an operand, by the operand's name."""
         found: dict[str, tuple[str, str]] = {}
         for part in filter(is_decoration, self.text.split(".")):
             name, _, selected = part.removeprefix("-").partition("=")
@@ -198,19 +198,19 @@ class Operation:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """What it computes, one term for each destination; empty for what only a machine can do.
+        """The terms of its results, one for each destination; empty for what only a machine can do.
 
         `argument(i)` in them is source operand i, as the syntax orders them.
         """
         return self.terms_for(len(self.source_types))
 
     def terms_for(self, count: int) -> tuple[Term, ...]:
-        """The same where only the first `count` sources are written (the others optional)."""
+        """Returns the terms where only the first `count` sources are written."""
         return _terms(self, count)
 
     @cached_property
     def value_count(self) -> int:
-        """How many operands an atomic combines with memory at most; hints are none of them."""
+        """The most operands that an atomic combines with memory; hints are none of them."""
         return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
 
     def combine(self, count: int, space: str = "") -> Term:
@@ -220,7 +220,7 @@ class Operation:
         return _atomic_terms(self, count, space)[0]
 
     def answer(self, count: int) -> Term:
-        """What the destination of an atomic gets: the value before, unless its form says more."""
+        """Returns the term of what an atomic gives: the value before, unless its form says more."""
         return _atomic_terms(self, count, "")[1]
 
 
@@ -230,7 +230,7 @@ HINTS = ("policy", "hint")
 
 @cache
 def _atomic_terms(operation: Operation, count: int, space: str) -> tuple[Term, Term]:
-    """What an atomic leaves in memory, and what its destination gets."""
+    """Returns the terms of an atomic: the new value in memory, and that of its destination."""
     assert operation.spec.unit is Unit.ATOMIC
     assert operation.spec.semantics is not None
     modifiers = operation.modifiers
@@ -242,7 +242,7 @@ def _atomic_terms(operation: Operation, count: int, space: str) -> tuple[Term, T
 
 
 def is_decoration(part: str) -> bool:
-    """Whether a part of an opcode stands at an operand in the text: `a=b2` or `-a`."""
+    """Returns whether a part of an opcode stands at an operand in the text: `a=b2` or `-a`."""
     return "=" in part or part.startswith("-")
 
 

@@ -82,7 +82,7 @@ class CompiledEngine:
         return cast("Size | None", program.kept[key])
 
     def _outfit(self, program: Program, launch: Launch) -> Outfit:
-        """What launches like this one start from."""
+        """Returns the state that launches like this one start from."""
         key = (
             id(program),
             launch.grid,

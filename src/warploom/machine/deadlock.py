@@ -78,7 +78,7 @@ class Waiting:
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
 ) -> Iterator[Waiting]:
-    """What the lanes of one warp wait for, by its row of the schedule and its table."""
+    """Returns what the lanes of a warp wait for, by its row of the schedule and its table."""
     for barrier in range(BARRIERS):
         if state[ARRIVALS + barrier]:
             yield Waiting(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
@@ -119,7 +119,7 @@ def _parked(program: Program, block: int, warp: int, table: Words, split: Words)
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
-    """Whether the loops through a block read anything that another thread could change."""
+    """Returns whether the loops through a block read anything that another thread could change."""
     return any(
         accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
         for block in _loop(program, start)

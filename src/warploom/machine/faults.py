@@ -32,7 +32,7 @@ assert, which read their texts."""
 
 
 class FaultKind(IntEnum):
-    """What went wrong; the numbers are what compiled code reports."""
+    """The kinds of faults, by the numbers that compiled code reports."""
 
     OUT_OF_BOUNDS = 1
     MISALIGNED = 2
@@ -114,7 +114,7 @@ def _header(fault: Fault, program: Program) -> str:
 
 
 class _Place(TypedDict):
-    """Where a fault happened, as every error of a kernel tells it."""
+    """The place of a fault, as every error of a kernel tells it."""
 
     kernel: str
     line: str
@@ -158,7 +158,7 @@ def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str,
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """What to say where it is no access that went wrong."""
+    """Returns the message of a fault that is not about an access."""
     if fault.kind is FaultKind.TRAP:
         return (
             f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
@@ -174,7 +174,7 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
 
 
 def _call_message(fault: Fault, program: Program, at: str) -> str | None:
-    """What to say of a call or an indexed branch that leads nowhere, or of a full stack."""
+    """Returns the message of a call or an indexed branch that leads nowhere, or of a full stack."""
     own = fault.instruction in program.private
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
@@ -195,7 +195,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _members_message(fault: Fault, program: Program, at: str) -> str | None:
-    """What to say of a lane that is not in the member mask which it names."""
+    """Returns the message of a lane that is not in the member mask which it names."""
     if fault.kind is not FaultKind.NOT_A_MEMBER:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode

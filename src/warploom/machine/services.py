@@ -1,4 +1,4 @@
-"""What the machine does for a kernel that calls printf, assert, malloc or free.
+"""Serves kernels that call printf, assert, malloc or free.
 
 Both machines come here with one warp's call, its lanes in rising order; so one thread's lines stay
 in order, and a run gives the same text and the same addresses every time.

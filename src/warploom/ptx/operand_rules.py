@@ -153,7 +153,7 @@ def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 
 def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """How much each lane copies; past L1 it is always 16 bytes (PTX ISA, cp.async)."""
+    """Checks how much each lane copies; past L1 it is always 16 bytes (PTX ISA, cp.async)."""
     sizes = (16,) if "cg" in operation.modifiers else (4, 8, 16)
     if not isinstance(operand, Immediate) or operand.value not in sizes:
         wanted = " or ".join(map(str, sizes))
@@ -265,7 +265,7 @@ def check_scalar(
 
 
 def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool:
-    """Whether a register of one type can stand for an operand of another.
+    """Returns whether a register of one type can stand for an operand of another.
 
     Widths are equal, or the register of a load, a store or a conversion is wider and no float;
     untyped bits agree with all, integers with integers, floats with floats.

@@ -117,7 +117,7 @@ def _issued(states: Sequence[WarpState]) -> list[tuple[int, float]]:
 
 
 def _resident(states: Sequence[WarpState]) -> list[tuple[int, int]]:
-    """How many slots have a warp, whenever that changes."""
+    """Returns the number of slots that have a warp, whenever that changes."""
     changes: dict[int, int] = {}
     spans: dict[tuple[int, int], tuple[int, int]] = {}
     for state in states:

@@ -22,7 +22,7 @@ NOT_ARITHMETIC = (*MEMORIES, "Issue")
 
 @dataclass(frozen=True)
 class Point:
-    """Where a kernel stands under the roof of one memory: `intensity` in operations a byte, `rate`
+    """The place of a kernel under the roof of one memory: `intensity` in operations a byte, `rate`
     in operations a second."""
 
     memory: Roof

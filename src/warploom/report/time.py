@@ -64,7 +64,7 @@ def speed_of_light(timing: Timing) -> Section:
 
 
 def scheduler_statistics(timing: Timing) -> Section:
-    """What schedulers did in their cycles: an issue, or the reason why not."""
+    """Returns what schedulers did in their cycles: an issue, or the reason why not."""
     cycles = max(1, timing.scheduler_cycles)
     metrics = [
         _metric(

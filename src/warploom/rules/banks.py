@@ -1,4 +1,4 @@
-"""What a warp-wide access to shared memory costs, from compute capability 2.0 on.
+"""Counts what a warp-wide access to shared memory costs, from compute capability 2.0 on.
 
 Lanes on one word are served together; different words of one bank take a wavefront each. What a
 bank is, and how many lanes go together, differs (CUDA C++ Programming Guide 12.9, "Shared Memory"
@@ -195,7 +195,7 @@ def _ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> i
 
 @compiled_as(_ways_in_loops)
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """The same for any words."""
+    """Returns the same as `count_wavefronts`, for words in any order."""
     words = set(stretches_of(addresses, mask, shift))
     return max(Counter(word % banks for word in words).values(), default=0)
 

@@ -1,4 +1,4 @@
-"""How the lanes of a warp part, wait for each other and meet again.
+"""Keeps track of how the lanes of a warp part, wait for each other and meet again.
 
 A warp's table says it all (`rules.warp_table`): the lanes that live; the split that runs; the
 splits that are parked; and the nodes at which lanes that parted will gather. A node is made where a

@@ -66,7 +66,7 @@ def stretches_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
 
 @jitable
 def count_lanes(mask: int) -> int:
-    """How many bits of `mask` are set."""
+    """Returns how many bits of `mask` are set."""
     count = 0
     while mask != 0:
         mask &= mask - 1
@@ -85,7 +85,7 @@ def first_lane(mask: int) -> int:
 
 @jitable
 def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
-    """How many different stretches of 2^shift bytes the lanes touch."""
+    """Returns how many different stretches of 2^shift bytes the lanes touch."""
     bits = np.uint64(shift)
     count = 0
     previous = np.uint64(0)
@@ -104,12 +104,12 @@ ALL_LANES = 0xFFFFFFFF
 
 
 def all_rise(addresses: Addresses, mask: int) -> bool:
-    """Whether all lanes take part, none at a lower address than the one before."""
+    """Returns whether all lanes take part, none at a lower address than the one before."""
     return mask == ALL_LANES and bool((addresses[1:] >= addresses[:-1]).all())
 
 
 def count_steps(addresses: Addresses, shift: int) -> int:
-    """How many stretches of 2^shift bytes all lanes touch, where `all_rise`."""
+    """Returns how many stretches of 2^shift bytes all lanes touch, where `all_rise`."""
     stretches = addresses >> np.uint64(shift)
     return 1 + int((stretches[1:] != stretches[:-1]).sum())
 
@@ -128,7 +128,7 @@ def _scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
 
 @compiled_as(_scattered_in_loops)
 def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
-    """The same for lanes in any order."""
+    """Returns the same as `count_distinct`, for lanes in any order."""
     return len(set(stretches_of(addresses, mask, shift)))
 
 

@@ -72,8 +72,8 @@ READY, AT_SYNC, AT_BARRIER = 1, 2, 3
 
 @jitable
 def node_count(lanes: int) -> int:
-    """How many nodes a warp has: `lanes - 1` can part its lanes (`rules.node_tree`), and as many
-    again hold only lanes that have exited."""
+    """Returns how many nodes a warp has: `lanes - 1` can part its lanes (`rules.node_tree`), and as
+    many again hold only lanes that have exited."""
     return 2 * (lanes - 1)
 
 
@@ -85,11 +85,11 @@ def table_words(lanes: int) -> int:
 
 @jitable
 def node_at(node: int) -> int:
-    """Where a node stands in the table."""
+    """Returns the index of a node in the table."""
     return NODES_AT + node * NODE_WORDS
 
 
 @jitable
 def split_at(table: Table, split: int) -> int:
-    """Where the row of a parked split, or of a lane, stands in the table."""
+    """Returns the index of the row of a parked split, or of a lane, in the table."""
     return NODES_AT + node_count(table[LANES]) * NODE_WORDS + split * SPLIT_WORDS

@@ -36,7 +36,7 @@ def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
 def _evaluate(
     term: Term, arguments: Sequence[Values], width: int, known: dict[Term, Values]
 ) -> Values:
-    """The same; `known` holds the nodes that have been computed."""
+    """Returns the value of a term; `known` holds the nodes that have been computed."""
     found = known.get(term)
     if found is None:
         if term.op == "arg":
@@ -71,7 +71,7 @@ def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
 
 
 def _differ(a: Values, b: Values) -> Values:
-    """Whether one is below the other, which of a NaN is false."""
+    """Compares for inequality: true where one is below the other, so that it is false of a NaN."""
     return (a < b) | (a > b)
 
 
@@ -184,7 +184,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _lost(a: Values, b: Values, total: Values) -> Values:
-    """What the rounded sum of two numbers leaves of the exact one (Knuth's TwoSum)."""
+    """Returns the exact sum of two numbers less the rounded one (Knuth's TwoSum)."""
     second = total - a
     return (a - (total - second)) + (b - second)
 

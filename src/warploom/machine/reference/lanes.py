@@ -30,12 +30,12 @@ _FLOAT: dict[int, npt.DTypeLike] = {32: np.float32, 64: np.float64}
 
 
 def dtype(bits: int) -> npt.DTypeLike:
-    """How lanes of so many bits are kept."""
+    """Returns the type of the arrays that hold lanes of so many bits."""
     return _UNSIGNED[bits]
 
 
 def splat(bits: int, type: ScalarType, width: int) -> Values:
-    """The same bits in every lane."""
+    """Returns the same bits in every lane."""
     return np.full(width, bits, _UNSIGNED[type.bits])
 
 
