@@ -60,7 +60,7 @@ class LoadedKernel:
     def packer(self) -> Packer:
         """Makes the parameter blocks of its launches."""
         parameters = self.function.parameters
-        declared = signature_of(self.name, parameters, self.source.content)
+        declared = signature_of(self.name, parameters, self.source.content, self._ptx.text)
         return Packer(self.program, parameters, declared, self.context.memory)
 
     def occupancy(self, launch: Launch) -> Occupancy:

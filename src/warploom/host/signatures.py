@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from warploom.core.mangled import read_symbol
 from warploom.core.types import Kind
 from warploom.host.cpp_types import Class, CppType, read_type
+from warploom.host.debug_types import debug_parameters
 from warploom.ptx.ir import Variable
 
 _BLANKS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
@@ -36,8 +37,11 @@ class Parameter:
     type: CppType | None = None
 
 
-def signature_of(symbol: str, parameters: Sequence[Variable], source: str) -> tuple[Parameter, ...]:
-    """Returns the declared parameters of a kernel, one for each that PTX declares."""
+def signature_of(
+    symbol: str, parameters: Sequence[Variable], source: str, ptx: str = ""
+) -> tuple[Parameter, ...]:
+    """Returns the declared parameters of a kernel, one for each that PTX declares: as its source,
+    the debug information in the PTX, and its mangled name tell."""
     read, count = read_symbol(symbol), len(parameters)
     types = read.parameters
     if types is None or len(types) != count:
@@ -48,7 +52,7 @@ def signature_of(symbol: str, parameters: Sequence[Variable], source: str) -> tu
     if len(fitting) == 1:
         [declared] = fitting
     else:
-        declared = (Parameter(),) * count
+        declared = _debugged(symbol, ptx, count)
     if types is not None:
         mangled = [Parameter(_spaced(text), "", read_type(text)) for text in types]
         declared = [
@@ -56,6 +60,17 @@ def signature_of(symbol: str, parameters: Sequence[Variable], source: str) -> tu
             for d, m in zip(declared, mangled, strict=True)
         ]
     return tuple(map(_checked, declared, parameters))
+
+
+def _debugged(symbol: str, ptx: str, count: int) -> tuple[Parameter, ...]:
+    """Returns the parameters as debug information tells them, unknown ones where it does not."""
+    told = debug_parameters(ptx, symbol) or ()
+    if len(told) != count:
+        return (Parameter(),) * count
+    return tuple(
+        Parameter(f"{type}{'' if type.endswith('*') else ' '}{name}".strip(), name, read_type(type))
+        for type, name in told
+    )
 
 
 def _agree(declared: Sequence[Parameter], types: Sequence[str]) -> bool:
