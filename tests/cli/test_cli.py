@@ -183,6 +183,17 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert "for --llvm: add it, or leave them out" in refused.err
 
 
+def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    file = tmp_path / "ones.cu"
+    file.write_text('extern "C" __global__ void k(float *x)\n{\n  x[threadIdx.x] = 1;\n}\n')
+    command = "run", file, "--device", "t4", "--arg", "i32[32]=zeros"
+    refused = warploom(*command)
+    assert refused.code != 0
+    assert "(--no-strict)" in refused.err
+    assert warploom(*command, "--no-strict").code == 0
+
+
 def test_devices_lists_and_details(warploom) -> None:
     listed = warploom("devices").out
     assert "rtx-2080-ti" in listed

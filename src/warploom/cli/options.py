@@ -56,6 +56,10 @@ MaxInstructions = Annotated[int | None, typer.Option(help="Stop after so many wa
 StrictTarget = Annotated[
     bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(help="Refuse arguments of other types than the source declares for them."),
+]
 Caches = Annotated[bool, typer.Option(help="Count hits and misses of the device's caches.")]
 L1 = Annotated[
     bool | None,
@@ -149,6 +153,7 @@ class DeviceOptions:
     warp_size: WarpSize = 32
     workers: Workers = 1
     strict_target: StrictTarget = False
+    strict: Strict = True
     caches: Caches = False
 
     def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
@@ -158,6 +163,7 @@ class DeviceOptions:
             engine=self.engine,
             warp_size=self.warp_size,
             strict_target=self.strict_target,
+            strict=self.strict,
             caches=self.caches,
             l1_global=rules.l1,
             bank_bytes=rules.bank_bytes,

@@ -186,12 +186,13 @@ class _Packing:
             wanted = "np.uint64 (addresses)" if type.pointers > 1 else type.element.numpy_name
             raise LaunchError(
                 f"{self.what}, `{self.declared}`: the {container} holds {dtype}. Convert it with"
-                f" .astype({wanted}), or pass strict=False."
+                f" .astype({wanted}), or pass strict=False (--no-strict)."
             )
         if type is not None and not type.pointers and type.element.kind is Class.SIGNED:
             raise LaunchError(
                 f"{self.what}, `{self.declared}`: it takes a number, not the address of a"
-                f" {container}. Check the order of the arguments, or pass strict=False."
+                f" {container}. Check the order of the arguments, or pass strict=False"
+                f" (--no-strict)."
             )
         self._fitting.add(dtype)
 
