@@ -172,6 +172,7 @@ def test_a_function_may_not_write_what_it_is_given() -> None:
         (".entry k(.shared .u32 x) { ret; }", "cannot be in .shared"),
         (".local .u32 x;", "cannot be declared at module scope"),
         (".entry (.param .b32 r) k() { ret; }", "returns nothing"),
+        (".global .pred g[1] = {1};", "`g` is a predicate, which only a register can be"),
         (".shared .u32 s = 1;", "cannot have an initial value"),
     ],
 )

@@ -14,6 +14,7 @@ from functools import partial
 from llvmlite import ir
 
 from warploom.analysis.partings import Partings
+from warploom.analysis.uses import member_mask
 from warploom.codegen.blocks import Blocks, Copy
 from warploom.codegen.environment import Status
 from warploom.codegen.idle import IdleCode
@@ -22,7 +23,7 @@ from warploom.codegen.relay import Relay
 from warploom.codegen.reshaping import Reshaping
 from warploom.codegen.saved import Saved
 from warploom.rules.plan_words import FROM_TABLE, RESUME
-from warploom.rules.warp_table import BLOCK, LIVE, MASK, TOP
+from warploom.rules.warp_table import BLOCK, LIVE, MASK, PASS, TOP
 
 
 class Suspension:
@@ -160,5 +161,9 @@ class Suspension:
         block = self.blocks.append(f"take.up.{place}")
         with self.b.goto_block(block):
             self.saved.take_up(self.blocks.live(place))
+            first = self.blocks.program.blocks[place].start
+            if member_mask(self.blocks.program.instructions[first]) is not None:
+                # The convergent copy does not ask whether lanes have waited: they are all there.
+                self.b.store(I64(0), self.frame.table(PASS))
             self.b.branch(self.reshaping.reshape(place))
         return block

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from warploom.core.errors import PtxSyntaxError
-from warploom.core.types import OPAQUE
+from warploom.core.types import OPAQUE, PRED
 from warploom.ptx.ir import Function, Initializer, Module, Space, Variable
 from warploom.ptx.release import target_of
 
@@ -23,6 +23,9 @@ def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
     if variable.space not in spaces:
         where = "in a function" if spaces is BODY_SPACES else "at module scope"
         message = f"a .{variable.space.value} variable cannot be declared {where}"
+        raise PtxSyntaxError(message, variable.span)
+    if variable.type is PRED:
+        message = f"`{variable.name}` is a predicate, which only a register can be"
         raise PtxSyntaxError(message, variable.span)
     if variable.type.name in OPAQUE and variable.space is not Space.GLOBAL:
         message = f"a .{variable.type.name} variable is .global, or a parameter of a kernel"
