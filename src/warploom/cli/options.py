@@ -94,7 +94,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """What is launched, and where."""
+    """The options of what is launched, and where."""
 
     kernel: KernelName = None
     grid: Grid = "1"
@@ -124,7 +124,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True)
 class RuleOptions:
-    """What the architecture leaves open."""
+    """The options of what the architecture leaves open."""
 
     schedule: Schedule = "converge"
     seed: Seed = 0
@@ -141,13 +141,13 @@ class SpreadOptions:
 
     @property
     def processes(self) -> int:
-        """As many as are wished, else one a processor."""
+        """The number of processes that is asked for, else one a processor."""
         return self.workers or os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """How the device is made, beside its name and its rules."""
+    """The options of a device, beside its name and its rules."""
 
     engine: Engine = None
     warp_size: WarpSize = 32

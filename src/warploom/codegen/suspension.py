@@ -1,4 +1,4 @@
-"""How a warp leaves before its end, and how it comes back.
+"""Emits the ways by which a warp leaves before its end and comes back.
 
 Where a warp cannot go on — its turn is used up, lanes wait for others that another split holds — it
 leaves with the reason; `rules.scheduling` then says which split it takes up next, and it comes back
@@ -70,13 +70,13 @@ class Suspension:
         self.frame.set_state(RESUME, I64(site))
 
     def hand_over(self, block: int) -> None:
-        """The same in a round, at a simple barrier; code goes on nowhere."""
+        """Emits the wait of a warp in a round, at a simple barrier; code goes on nowhere."""
         with self._stepped(block) as behind:
             self.saved.save_registers(self.blocks.live(behind))
             self.relay.pass_on(self.sites[block], partial(self.idle.skip, block, self.sites))
 
     def skip_to_end(self, start: Value, then: Callable[[], None]) -> None:
-        """Where a warp has ended in relay: skip those behind it that have nothing to do."""
+        """Emits what skips idle warps where the one before them has ended in relay."""
         self.idle.skip(None, self.sites, start, then)
 
     @contextmanager
@@ -157,7 +157,7 @@ class Suspension:
         return way
 
     def _taken_up(self, place: int) -> ir.Block:
-        """Where all lanes are taken up at a block."""
+        """Emits the block in which all lanes are taken up at a place; returns it."""
         block = self.blocks.append(f"take.up.{place}")
         with self.b.goto_block(block):
             self.saved.take_up(self.blocks.live(place))

@@ -182,7 +182,7 @@ class WarpFunction:
         self.control.step_back(copy, block.index)
 
     def _masked(self, block: Block) -> None:
-        """The same, but for where lanes come from and go."""
+        """Emits the instructions of a block that some lanes run under a mask."""
         self._entries, self.memory.apart = {}, True
         self._count_block(block)
         self.instructions.shaped_access.begin_masked()

@@ -43,7 +43,7 @@ class LoadedKernel:
 
     @property
     def line(self) -> str:
-        """Where it begins, as `file:line` of its source."""
+        """The place where it begins, as `file:line` of its source."""
         return self.program.line(0)
 
     @cached_property
@@ -64,7 +64,7 @@ class LoadedKernel:
         return Packer(self.program, parameters, declared, self.context.memory)
 
     def occupancy(self, launch: Launch) -> Occupancy:
-        """How many of a launch's blocks an SM holds; registers are ptxas' own or an estimate."""
+        """Returns how many blocks of a launch an SM holds, by ptxas' registers or an estimate."""
         resources = self.resources
         demand = Demand(
             launch.threads_per_block,
