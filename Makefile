@@ -11,8 +11,9 @@ PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/vi
 HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/codegen/*.py src/warploom/timing/*.py)
 
 CLIENTS := .venv-clients
+TORCH := .venv-torch
 
-.PHONY: demo test test-all test-clients test-numba performance fuzz lint wheel clean
+.PHONY: demo test test-all test-clients test-torch test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,6 +50,16 @@ $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 test-clients: $(CLIENTS)/installed
 	$(CLIENTS)/bin/python -m pytest tests/clients $(PYTEST_ARGS)
 
+# PyTorch programs, in an environment of their own: its wheel and NVIDIA's take 5 GB.
+$(TORCH)/installed: pyproject.toml
+	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch]" pytest hypothesis==6.170.15
+	touch $@
+
+test-torch: $(TORCH)/installed
+	$(TORCH)/bin/python -m pytest tests/pytorch --warploom=h100 $(PYTEST_ARGS)
+
 # numba-cuda's own tests; writes docs/numba_tests.md. NUMBA_ARGS="--only REGEX" runs some modules.
 test-numba: $(CLIENTS)/installed
 	$(CLIENTS)/bin/python tools/numba_tests.py $(NUMBA_ARGS)
@@ -83,4 +94,4 @@ wheel: $(VENV)/helpers
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) $(CLIENTS)
+	rm -rf $(VENV) $(CLIENTS) $(TORCH)

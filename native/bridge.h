@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* A value of any integer or pointer type as a word. */
 #define WORD(value) ((int64_t)(value))
@@ -28,6 +30,8 @@ typedef int64_t (*bridge_server)(int32_t index, const int64_t *arguments);
 typedef struct {
     _Atomic(bridge_server) serve; /* null until Python is attached */
     atomic_int started;           /* from now on a forked child may not come in */
+    atomic_int ending;            /* from now on only the main thread may come in */
+    atomic_int calls;             /* calls that go on */
     int32_t count;
     const char *const *names;
     const int8_t *words; /* how many each function has */
@@ -40,6 +44,14 @@ static const int64_t bridge_forked, bridge_closed, bridge_absent;
 
 static atomic_int bridge_is_child;
 static int (*bridge_python_ends)(void);
+
+/* Python's functions that each call needs. */
+static struct {
+    int (*ensure)(void);
+    void (*release)(int);
+    void (*fetch)(void **, void **, void **);
+    void (*restore)(void *, void *, void *);
+} bridge_python;
 
 static float bridge_float_bits(float value, int32_t *bits) {
     memcpy(bits, &value, sizeof value);
@@ -121,6 +133,11 @@ static bridge_server bridge_attach(void) {
     if (!ensure || !release || !run) return NULL;
     bridge_python_ends = bridge_find(library, "Py_IsFinalizing");
     if (!bridge_python_ends) bridge_python_ends = bridge_find(library, "_Py_IsFinalizing");
+    bridge_python.ensure = ensure;
+    bridge_python.release = release;
+    bridge_python.fetch = bridge_find(library, "PyErr_Fetch");
+    bridge_python.restore = bridge_find(library, "PyErr_Restore");
+    if (!bridge_python.fetch || !bridge_python.restore) return NULL;
     int state = ensure();
     if (!atomic_load(&bridge.serve)) {
         char text[sizeof bridge_import + 32];
@@ -135,20 +152,42 @@ __attribute__((constructor)) static void bridge_load(void) {
     pthread_atfork(NULL, NULL, bridge_mark_child);
 }
 
-/* Python ends, and with it all that was ever allocated: giving things back has nothing to do. */
+/* Python ends, and with it all that was ever allocated: giving things back has nothing to do,
+ * there is one device, and a context is what callers set it to before they ask: inactive. */
 static int64_t bridge_end(int32_t index) {
     static const char *const gives_back[] = {"Free", "Destroy", "Unload", "Release", "Unregister",
                                              "Synchronize", "Detach", "PopCurrent", "PushCurrent",
-                                             "SetCurrent"};
+                                             "SetCurrent", "PrimaryCtxGetState", "SetDevice"};
     for (size_t n = 0; n < sizeof gives_back / sizeof *gives_back; ++n)
         if (strstr(bridge.names[index], gives_back[n])) return 0;
     return bridge_closed;
 }
 
-static int64_t bridge_call(int32_t index, const int64_t *arguments) {
-    if (atomic_load(&bridge_is_child)) return bridge_forked;
+static int bridge_is_main_thread(void) {
+    return syscall(SYS_gettid) == getpid();
+}
+
+static int64_t bridge_serve(int32_t index, const int64_t *arguments) {
     if (bridge_python_ends && bridge_python_ends()) return bridge_end(index);
     bridge_server serve = atomic_load(&bridge.serve);
     if (!serve && !(serve = bridge_attach())) return bridge_absent;
-    return serve(index, arguments);
+    /* Destructors call while an exception of Python's is on its way, which is not for us. */
+    void *type, *value, *trace;
+    int state = bridge_python.ensure();
+    bridge_python.fetch(&type, &value, &trace);
+    int64_t code = serve(index, arguments);
+    bridge_python.restore(type, value, trace);
+    bridge_python.release(state);
+    return code;
+}
+
+/* A thread that waits for Python's lock when Python ends is ended by it, in the middle of C++ code:
+ * so Python first turns other threads away, and waits for those that have come in. */
+static int64_t bridge_call(int32_t index, const int64_t *arguments) {
+    if (atomic_load(&bridge_is_child)) return bridge_forked;
+    atomic_fetch_add(&bridge.calls, 1);
+    int refused = atomic_load(&bridge.ending) && !bridge_is_main_thread();
+    int64_t code = refused ? bridge_end(index) : bridge_serve(index, arguments);
+    atomic_fetch_sub(&bridge.calls, 1);
+    return code;
 }

@@ -1,6 +1,9 @@
-/* What libcudart answers without Python: the names of errors, and what a texel is. */
+/* What libcudart answers without Python: the names of errors, what a texel is, where the driver's
+ * functions are, and what nvcc's code registers. */
 
 #include <ctype.h>
+
+#include "registration.h"
 
 const char *cudaGetErrorName(cudaError_t code) {
     for (size_t n = 0; n < sizeof results / sizeof *results; ++n)
@@ -60,4 +63,32 @@ struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
                                                    enum cudaChannelFormatKind kind) {
     struct cudaChannelFormatDesc made = {x, y, z, w, kind};
     return made;
+}
+
+/* There is one device, which programs ask for at each step. */
+cudaError_t cudaGetDevice(int *device) {
+    if (atomic_load(&bridge_is_child)) return cudaErrorInitializationError;
+    if (!device) return cudaErrorInvalidValue;
+    *device = 0;
+    return cudaSuccess;
+}
+
+/* Where a function of the driver is; the driver's flags and states have the runtime's numbers. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *status) {
+    typedef int (*get_address)(const char *, void **, int, uint64_t, int *);
+    if (!symbol || !function) return cudaErrorInvalidValue;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    get_address get = driver ? (get_address)dlsym(driver, "cuGetProcAddress_v2") : NULL;
+    if (!get) return cudaErrorInsufficientDriver;
+    int state = 0;
+    int code = get(symbol, function, (int)version, flags, &state);
+    if (status) *status = (enum cudaDriverEntryPointQueryResult)state;
+    return (cudaError_t)code;
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *status) {
+    return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }

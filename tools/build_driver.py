@@ -70,23 +70,20 @@ class Library:
 
 
 RUNTIME_INTERNALS = """
-void **__cudaRegisterFatBinary(void *image);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterVar(void **h, char *v, char *a, const char *n, int e, size_t s, int c, int g);
+void __warploomUnloadFatBinary(void **handle);
 void __cudaRegisterManagedVar(void **h, void **v, char *a, const char *n, int e, size_t s,
     int c, int g);
-void __cudaRegisterFunction(void **h, const char *f, char *d, const char *n, int limit, uint3 *t,
-    uint3 *b, dim3 *bd, dim3 *gd, int *w);
-char __cudaInitModule(void **handle);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
     struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
     size_t shared, cudaStream_t stream);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 """
-"""What nvcc's own code calls, as crt/host_runtime.h declares it for C++."""
+"""What nvcc's own code calls, as crt/host_runtime.h declares it for C++; what `registration.h`
+calls of Python; and the functions of cuda_profiler_api.h, which is in another wheel."""
 
 LIBRARIES = (
     Library(
@@ -111,7 +108,10 @@ LIBRARIES = (
         result="(?:cudaError_t|void|void \\*\\*|unsigned|char)",
         # cudaErrorInitializationError, cudaErrorCudartUnloading, cudaErrorSystemNotReady
         codes=(3, 4, 802),
-        own=("cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc"),
+        own=(
+            *("cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetDevice"),
+            *("cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"),
+        ),
         extra="runtime.h",
         more=(RUNTIME_INTERNALS,),
         versioned=True,

@@ -1,6 +1,6 @@
 """The pytest plugin: `pytest --warploom[=DEVICE]` runs GPU tests on the software GPU.
 
-With the option, tests that use numba-cuda, cuda.core, tinygrad or another client of the driver find
+With the option, tests that use PyTorch, numba-cuda, cuda.core or another client of the driver find
 a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
 JSON). The fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
 `warploom(device=..., schedules=8)` repeats a test under several legal orders.
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from warploom.clients.environment import LIBRARIES, PRELOADED, environment_for
+from warploom.clients.import_hook import watch_imports
 from warploom.clients.session import Session, session, use
 from warploom.clients.settings import Settings
 from warploom.devices.catalog import DEFAULT
@@ -54,6 +55,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         os.environ.update({k: v for k, v in environment.items() if k != "LD_PRELOAD"})
         for name in PRELOADED:
             ctypes.CDLL(str(LIBRARIES / name), mode=ctypes.RTLD_GLOBAL)
+        if "torch" in sys.modules:
+            raise pytest.UsageError(
+                "PyTorch was imported before --warploom could take effect, by another plugin:"
+                " have pytest load Warploom's first, with `-p warploom.pytest_plugin`"
+            )
+        watch_imports()
 
 
 def pytest_configure(config: pytest.Config) -> None:

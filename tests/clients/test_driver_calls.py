@@ -26,6 +26,8 @@ CASES = {
     "streams": ["1 2 True"],
     "graph_memory": ["4 10 2 1 11", "9 9 9 9", "9 9 9 9", "True"],  # CUgraphNodeType
     "kept": ["0 gone"],
+    "logs": ["0 True", "True True", "0"],  # CU_LOG_LEVEL_ERROR
+    "entry_points": ["0 1", "1 None"],  # found; cudaDriverEntryPointSymbolNotFound
 }
 
 

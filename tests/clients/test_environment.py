@@ -80,3 +80,30 @@ def test_addresses_by_version(run_program: RunProgram) -> None:
         "500 False False",
         "True",
     ]
+
+
+def test_a_hidden_sitecustomize_runs(
+    run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('the own one')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code = "import sys, sitecustomize; print([p for p in sys.path if 'startup' in p])"
+    outcome = run_program([sys.executable, "-c", code])
+    assert outcome.stdout == "the own one\n[]\n", outcome.stderr
+
+
+def test_what_is_not_imported_is_not_prepared(run_program: RunProgram) -> None:
+    code = "import sys; print([name for name in sys.modules if name.startswith('warploom')])"
+    assert run_program([sys.executable, "-c", code]).stdout == "[]\n"
+
+
+def test_a_pytorch_that_cannot_be_served_is_told_why(
+    run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of PyTorch's name, which says for which CUDA it is built."""
+    (tmp_path / "torch.py").write_text("class version:\n    cuda = '12.6'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = run_program([sys.executable, "-c", "import torch; print(torch.__spec__.loader)"])
+    assert "SourceFileLoader" in outcome.stdout
+    assert "built for CUDA 12.6" in outcome.stderr
+    assert "pip install torch" in outcome.stderr

@@ -322,6 +322,31 @@ def test_locations_follow_inlining() -> None:
     ]
 
 
+def test_lines_of_inline_assembly_are_that_of_its_statement() -> None:
+    """LLVM adds one for each line of the assembly's text."""
+    body = """
+	.loc 1 20 3
+	// begin inline asm
+	.loc 1 20 3
+	mov.u32 r, 1;
+	.loc 1 21 3
+	mov.u32 r, 2;
+	// end inline asm
+	mov.u32 r, 3;
+	.loc 1 30 1
+	mov.u32 r, 4;
+	// begin inline asm
+	.loc 1 40 1
+	mov.u32 r, 5;
+	.loc 1 41 1
+	mov.u32 r, 6;
+	// end inline asm"""
+    function = parse(kernel(".reg .u32 r;" + body) + '.file 1 "a.cu"\n').function("k")
+    assert function is not None
+    lines = [i.location.line for i in function.instructions if i.location is not None]
+    assert lines == [20, 20, 20, 30, 40, 40]
+
+
 def test_dwarf_sections_are_passed_over() -> None:
     module = parse(
         HEAD + ".section .debug_abbrev\n{\n.b8 1\n.b64 .debug_line+4\nL:\n}\n.global .u32 g;"

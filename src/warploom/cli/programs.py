@@ -26,6 +26,14 @@ DeviceName = Annotated[str, typer.Option(help="A device of `warploom devices`.")
 Memory = Annotated[
     str, typer.Option(metavar="SIZE", help="The device's memory, such as 512M; else the product's.")
 ]
+CachingAllocator = Annotated[
+    bool,
+    typer.Option(
+        "--caching-allocator",
+        help="Let PyTorch's allocator keep freed memory, as on a GPU: the end of a tensor is then"
+        " not the end of an allocation, and accesses past it are not found.",
+    ),
+]
 ReportKind = Annotated[
     str, typer.Option(help=f"What is told at the end, on standard error: {', '.join(REPORTS)}.")
 ]
@@ -45,6 +53,7 @@ class ProgramOptions:
     seed: Seed = Settings.seed
     workers: Workers = Settings.workers
     memory: Memory = Settings.memory
+    caching_allocator: CachingAllocator = Settings.caching_allocator
 
     def settings(self, report: str, json: str = "") -> Settings:
         """The settings, checked now and not in the program."""
@@ -61,8 +70,8 @@ def program(
     report: ReportKind = "short",
     as_json: JsonFile = "",
 ) -> None:
-    """Run a program that uses a GPU through numba-cuda, cuda.core, tinygrad, Triton, PyCUDA or the
-    CUDA runtime, unchanged. Everything behind its name is the program's own.
+    """Run a program that uses a GPU through PyTorch, numba-cuda, cuda.core, tinygrad, Triton,
+    PyCUDA or the CUDA runtime, unchanged. Everything behind its name is the program's own.
 
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """

@@ -9,6 +9,9 @@ from pathlib import Path
 
 RUN, PROGRAM = "run", "run-program"
 
+FLAGS = ("--caching-allocator",)
+"""Options of programs that have no value."""
+
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
@@ -28,7 +31,7 @@ def is_program(args: Sequence[str]) -> bool:
                 return next(given, None) is not None
             if arg in ("--help", "-h"):
                 return False
-            if "=" not in arg:
+            if "=" not in arg and arg not in FLAGS:
                 next(given, None)
             continue
         return _names_program(arg)

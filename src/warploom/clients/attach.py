@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from importlib import import_module
+from time import monotonic, sleep
 
 from warploom.clients.registry import Registry
 
@@ -27,6 +29,8 @@ class Control(ctypes.Structure):
     _fields_ = (
         ("serve", ctypes.c_void_p),
         ("started", ctypes.c_int),
+        ("ending", ctypes.c_int),
+        ("calls", ctypes.c_int),
         ("count", ctypes.c_int32),
         ("names", ctypes.POINTER(ctypes.c_char_p)),
         ("words", ctypes.POINTER(ctypes.c_int8)),
@@ -36,6 +40,11 @@ class Control(ctypes.Structure):
 
 _kept: list[object] = []
 """What C has addresses of."""
+
+_controls: list[Control] = []
+
+LONGEST_WAIT = 1.0
+"""So many seconds are other threads waited for at the end."""
 
 
 def attach(address: int) -> None:
@@ -48,5 +57,17 @@ def attach(address: int) -> None:
     names = [(control.names[number] or b"").decode() for number in range(control.count)]
     function = _FUNCTION(registry.server(names, control.words[: control.count]))
     _kept.append(function)
+    if not _controls:
+        atexit.register(_turn_threads_away)
+    _controls.append(control)
     registry.started = ctypes.c_int.from_address(address + Control.started.offset)
     control.serve = ctypes.cast(function, ctypes.c_void_p).value
+
+
+def _turn_threads_away() -> None:
+    """Lets no other thread in from now on, and waits for those that are in a call."""
+    for control in _controls:
+        control.ending = 1
+    end = monotonic() + LONGEST_WAIT
+    while any(control.calls for control in _controls) and monotonic() < end:
+        sleep(0.001)

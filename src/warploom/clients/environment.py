@@ -13,10 +13,13 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
 
 LIBRARIES = Path(__file__).parent / "lib"
-PRELOADED = ("libcuda.so.1", "libnvJitLink.so.13", "libnvrtc.so.13")
+PRELOADED = ("libcuda.so.1", "libcudart.so.13", "libnvJitLink.so.13", "libnvrtc.so.13")
 """A library that is loaded already is taken by all who ask for one of its name."""
 
 PTXAS = Path(__file__).parent / "ptxas.py"
+
+STARTUP = Path(__file__).parent / "startup"
+"""The folder of the sitecustomize that prepares for PyTorch and Triton."""
 
 
 def libraries_are_built() -> bool:
@@ -42,6 +45,8 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
         "LD_LIBRARY_PATH": _joined(str(LIBRARIES), outer.get("LD_LIBRARY_PATH")),
         "LD_PRELOAD": _joined(*preloaded, outer.get("LD_PRELOAD")),
         **_kernel_compiler(outer),
+        **_torch_options(settings, outer),
+        "PYTHONPATH": _joined(str(STARTUP), outer.get("PYTHONPATH")),
         "WARPLOOM_LIBPYTHON": _python_library(),
         "WARPLOOM_PYTHONHOME": sys.base_prefix,
         "WARPLOOM_PATH": os.pathsep.join(part for part in sys.path if part),
@@ -58,6 +63,14 @@ def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
     path = outer.get("PATH", "")
     cache = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
     return {"PATH": _joined(str(PROGRAMS), path), "WARPLOOM_PYTHON": sys.executable, **cache}
+
+
+def _torch_options(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
+    """Options of PyTorch that are not set: its caching allocator hides accesses past the end of a
+    tensor, and each of Inductor's compile workers would import it anew."""
+    own_allocations = {} if settings.caching_allocator else {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    options = {**own_allocations, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    return {name: value for name, value in options.items() if name not in outer}
 
 
 def _joined(*parts: str | None) -> str:

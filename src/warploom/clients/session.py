@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,9 @@ from warploom.report.export import as_json
 
 BATCH = 4096
 """Counts of launches are kept for so many instructions, then added up."""
+
+LONGEST = 5
+"""So many operators of the host have a line in the short report."""
 
 
 @dataclass
@@ -67,12 +71,27 @@ class KernelRuns:
         return self.runs[0]
 
 
+@dataclass
+class HostWork:
+    """Calls of an operator that the host computed and no kernel: how many, and their seconds."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Counts one more call."""
+        self.calls += 1
+        self.seconds += seconds
+
+
 class Session:
     """One process's device and the runs on it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.kernels: dict[tuple[int, Dim3, Dim3], KernelRuns] = {}
+        self.host_work: defaultdict[str, HostWork] = defaultdict(HostWork)
+        """Operators of a framework that the host computed, by name."""
         self.order: tuple[str, int] | None = None
         """The schedule and the seed of the launches from now on, where not the device's."""
         self._lock = Lock()
@@ -119,7 +138,7 @@ class Session:
         self._told = True
         if self.if_nothing_ran and not self.launched:
             print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
-        if self.settings.report != "none" and self.kernels:
+        if self.settings.report != "none" and (self.kernels or self.host_work):
             sys.stdout.flush()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.settings.json:
@@ -128,13 +147,37 @@ class Session:
     def text(self, report: str) -> str:
         """The report: a line for each kernel, or all sections of each ("full")."""
         if report == "full":
-            runs = self.kernels.values()
-            return "\n".join(f"{_launches(one)}\n{one.total().report()}" for one in runs)
+            sections = [
+                f"{_launches(one)}\n{one.total().report()}" for one in self.kernels.values()
+            ]
+            if self.host_work:
+                sections.append("\n".join([*self.host_lines(len(self.host_work)), ""]))
+            return "\n".join(sections)
         title = f"Warploom ran {_counted(len(self.kernels), 'kernel')} on {self.device.spec.title}:"
         return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
 
     def lines(self) -> list[str]:
-        """A line for each kernel."""
+        """A line for each kernel, then those of the work that the host did."""
+        return [*self._kernel_lines(), *self.host_lines(LONGEST)]
+
+    def host_lines(self, most: int) -> list[str]:
+        """Returns lines on the operators that the host computed: all of them together, then the
+        `most` that took longest."""
+        if not self.host_work:
+            return []
+        calls = sum(work.calls for work in self.host_work.values())
+        seconds = sum(work.seconds for work in self.host_work.values())
+        longest = sorted(self.host_work.items(), key=lambda item: -item[1].seconds)
+        return [
+            f"on the host, not simulated: {_counted(calls, 'call')} of"
+            f" {_counted(len(longest), 'operator')}, {seconds:.3f} s",
+            *(
+                f"  {name}, {_counted(work.calls, 'call')}, {work.seconds:.3f} s"
+                for name, work in longest[:most]
+            ),
+        ]
+
+    def _kernel_lines(self) -> list[str]:
         lines: list[str] = []
         for one in self.kernels.values():
             counters = one.total().counters
@@ -153,6 +196,10 @@ class Session:
             "kernels": [
                 {"launches": one.launches, **as_json(one.total().summary)}
                 for one in self.kernels.values()
+            ],
+            "host_operators": [
+                {"operator": name, "calls": work.calls, "seconds": work.seconds}
+                for name, work in self.host_work.items()
             ],
         }
 

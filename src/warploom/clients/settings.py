@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import DEFAULT, find_device
@@ -30,6 +31,7 @@ class Settings:
     seed: int = 0
     workers: int = 1
     memory: str = ""
+    caching_allocator: bool = False
     report: str = "none"
     json: str = ""
 
@@ -48,16 +50,21 @@ class Settings:
     @classmethod
     def from_environment(cls, given: Mapping[str, str] = os.environ) -> Settings:
         """The settings that another process left in the environment."""
-        found: dict[str, str | int] = {}
+        found: dict[str, Any] = {}
         for field in fields(cls):
             text = given.get(PREFIX + field.name.upper())
             if text is not None:
-                found[field.name] = int(text) if isinstance(field.default, int) else text
-        return cls(**found)  # pyright: ignore[reportArgumentType]
+                default = field.default
+                found[field.name] = type(default)(int(text)) if isinstance(default, int) else text
+        return cls(**found)
 
     def environment(self) -> dict[str, str]:
         """The settings as variables of an environment."""
-        return {PREFIX + f.name.upper(): str(getattr(self, f.name)) for f in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            PREFIX + name.upper(): str(int(value)) if isinstance(value, bool) else str(value)
+            for name, value in values.items()
+        }
 
     def make_device(self, on_run: Callable[[Run], object]) -> Device:
         """The device that they describe; it tells of each launch that ended well."""

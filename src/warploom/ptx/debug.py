@@ -24,9 +24,16 @@ class Locations:
         self._strings = _strings(tokens)
         self._latest: dict[Place, Location] = {}
         self._last: Location | None = None
+        self._inline_assembly = tokens.inline_assembly
+        self._block, self._in_block = 0, False
 
     def directive(self, cursor: Cursor) -> Location:
-        """The location that the `.loc` at the cursor states."""
+        """The location that the `.loc` at the cursor states.
+
+        LLVM counts on for each line of inline assembly, from the line of the source that it stands
+        at: only the first `.loc` in it is one of the source.
+        """
+        counts_on = self._counts_on(cursor.at)
         cursor.expect(".loc")
         place = _place(cursor)
         function, caller = None, None
@@ -41,10 +48,23 @@ class Locations:
             else:
                 raise cursor.wrong("`function_name` or `inlined_at`")
         location = self._location(place, function, caller)
-        if not location.line and self._last is not None:  # DWARF's line of code that has none
+        has_none = not location.line  # as DWARF says it
+        if (has_none or counts_on) and self._last is not None:
             return self._last
         self._latest[place] = self._last = location
         return location
+
+    def _counts_on(self, at: int) -> bool:
+        """Returns True where an earlier `.loc` stands in the inline assembly around a token. Tokens
+        come in order."""
+        blocks = self._inline_assembly
+        while self._block < len(blocks) and blocks[self._block].stop <= at:
+            self._block += 1
+            self._in_block = False
+        if self._block == len(blocks) or at < blocks[self._block].start:
+            return False
+        before, self._in_block = self._in_block, True
+        return before
 
     def _location(
         self, place: Place, function: str | None = None, inlined_at: Location | None = None

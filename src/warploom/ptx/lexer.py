@@ -36,12 +36,16 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one text, as three lists in step; the last token is "", the end of the text."""
+    """The tokens of one text, as three lists in step; the last token is "", the end of the text.
+
+    `inline_assembly` are the ranges of tokens that LLVM's comments say are inline assembly.
+    """
 
     source: Text
     texts: list[str]
     lines: list[int]
     columns: list[int]
+    inline_assembly: tuple[range, ...] = ()
 
 
 def tokenize(text: str, name: str) -> Tokens:
@@ -50,6 +54,7 @@ def tokenize(text: str, name: str) -> Tokens:
     texts: list[str] = []
     lines: list[int] = []
     columns: list[int] = []
+    inline: list[range] = []
     line, before = 1, -1
     for match in TOKEN.finditer(text):
         group = match.lastindex
@@ -61,6 +66,10 @@ def tokenize(text: str, name: str) -> Tokens:
             line += 1
             before = match.end() - 1
         elif group == 2:
+            if match[2].endswith("begin inline asm"):
+                inline.append(range(len(texts), len(texts)))
+            elif match[2].endswith("end inline asm") and inline:
+                inline[-1] = range(inline[-1].start, len(texts))
             newlines = match[2].count("\n")
             if newlines:
                 line += newlines
@@ -71,7 +80,7 @@ def tokenize(text: str, name: str) -> Tokens:
     columns.append(columns[-1] + len(texts[-1]) if texts else 1)
     lines.append(lines[-1] if texts else 1)
     texts.append("")
-    return Tokens(source, texts, lines, columns)
+    return Tokens(source, texts, lines, columns, tuple(inline))
 
 
 def _bad_character(text: str, match: re.Match[str]) -> str:

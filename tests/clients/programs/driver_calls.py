@@ -183,4 +183,36 @@ def kept() -> None:
     print(*seen)
 
 
+def logs() -> None:
+    """A callback gets each error's explanation; a dump has it, and comes once."""
+    library, seen = ctypes.CDLL("libcuda.so.1"), []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+    told = kind(lambda _data, level, text, length: seen.append((level, text, length)))
+    handle, after = ctypes.c_void_p(), ctypes.c_uint()
+    must((library.cuLogsRegisterCallback(told, None, ctypes.byref(handle)),))
+    must((library.cuLogsCurrent(ctypes.byref(after), 0),))
+    driver.cuModuleLoadData(b"this is no PTX\0")
+    must((library.cuLogsUnregisterCallback(handle),))
+    [(level, text, length)] = seen
+    print(level, len(text) == length)
+    room, size = ctypes.create_string_buffer(1000), ctypes.c_size_t(1000)
+    must((library.cuLogsDumpToMemory(ctypes.byref(after), room, ctypes.byref(size), 0),))
+    print(room.value == text + b"\n", size.value == length + 1)
+    must((library.cuLogsDumpToMemory(ctypes.byref(after), room, ctypes.byref(size), 0),))
+    print(size.value)
+
+
+def entry_points() -> None:
+    """The runtime gives addresses of the driver's functions, by the version that is asked for."""
+    runtime, symbol = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+    status, count = ctypes.c_int(-1), ctypes.c_int(-1)
+    places = ctypes.byref(symbol), ctypes.c_uint(12000), ctypes.c_ulonglong(0), ctypes.byref(status)
+    must((runtime.cudaGetDriverEntryPointByVersion(b"cuDeviceGetCount", *places),))
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(symbol.value)
+    must((function(ctypes.addressof(count)),))
+    print(status.value, count.value)
+    must((runtime.cudaGetDriverEntryPointByVersion(b"cuNoSuchThing", *places),))
+    print(status.value, symbol.value)
+
+
 globals()[sys.argv[1]]()

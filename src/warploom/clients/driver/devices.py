@@ -18,9 +18,9 @@ BUS_ID = "0000:01:00.0"
 
 STATIC_RUNTIME = (
     "This program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
-    " statically (nvcc's default; CuPy and PyTorch do so as well). Build it with `nvcc -cudart"
-    " shared`, load its kernels with the driver API, or use numba-cuda, cuda.core, tinygrad or"
-    " `from warploom import cuda`."
+    " statically (nvcc's default; CuPy's libraries and cuBLAS, too). Build it with `nvcc -cudart"
+    " shared`, load its kernels with the driver API, or use PyTorch, numba-cuda, cuda.core,"
+    " tinygrad or `from warploom import cuda`."
 )
 
 
@@ -71,8 +71,12 @@ def device_uuid(uuid: int, device: int) -> None:
     check_device(device)
     if not uuid:
         raise DriverError(Result.INVALID_VALUE)
-    digest = hashlib.sha256(f"warploom {state.device.name}".encode()).digest()[:16]
-    ctypes.memmove(uuid, digest, 16)
+    ctypes.memmove(uuid, uuid_bytes(), 16)
+
+
+def uuid_bytes() -> bytes:
+    """Returns the 16 bytes of the device's UUID."""
+    return hashlib.sha256(f"warploom {state.device.name}".encode()).digest()[:16]
 
 
 @entry("cuDeviceTotalMem_v2")

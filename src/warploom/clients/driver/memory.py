@@ -35,6 +35,8 @@ def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
     address = state.device.memory.allocate(size, f"{kind} memory").address
     state.allocations[address] = Owned(kind, context, size, flags, pool)
+    if kind == "device":
+        state.count_device_memory(size)
     return address
 
 
@@ -62,13 +64,17 @@ def alloc_managed(pointer: int, size: int, flags: int) -> None:
 @entry("cuMemFree_v2")
 def free(address: int) -> None:
     state.current()
-    address = unsigned(address)
-    if address == 0:
-        return
-    owned = state.allocations.get(address)
-    if owned is None or owned.kind not in ("device", "managed"):
+    if address:
+        free_in_any_state(address, "device", "managed")
+
+
+def free_in_any_state(address: int, *kinds: str) -> None:
+    """Ends an allocation of one of `kinds`, also in a context that an error has ended;
+    INVALID_VALUE where there is none."""
+    owned = state.allocations.get(unsigned(address))
+    if owned is None or owned.kind not in kinds:
         raise DriverError(Result.INVALID_VALUE)
-    state.free(address)
+    state.free(unsigned(address))
 
 
 # ---- of the host ---------------------------------------------------------------------------------
@@ -99,8 +105,7 @@ def alloc_host(pointer: int, size: int) -> None:
 @entry("cuMemFreeHost")
 def free_host(address: int) -> None:
     state.current()
-    _check_kind(unsigned(address), "host", Result.INVALID_VALUE)
-    state.free(unsigned(address))
+    free_in_any_state(address, "host")
 
 
 @entry("cuMemHostRegister", "cuMemHostRegister_v2")
@@ -119,7 +124,9 @@ def host_register(address: int, size: int, flags: int) -> None:
 @entry("cuMemHostUnregister")
 def host_unregister(address: int) -> None:
     state.current()
-    _check_kind(unsigned(address), "registered", Result.HOST_MEMORY_NOT_REGISTERED)
+    owned = state.allocations.get(unsigned(address))
+    if owned is None or owned.kind != "registered":
+        raise DriverError(Result.HOST_MEMORY_NOT_REGISTERED)
     state.free(unsigned(address))
 
 
@@ -139,12 +146,6 @@ def host_flags(flags: int, address: int) -> None:
     if owned is None or owned.kind != "host":
         raise DriverError(Result.INVALID_VALUE)
     put(flags, owned.flags, ctypes.c_uint)
-
-
-def _check_kind(address: int, kind: str, wrong: Result) -> None:
-    owned = state.allocations.get(address)
-    if owned is None or owned.kind != kind:
-        raise DriverError(wrong)
 
 
 # ---- hints ---------------------------------------------------------------------------------------

@@ -86,6 +86,34 @@ class Owned:
     pool: int = 0
 
 
+@dataclass
+class Total:
+    """A sum that goes up and down: `current` and `peak`, all that was added and taken away."""
+
+    current: int = 0
+    peak: int = 0
+    allocated: int = 0
+    freed: int = 0
+
+    def change(self, by: int) -> None:
+        """Adds, or takes away what is negative."""
+        self.current += by
+        if by < 0:
+            self.freed -= by
+            return
+        self.allocated += by
+        if self.current > self.peak:
+            self.peak = self.current
+
+    def reset_peak(self) -> None:
+        """Begins anew with what there is now."""
+        self.peak = self.current
+
+    def reset_sums(self) -> None:
+        """Forgets what was allocated and freed before."""
+        self.allocated = self.freed = 0
+
+
 class State:
     """The driver in this process. There is one device, number 0."""
 
@@ -94,6 +122,8 @@ class State:
         self.handles = Handles()
         self.numbers = count(1)
         self.allocations: dict[int, Owned] = {}
+        self.device_bytes, self.device_blocks = Total(), Total()
+        """What allocations of device memory take, and how many there are."""
         self.primary: Context | None = None
         self.primary_uses = 0
         self.primary_flags = 0
@@ -168,9 +198,18 @@ class State:
 
     def free(self, address: int) -> None:
         """End an allocation when no kernel runs."""
-        if self.allocations.pop(address, None) is None:
+        owned = self.allocations.pop(address, None)
+        if owned is None:
             raise DriverError(Result.INVALID_VALUE)
+        if owned.kind == "device":
+            self.count_device_memory(-owned.size)
         self.when_idle(partial(self.device.memory.drop, address))
+
+    def count_device_memory(self, size: int) -> None:
+        """Counts an allocation of `size` bytes on the device, or one freed where that is
+        negative."""
+        self.device_bytes.change(size)
+        self.device_blocks.change(1 if size > 0 else -1)
 
     def enter_launch(self) -> None:
         """This thread is about to launch; NOT_PERMITTED where it is in the middle of it."""

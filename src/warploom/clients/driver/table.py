@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from warploom.clients.driver.error_log import error_log
 from warploom.clients.driver.results import STICKY, DriverError, Result, result_of
 from warploom.clients.driver.state import state
 from warploom.clients.registry import Registry
@@ -23,6 +24,7 @@ def explain(error: object) -> None:
     """Tell the person who wrote the program what a code alone does not say."""
     sys.stdout.flush()
     print(f"warploom: {error}", file=sys.stderr, flush=True)
+    error_log.add(str(error))
 
 
 def spoil(result: Result) -> None:

@@ -17,7 +17,7 @@ class Properties(ctypes.Structure):
 
     _fields_ = (
         ("name", ctypes.c_char * 256),
-        ("uuid", ctypes.c_char * 16),
+        ("uuid", ctypes.c_uint8 * 16),
         ("luid", ctypes.c_char * 8),
         ("luid_mask", c_uint),
         ("total_memory", c_size_t),
@@ -79,6 +79,7 @@ def properties(target: int, device: int) -> None:
     ctypes.memset(target, 0, ctypes.sizeof(Properties))
     told, spec = Properties.from_address(target), state.device.spec
     told.name = spec.title.encode()
+    told.uuid[:] = devices.uuid_bytes()
     told.total_memory = state.device.memory.capacity
     told.shared_per_block = spec.shared_bytes_per_block
     told.registers_per_block = spec.registers_per_block
@@ -102,11 +103,6 @@ def properties(target: int, device: int) -> None:
 @entry("cudaGetDeviceCount")
 def device_count(number: int) -> None:
     devices.device_count(number)
-
-
-@entry("cudaGetDevice")
-def get_device(device: int) -> None:
-    put_int(device, 0)
 
 
 @entry("cudaSetDevice", "cudaInitDevice")

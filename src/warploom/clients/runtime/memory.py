@@ -18,11 +18,6 @@ HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS = KINDS = range(5)
 
 
 SAME: dict[str, Callable[..., int | None]] = {
-    "cudaMalloc": memory.alloc,
-    "cudaMallocHost": memory.alloc_host,
-    "cudaHostAlloc": memory.host_alloc,
-    "cudaFree": memory.free,
-    "cudaFreeHost": memory.free_host,
     "cudaMallocManaged": memory.alloc_managed,
     "cudaMemGetInfo": memory.info,
     "cudaHostRegister": memory.host_register,
@@ -39,6 +34,39 @@ SAME: dict[str, Callable[..., int | None]] = {
 
 for _name, _function in SAME.items():
     entry(_name)(_function)
+
+
+@entry("cudaMalloc")
+def malloc(pointer: int, size: int) -> None:
+    """Nothing is at a null pointer, which is no error of the runtime as it is of the driver."""
+    if size:
+        memory.alloc(pointer, size)
+    else:
+        put(pointer, 0)
+
+
+@entry("cudaMallocHost", "cudaHostAlloc")
+def malloc_host(pointer: int, size: int, flags: int = 0) -> None:
+    if size:
+        memory.host_alloc(pointer, size, flags)
+    else:
+        put(pointer, 0)
+
+
+@entry("cudaFree")
+def free(address: int) -> None:
+    """Frees an allocation, also after an error that has ended the context: C++ destructors free,
+    and an error in one ends the process before it can say why."""
+    if address:
+        memory.free_in_any_state(address, "device", "managed")
+
+
+@entry("cudaFreeHost")
+def free_host(address: int) -> None:
+    """Frees an allocation, in any state of the context."""
+    if address:
+        memory.free_in_any_state(address, "host")
+
 
 queued(entry, Kind.MEMSET, "cudaMemsetAsync")(memory.fill_8)
 queued(entry, Kind.MEMSET, "cudaMemset2DAsync")(memory.fill_rows_8)

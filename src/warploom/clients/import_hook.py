@@ -1,0 +1,73 @@
+"""Prepares PyTorch and Triton for the software GPU when a program imports them, and imports nothing
+before.
+
+It needs little of the standard library and nothing else: `startup/sitecustomize.py` loads it by its
+path when Python starts, also where Warploom is not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # slow to import
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+PREPARED = {
+    "torch": ("warploom.clients.torch.installation", "install"),
+    "torch._inductor.runtime.benchmarking": ("warploom.clients.autotuning", "settle_inductor"),
+    "torch._inductor.runtime.triton_heuristics": (
+        "warploom.clients.autotuning",
+        "compile_first_configuration",
+    ),
+    "triton.backends.nvidia.driver": ("warploom.clients.autotuning", "settle_triton"),
+}
+"""Modules that are prepared: the function that gets the module when it has been imported."""
+
+
+def watch_imports() -> None:
+    """Has each module of PREPARED prepared as soon as it is imported."""
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    """Finds a module of PREPARED by the finders behind it, with a loader that prepares it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in PREPARED:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(fullname, path, target)
+            if found is not None:
+                if found.loader is not None:
+                    found.loader = _Loader(found.loader)  # pyright: ignore[reportAttributeAccessIssue]
+                return found
+        return None
+
+
+class _Loader:
+    """Loads a module by another loader, then prepares it."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Executes the module, which knows its own loader from then on."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        known = os.environ.get("WARPLOOM_PATH", "").split(os.pathsep)
+        sys.path.extend(part for part in known if part and part not in sys.path)
+        home, function = PREPARED[module.__name__]
+        getattr(import_module(home), function)(module)

@@ -1,0 +1,7 @@
+"""PyTorch on the software GPU: computes ATen's operators on the host, on the memory of the device.
+
+PyTorch's wheels hold machine code for GPUs and no PTX, so that ATen's own CUDA kernels cannot be
+executed. Device memory is memory of this process: an operator on CUDA tensors is computed by
+PyTorch's own CPU kernel on the same bytes, below autograd. Kernels that come as PTX (Triton,
+`torch.compile`, NVRTC) are simulated like those of any client.
+"""

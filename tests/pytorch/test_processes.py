@@ -1,0 +1,85 @@
+"""Programs of their own under `warploom run`: faults, reports, and what the software GPU costs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from conftest import HERE
+
+OVERRUN = "programs/overrun.py"
+LINE = next(
+    number
+    for number, line in enumerate((HERE / "triton_kernels.py").read_text().splitlines(), 1)
+    if "tl.load(x + at) * 2" in line
+)
+
+
+def test_an_overrun_is_explained_and_ends_the_program(warploom_command):
+    """Thread and block: element 1000 is the 232nd of block 3; a thread of Triton has several."""
+    outcome = warploom_command("--report", "none", OVERRUN)
+    assert outcome.returncode == 1
+    assert outcome.stdout == ""
+    assert "Invalid __global__ read" in outcome.stderr
+    assert f"triton_kernels.py:{LINE} in kernel double_unguarded" in outcome.stderr
+    assert "block (3, 0, 0)" in outcome.stderr
+    assert "0 bytes after the nearest allocation, device memory (4000 bytes" in outcome.stderr
+    assert "an illegal memory access was encountered" in outcome.stderr
+    assert "terminate called" not in outcome.stderr
+
+
+def test_the_caching_allocator_hides_an_overrun(warploom_command):
+    """Its allocations are multiples of 512 bytes in segments of 2 MiB."""
+    outcome = warploom_command("--report", "none", "--caching-allocator", OVERRUN)
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "sum 2000.0\n"
+
+
+def test_the_report_tells_simulated_kernels_from_work_of_the_host(warploom_command, tmp_path):
+    file = tmp_path / "report.json"
+    options = ("--report", "short", "--json", str(file), "--caching-allocator")
+    outcome = warploom_command(*options, OVERRUN)
+    assert "double_unguarded, 1 launch of 4x1x1 blocks" in outcome.stderr
+    assert "on the host, not simulated:" in outcome.stderr
+    told = json.loads(file.read_text())
+    assert len(told["kernels"]) == 1
+    calls = {one["operator"]: one["calls"] for one in told["host_operators"]}
+    assert calls["aten::sum.dim_IntList"] == 1
+
+
+def test_two_processes_train_together(warploom_command):
+    """1 + 2 make 3; gradients are 3 in one process and 6 in the other, on average 4.5."""
+    command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2")
+    outcome = warploom_command("--report", "none", *command, "programs/two_processes.py")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "3.0 4.5\n" * 2
+
+
+def test_importing_takes_little_longer(warploom_command):
+    """The best of three: at most 1.3 times as long."""
+    times = {"plain": [], "ours": []}
+    for _ in range(3):
+        plain = subprocess.run(
+            [sys.executable, "programs/start.py"],
+            env={"PATH": "/usr/bin"},
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        times["plain"].append(float(plain.stdout))
+        ours = warploom_command("--report", "none", "programs/start.py")
+        times["ours"].append(float(ours.stdout))
+    assert min(times["ours"]) <= 1.3 * min(times["plain"]), times
+
+
+def test_an_eager_operator_costs_little_more(warploom_command):
+    """100 microseconds are the aim; a machine with other work to do may take half as much again."""
+    outcome = warploom_command("--report", "none", "programs/cost.py")
+    assert float(outcome.stdout.split()[2]) <= 150, outcome.stdout
+
+
+def test_operators_of_pytorchs_own_database_agree_with_the_cpu(warploom_command):
+    outcome = warploom_command("--report", "none", "operators.py", "--samples", "4")
+    assert outcome.returncode == 0, outcome.stdout

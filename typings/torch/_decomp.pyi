@@ -1,0 +1,3 @@
+from typing import Any
+
+decomposition_table: dict[Any, Any]

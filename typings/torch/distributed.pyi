@@ -1,0 +1,3 @@
+from typing import Any
+
+distributed_c10d: Any
