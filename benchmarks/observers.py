@@ -17,21 +17,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from llvmlite import ir
 from workloads import Workload, workloads
 
 import warploom as wl
 from warploom.codegen import cache
-from warploom.codegen.access import Shape
+from warploom.codegen.access_cache import AccessCache
 from warploom.codegen.access_costs import AccessCosts
-from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.frame import Frame
-from warploom.codegen.group_ways import GroupWays
-from warploom.codegen.lanes import I1, I32, I64, LANES
 from warploom.codegen.put_off import PutOff
-from warploom.codegen.row_access import RowAccess
-from warploom.codegen.some_lanes import SomeLanes
-from warploom.codegen.sweep_access import SweepAccess
 
 LAUNCHES = 9
 
@@ -52,28 +45,13 @@ def without_counters(make: Callable[[], Launch]) -> Launch:
     def nothing(*_: object) -> None:
         return None
 
-    def inside(
-        self: SomeLanes, index: int, shape: Shape, first: Any, step: int, bits: Any
-    ) -> tuple[Any, None]:
-        """What of the look at an access of some lanes is a check."""
-        b, common = self.b, self.memory.common
-        aligned = b.icmp_unsigned("==", b.and_(first, I64(shape.size - 1)), I64(0))
-        some = b.and_(aligned, b.icmp_unsigned("!=", bits, I32(0)))
-        extent = LANES * step or shape.size
-        return b.and_(some, common.inside(index, shape.space, first, extent)), None
-
     with (
         patch.object(AccessCosts, "count", nothing),
-        patch.object(CommonAccess, "count", nothing),
-        patch.object(RowAccess, "count", nothing),
-        patch.object(RowAccess, "note", nothing),
-        patch.object(RowAccess, "is_known", lambda *_: ir.Constant(I1, 1)),
-        patch.object(GroupWays, "count", nothing),
+        patch.object(AccessCache, "count", nothing),
+        patch.object(AccessCache, "count_alone", nothing),
+        patch.object(AccessCache, "take_back", nothing),
         patch.object(PutOff, "_count", nothing),
         patch.object(PutOff, "_is_known", lambda *_: list[Any]()),
-        patch.object(SomeLanes, "like_another", inside),
-        patch.object(SomeLanes, "count", nothing),
-        patch.object(SweepAccess, "count", nothing),
         patch.object(Frame, "count", nothing),
         # What was compiled before counts, and what is compiled now must not be kept.
         patch.object(

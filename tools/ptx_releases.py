@@ -41,6 +41,7 @@ HEAD = """.version {version}
 .reg .f32 f<32>; .reg .f64 e<32>;
 """
 PLAIN = {"address": "[d1]", "selector": "0", "zero": "0", "bytes": "16"}
+PLAIN |= {"multiplicand": "d1", "sign": "1", "transposition": "0", "groups": "0"}
 PARTS = ("=b0", "=h1", "=b20")
 """Of the many parts that a video operand can be, these are spelt."""
 
@@ -85,7 +86,7 @@ def operand(operation: Operation, form: OperandSpec, place: int) -> str | None:
     if type is None:
         return None
     lanes = {"v2": 2, "v4": 4, "v8": 8}.get(operation.modifiers.text("vec", ""), 1)
-    count = max(form.count, lanes if form.type == "type" else 1)
+    count = max(operation.count_of(form), lanes if form.type == "type" else 1)
     first = 8 * place % 24
     names = [f"{prefix(type)}{first + number}" for number in range(count)]
     before, behind = operation.decorations.get(form.name, ("", ""))

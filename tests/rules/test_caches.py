@@ -25,7 +25,7 @@ from warploom.rules.caches import (
     count_cached,
 )
 from warploom.rules.distinct import register_jitables
-from warploom.rules.fields import FIELDS, RULE_WIDTH
+from warploom.rules.fields import FIELDS, RECORD_WIDTH
 
 Words = npt.NDArray[np.int64]
 
@@ -52,7 +52,7 @@ def ask(
     held: Words, addresses: list[int], path: int = THROUGH_L1, block: int = 0, size: int = 4
 ) -> dict[str, int]:
     """Hits and misses of one access by as many lanes as there are addresses."""
-    row = np.zeros(RULE_WIDTH, np.int64)
+    row = np.zeros(RECORD_WIDTH, np.int64)
     where = np.zeros(32, np.uint64)
     where[: len(addresses)] = addresses
     count_cached(where, (1 << len(addresses)) - 1, size, row, held, path, block, 0)
@@ -148,7 +148,7 @@ def test_compiled_caches_count_as_plain_ones_do(
     addresses, mask, size = case
     where = np.array(addresses, np.uint64)
     plain, compiled = caches(), caches()
-    rows = np.zeros((2, RULE_WIDTH), np.int64)
+    rows = np.zeros((2, RECORD_WIDTH), np.int64)
     for lanes in (mask, ALL):
         count_cached(where, lanes, size, rows[0], plain, path, block, 0)
         COMPILED(where, lanes, size, rows[1], compiled, path, block, 0)

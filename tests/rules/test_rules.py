@@ -228,9 +228,7 @@ def test_compiled_rules_count_as_plain_ones_do(name: str, case: tuple[list[int],
 
 @pytest.mark.parametrize("name", ["shared_32_banks", "global_by_sectors", "count_passes"])
 @given(st.lists(accesses(), min_size=2, max_size=3))
-def test_what_is_marked_of_one_access_is_not_found_by_the_next(
-    name: str, cases: list[tuple[list[int], int, int]]
-) -> None:
+def test_the_costs_of_accesses_add_up(name: str, cases: list[tuple[list[int], int, int]]) -> None:
     rows: list[Row] = []
     for rule in (COMPILED[name], RULES[name]):
         rows.append(np.zeros(ROW_END, np.int64))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warploom.rules.choice import RULES
-from warploom.rules.fields import FIELDS, RULE_WIDTH, TRANSACTIONS
+from warploom.rules.fields import FIELDS, RECORD_WIDTH, TRANSACTIONS
 from warploom.rules.served import _RULES, Served, served  # pyright: ignore[reportPrivateUsage]
 
 FULL = 0xFFFFFFFF
@@ -34,7 +34,7 @@ def test_as_many_are_listed_as_the_rule_counts(rule: str, size: int) -> None:
             # The layout of local memory: a lane's word lies at its own place of a line.
             words = addresses // np.uint64(max(4, size)) * np.uint64(128 * max(1, size // 4))
             addresses = words + np.arange(32, dtype=np.uint64) * np.uint64(4)
-        row = np.zeros(RULE_WIDTH, np.int64)
+        row = np.zeros(RECORD_WIDTH, np.int64)
         RULES[rule](addresses, mask, size, row)
         found = served(rule, addresses.tolist(), mask, size)
         assert len(found) == row[TRANSACTIONS], (rule, size, addresses, hex(mask))

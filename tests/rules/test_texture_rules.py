@@ -19,7 +19,7 @@ from warploom.rules.descriptors import (
     TOUCHED,
     WRAP,
 )
-from warploom.rules.fields import LINES, RULE_WIDTH, SECTORS
+from warploom.rules.fields import LINES, RECORD_WIDTH, SECTORS
 from warploom.rules.texels import (
     float_bits,
     half_to_single,
@@ -123,7 +123,7 @@ def test_components_are_clamped_to_their_format() -> None:
 
 
 def test_sectors_are_counted_once() -> None:
-    scratch, row = np.zeros(64, np.int64), np.zeros(RULE_WIDTH, np.int64)
+    scratch, row = np.zeros(64, np.int64), np.zeros(RECORD_WIDTH, np.int64)
     for address in (0, 31, 32, 96, 128, 4, 130, 4096):
         touch(address, scratch, row)
     assert scratch[TOUCHED] == row[SECTORS] == 5  # 0, 1, 3, 4 and 128

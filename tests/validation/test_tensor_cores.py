@@ -26,7 +26,7 @@ RUN = [
     for record in RECORDS
     if record.compute_capability not in NO_DEVICE and not record.instruction.startswith("wgmma")
 ]
-"""What runs here; `wgmma` does not (docs/instructions.md)."""
+"""What runs here: products of one warp, whose operands are all in registers."""
 
 REASON = (
     "products are added one by one, each sum rounded to the nearest .f32, where hardware aligns \

@@ -11,6 +11,8 @@ from functools import cache
 
 from warploom.analysis.program import Program
 from warploom.isa.moves import matrix_move, pieces
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.shared_matrices import UNIT_BYTES
 from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 from warploom.rules.fields import FIELDS
@@ -82,6 +84,8 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
         return ((_named_space(operation), "atomic"),)
     if operation.name in TEXELS:
         return (TEXELS[operation.name],)
+    if is_group_product(operation):
+        return ((Space.SHARED, "load"),)
     op = operation.modifiers["access"] or OPS.get(operation.name)
     return ((_named_space(operation), op),) if op else ()
 
@@ -109,6 +113,8 @@ def bytes_of(instruction: Instruction) -> int:
         return size.value
     if operation.name in ("ldmatrix", "stmatrix"):
         return MATRIX_ROW_BYTES
+    if is_group_product(operation):
+        return UNIT_BYTES
     if operation.name == "wmma":
         return next(pieces(matrix_move(operation))).type.bytes
     vectors = [o for o in instruction.operands if isinstance(o, Vector)]

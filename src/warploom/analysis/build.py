@@ -6,6 +6,7 @@ from warploom.analysis.cfg import cut
 from warploom.analysis.inline import flatten
 from warploom.analysis.layout import lay_out
 from warploom.analysis.program import Program
+from warploom.analysis.warp_groups import with_registers_in_flight
 from warploom.core.errors import LaunchError
 from warploom.ptx.ir import Function, Module
 
@@ -30,7 +31,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     return Program(
         name=kernel_name,
         module=module,
-        instructions=tuple(flat.instructions),
+        instructions=with_registers_in_flight(flat.instructions),
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,

@@ -12,7 +12,7 @@ from functools import cached_property
 from warploom.analysis.accesses import space_of
 from warploom.analysis.leavings import Loop
 from warploom.analysis.program import Program
-from warploom.analysis.strides import UNIFORM, VECTOR, Known, Shape, TermShapes, strided
+from warploom.analysis.strides import LANES, UNIFORM, VECTOR, Known, Shape, TermShapes, strided
 from warploom.analysis.uses import leaves
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.spec import Unit
@@ -81,13 +81,16 @@ NO_SHAPES = Shapes({}, (), ())
 
 class Formation(Enum):
     """How the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
-    Hierarchy"). LINE: a warp is 32 threads along x. ROWS: each of its halves is 16 along x. BLOCK:
+    Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4: each run of 16, 8
+    or 4 lanes that begins at a multiple of its length is so many threads along x. BLOCK:
     what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how
     those of a block differ that has all its threads along x; IN_ROWS: that has 16 along x, the
     others along y. What lies in two rows goes on in the rows behind them by the same steps."""
 
     LINE = "line"
     ROWS = "rows"
+    ROWS_OF_8 = "rows of 8"
+    ROWS_OF_4 = "rows of 4"
     ANY = "any"
     BLOCK = "block"
     ALONG_X = "along x"
@@ -97,6 +100,14 @@ class Formation(Enum):
 BLOCK_WIDE = frozenset({Formation.BLOCK, Formation.ALONG_X, Formation.IN_ROWS})
 """Formations that say something of a whole block."""
 
+RUNS = {
+    Formation.LINE: 1,
+    Formation.ROWS: 2,
+    Formation.ROWS_OF_8: 4,
+    Formation.ROWS_OF_4: 8,
+}
+"""Of how many runs of threads along x a warp consists; the fewest first."""
+
 WHOLE = {Formation.LINE: Formation.ALONG_X, Formation.ROWS: Formation.IN_ROWS}
 """What a block may be of whose warps so much is known."""
 
@@ -104,9 +115,10 @@ WHOLE = {Formation.LINE: Formation.ALONG_X, Formation.ROWS: Formation.IN_ROWS}
 def formation_of(block: tuple[int, int, int]) -> Formation:
     """The formation of the warps of a block of that shape."""
     x, y, z = block
-    if x % 32 == 0 or y * z == 1:
+    if y * z == 1:
         return Formation.LINE
-    return Formation.ROWS if x % 16 == 0 else Formation.ANY
+    fitting = (one for one, runs in RUNS.items() if x % (LANES // runs) == 0)
+    return next(fitting, Formation.ANY)
 
 
 def special_shape(name: str, formation: Formation) -> Shape:
@@ -123,7 +135,7 @@ def special_shape(name: str, formation: Formation) -> Shape:
     if name == "%laneid":
         return Shape(1, 1)
     if name.startswith("%tid"):
-        width = {Formation.LINE: 1, Formation.ROWS: 2}.get(formation)
+        width = RUNS.get(formation)
         return VECTOR if width is None else Shape(width, int(name == "%tid.x"))
     varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
     return VECTOR if varies else UNIFORM

@@ -1,8 +1,8 @@
-"""How the lanes of a value differ: not at all, by a fixed stride, or in any way.
+"""Describes how the lanes of a value differ: not at all, by a fixed stride, or in any way.
 
-A warp is two rows of 16 lanes. A shape says what is known of a value before the program runs; a
-stride is exact in the arithmetic of the value's type, which wraps around. What a term (`isa.terms`)
-makes of shapes is `TermShapes`.
+A warp is one or several runs of consecutive lanes. A shape says what is known of a value before the
+program runs; a stride is exact in the arithmetic of the value's type, which wraps around. What a
+term (`isa.terms`) makes of shapes is `TermShapes`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`width` 1: lane l is the first plus l times `stride`. 2: in each row, lane l of the row is
-    the row's first plus l times `stride`. 32: nothing is known."""
+    """A warp is `width` runs of equal length (1, 2, 4 or 8 of them): in each, lane l of the run is
+    the run's first plus l times `stride`. 32: nothing is known."""
 
     width: int
     stride: int = 0

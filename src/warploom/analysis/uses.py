@@ -9,6 +9,7 @@ from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
     Address,
     Element,
+    Immediate,
     Instruction,
     Negated,
     Operand,
@@ -50,9 +51,11 @@ def sources(instruction: Instruction) -> tuple[Operand, ...]:
 
 
 def reads(instruction: Instruction) -> Iterator[Register]:
-    """The registers that an instruction reads: its guard's, those of sources and addresses."""
+    """The registers that an instruction reads: its guard's, those of sources and addresses, and
+    of destinations that it updates."""
     if instruction.guard is not None:
         yield instruction.guard.register
+    yield from _registers(instruction.operands[i] for i in instruction.operation.spec.updated)
     yield from _registers(sources(instruction))
 
 
@@ -85,12 +88,19 @@ def votes(instruction: Instruction) -> bool:
 
 def waits_before(instruction: Instruction) -> bool:
     """Whether lanes may have to wait before they execute it: it has a block of its own."""
-    return instruction.operation.spec.member_mask is not None or votes(instruction)
+    return member_mask(instruction) is not None or votes(instruction)
+
+
+WHOLE_WARP = Immediate(0xFFFFFFFF)
 
 
 def member_mask(instruction: Instruction) -> Operand | None:
-    """The operand that names the lanes which an instruction brings together, if it has one."""
-    place = instruction.operation.spec.member_mask
+    """The operand that names the lanes which an instruction brings together, if it has one; a
+    matrix instruction brings together the whole warp (PTX ISA, `.sync` of mma and its kin)."""
+    operation = instruction.operation
+    if operation.spec.unit is Unit.MATRIX and "sync" in operation.modifiers:
+        return WHOLE_WARP
+    place = operation.spec.member_mask
     return None if place is None else instruction.operands[place]
 
 

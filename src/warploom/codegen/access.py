@@ -1,7 +1,7 @@
 """An access of a warp to memory as compiled code sees it: what it moves, and a call that does it.
 
-The common access is inlined (`codegen.common_access`). Any other goes through a function made once
-for its kind (`codegen.access_functions`).
+Accesses like earlier ones are inlined (`codegen.shaped_access`). Any other goes through a function
+made once for its kind (`codegen.access_functions`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether all lanes of an access may reach where they do."""
+"""Emits the checks of an access: alignment, and that all lanes stay inside of an allocation."""
 
 from __future__ import annotations
 
 from warploom.codegen.access import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I64, PTR, Value, splat_constant
+from warploom.codegen.lanes import I64, PTR, Value, repeated
 from warploom.ptx.ir import Space
 
 
@@ -24,10 +24,15 @@ class AccessCheck:
         high = b.load(self.lanes.slot(access.cache, 1), typ=I64) if in_global else access.limit
         room = b.sub(b.sub(high, low), size)
         behind = b.sub(self.access.addresses, self.lanes.splat(low))
-        outside = b.icmp_unsigned(">", behind, self.lanes.splat(room))
-        crooked = b.and_(self.access.addresses, splat_constant(self.access.shape.size - 1, I64))
-        bad = b.or_(outside, b.icmp_unsigned("!=", crooked, splat_constant(0, I64)))
-        some = self.lanes.any(b.and_(bad, self.lanes.mask(self.access.bits)))
+        on = self.lanes.mask(self.access.bits)
+        furthest = self.lanes.folded("umax", behind, on)
+        outside = b.icmp_unsigned(">", furthest, self.lanes.splat(room, furthest.type.count))
+        if self.access.shape.size > 1:
+            inside = repeated(self.access.shape.size - 1, I64, furthest.type.count)
+            crooked = b.and_(self.lanes.folded("or", self.access.addresses, on), inside)
+            none = repeated(0, I64, furthest.type.count)
+            outside = b.or_(outside, b.icmp_unsigned("!=", crooked, none))
+        some = self.lanes.some(outside)
         known = b.block
         look, seen = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
         b.cbranch(b.or_(some, b.icmp_signed("<", room, I64(0))), look, seen)

@@ -8,13 +8,21 @@ from llvmlite import ir
 from warploom.codegen.access import Call
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I32, I64, PTR, Value, vector
+from warploom.codegen.lanes import I1, I64, PTR, Value, selection, vector, zero
 from warploom.codegen.pattern_places import PatternPlace, pattern_place
 from warploom.ptx.ir import Space
-from warploom.rules.atomics import WORD_BYTES
 from warploom.rules.caches import LOCAL_BASE
-from warploom.rules.fields import EXAMPLE_COST, MOST_LANES, PASSES, TRANSACTIONS
-from warploom.rules.patterns import DOUBT, MASK, OFFSETS, REPEATS, SELDOM, TRIALS
+from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.rules.patterns import (
+    DOUBT,
+    MASK,
+    NO_STEP,
+    OFFSETS,
+    REPEATS,
+    SELDOM,
+    STEP,
+    TRIALS,
+)
 
 FEW = 8
 """Lanes that are compared before the others are."""
@@ -26,13 +34,15 @@ class AccessCosts:
     def __init__(self, access: Call) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
-    def count(self, bits: Value, offsets: Value, places: Value | None) -> None:
+    def count(self, bits: Value, offsets: Value, places: Value | None) -> tuple[Value, Value]:
         """Count the access: one more like an earlier one of its row, or by the device's rules.
 
-        `places` is where the offsets stand in memory, if they do.
+        `places` is where the offsets stand in memory, if they do. Returns the place of the lowest
+        lane, and the step from lane to lane (`rules.patterns`): NO_STEP where it is not known.
         """
         b = self.b
-        place = pattern_place(self.lanes, self.access.rules, bits, self._first(bits, offsets))
+        first = self._first(bits, offsets)
+        place = pattern_place(self.lanes, self.access.rules, bits, first)
         pattern = self.lanes.slot(self.access.row, place.at)
         relative = b.sub(offsets, self.lanes.splat(place.base))
         with b.if_else(self._differs(pattern, bits, relative), likely=False) as (new, again):
@@ -47,8 +57,15 @@ class AccessCosts:
                 self._count_by_rules(scratch, bits)
                 with b.if_then(kept):
                     self._keep(scratch, bits, place)
+                after_new = b.block
             with again:
                 self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
+                known = b.load(self.lanes.slot(pattern, STEP), typ=I64)
+                after_again = b.block
+        step = b.phi(I64)
+        step.add_incoming(I64(NO_STEP), after_new)
+        step.add_incoming(known, after_again)
+        return first, step
 
     def _keep(self, scratch: Value, bits: Value, place: PatternPlace) -> None:
         """Keep the pattern of what was counted. That is rare, so it takes the offsets from where
@@ -63,9 +80,9 @@ class AccessCosts:
         """Whether an access is none of a pattern. Mostly a few lanes tell, if it is not."""
         b = self.b
         known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
-        moved = b.icmp_unsigned("!=", relative, known)
-        few = [ir.Constant(ir.VectorType(I32, FEW), [I32(lane) for lane in range(FEW)])]
-        some = b.bitcast(b.shuffle_vector(moved, moved, *few), ir.IntType(FEW))
+        moved = b.xor(relative, known)
+        few = b.shuffle_vector(moved, moved, selection(range(FEW)))
+        some = b.bitcast(b.icmp_unsigned("!=", few, zero(few.type)), ir.IntType(FEW))
         some = b.and_(some, b.trunc(bits, ir.IntType(FEW)))
         other = b.icmp_unsigned("!=", b.load(self.lanes.slot(pattern, MASK), typ=I64), bits)
         other = b.or_(other, b.icmp_unsigned("!=", some, ir.IntType(FEW)(0)))
@@ -73,7 +90,8 @@ class AccessCosts:
         like, told = (self.access.function.append_basic_block(name) for name in ("like", "told"))
         b.cbranch(other, told, like)
         b.position_at_end(like)
-        moved = self.lanes.any(b.and_(moved, self.lanes.mask(self.access.bits)))
+        moved = self.lanes.folded("or", moved, self.lanes.mask(self.access.bits))
+        moved = self.lanes.some(b.icmp_unsigned("!=", moved, zero(moved.type)))
         b.branch(told)
         b.position_at_end(told)
         differs = b.phi(I1)
@@ -139,20 +157,9 @@ class AccessCosts:
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Count the lanes on one address; mostly the rule of the space did it (`rules.atomics`)."""
-        row, b, size = self.access.row, self.b, self.access.shape.size
-        if size != WORD_BYTES:
-            call(self.lanes, "count_passes", scratch, bits, I64(size), row)
-            return
-        left = self.lanes.slot(row, MOST_LANES)
-        most = b.load(left, typ=I64)
-        known = b.icmp_unsigned("!=", most, I64(0))
-        with b.if_else(known, likely=True) as (then, otherwise):
-            with then:
-                b.store(I64(0), left)
-                self.lanes.add_to(self.lanes.slot(row, PASSES), most)
-            with otherwise:
-                call(self.lanes, "count_passes", scratch, bits, I64(size), row)
+        """Counts the lanes on one address."""
+        size = I64(self.access.shape.size)
+        call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
     def look_up(self, bits: Value, offsets: Value) -> None:
         """Count what the caches have of it, where they are counted."""

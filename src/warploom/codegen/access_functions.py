@@ -88,9 +88,10 @@ def _emit(access: Call, update: Update | None) -> None:
         b.ret(fault)
     offsets = moves.physical(access.addresses)
     places = access.told(offsets) if update is not None else None
+    lie: tuple[Value, Value] | None = None
     if shape.space is not Space.PARAM and shape.route != STACK:
         costs = AccessCosts(access)
-        costs.count(wide, offsets, places)
+        lie = costs.count(wide, offsets, places)
         costs.look_up(wide, offsets)
     if update is not None and places is not None:
         LaneByLane(access, moves, update).emit(wide, places)
@@ -98,7 +99,7 @@ def _emit(access: Call, update: Update | None) -> None:
         chosen = access.shuffles and shape.space is not Space.LOCAL
         if shape.op == "store" and chosen:
             access.bits = b.trunc(_lasting(access, wide, offsets), I32)
-        moves.move()
+        moves.move(lie)
     if shape.op == "store":
         count_change(access.lanes, access.environment, I64(1))
     b.ret(I64(0))

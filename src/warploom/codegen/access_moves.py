@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.access import Call
-from warploom.codegen.lanes import I8, I32, I64, PTR, Value, lane_numbers, splat_constant, vector
+from warploom.analysis.strides import Shape as LaneShape
+from warploom.codegen.access import Call, Shape
+from warploom.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Value,
+    lane_numbers,
+    splat_constant,
+    vector,
+)
+from warploom.codegen.transfers import Transfers
 from warploom.ptx.ir import Space
+from warploom.rules.patterns import ANY_STEP
 
 
 class AccessMoves:
@@ -14,6 +27,7 @@ class AccessMoves:
 
     def __init__(self, access: Call) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
+        self._transfers = Transfers(self.lanes, self._place)
 
     def physical(self, addresses: Value, ahead: int = 0) -> Value:
         """Offsets from the base, `ahead` bytes into the access.
@@ -40,26 +54,83 @@ class AccessMoves:
             return self.b.inttoptr(offset, PTR)
         return self.lanes.slot(self.access.base, offset, I8)
 
-    def move(self) -> None:
-        """Gather into the data buffer or scatter out of it, one piece of an element at a time.
+    def move(self, lie: tuple[Value, Value] | None) -> None:
+        """Load into the data buffer or store out of it. `lie` says where the lowest lane that is on
+        reaches and by which step the others follow, if that is known."""
+        if lie is None or self.access.shape.space is Space.LOCAL:
+            self._move_apart()
+            return
+        b, (first, step) = self.b, lie
+        size = self.access.shape.size
+        follow = b.or_(
+            b.icmp_unsigned("==", step, I64(size)), b.icmp_unsigned("==", step, I64(ANY_STEP))
+        )
+        with b.if_else(follow) as (then, otherwise):
+            with then:
+                bits = b.zext(self.access.bits, I64)
+                lowest = self.lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)])
+                self._move_together(b.sub(first, b.mul(lowest, I64(size))))
+            with otherwise:
+                self._move_apart()
 
-        In local memory an element of 8 or 16 bytes lies in several words.
-        """
-        element, mask = self.access.shape.element, self.lanes.mask(self.access.bits)
-        split = self.access.shape.space is Space.LOCAL and self.access.shape.type.bytes > 4
-        for part in range(self.access.shape.parts):
-            start = [I64(part * self.access.shape.part_bytes)]
-            at = self.b.gep(self.access.data, start, source_etype=I8)
-            ahead = part * self.access.shape.type.bytes
+    def _move_together(self, first: Value) -> None:
+        """Move consecutive elements, where lane 0 reaches `first`, or would."""
+        shape, on = self.access.shape, self.lanes.mask(self.access.bits)
+        lanes = LaneShape(1, shape.size)
+        buffers = [self._buffer(part) for part in range(shape.parts)]
+        if shape.op == "load":
+            values = self._transfers.load(shape, lanes, [first], on)
+            for value, at in zip(values, buffers, strict=True):
+                self.b.store(value, at, align=16)
+        else:
+            values = [self.b.load(at, typ=vector(shape.element), align=16) for at in buffers]
+            self._transfers.store(shape, lanes, [first], values, on)
+
+    def _place(self, _: Shape, first: Value) -> Value:
+        return self.pointer(first)
+
+    def _buffer(self, part: int) -> Value:
+        """Returns where one part of all lanes' elements stands in the data buffer."""
+        start = [I64(part * self.access.shape.part_bytes)]
+        return self.b.gep(self.access.data, start, source_etype=I8)
+
+    def _move_apart(self) -> None:
+        """Move one piece of an element at a time. In local memory an element of 8 or 16 bytes lies
+        in several words."""
+        shape, mask = self.access.shape, self.lanes.mask(self.access.bits)
+        split = shape.space is Space.LOCAL and shape.type.bytes > 4
+        for part in range(shape.parts):
+            at, ahead = self._buffer(part), part * shape.type.bytes
             if split:
                 self._move_words(at, ahead, mask)
-            elif self.access.shape.op == "load":
-                pointers = self.pointers(self.physical(self.access.addresses, ahead))
-                self.b.store(self.lanes.gather(pointers, mask, element), at, align=16)
+                continue
+            offsets = self.physical(self.access.addresses, ahead)
+            if shape.op == "load":
+                found = self._transfers.gather(shape, self.pointers(offsets), mask)
+                self.b.store(found, at, align=16)
             else:
-                pointers = self.pointers(self.physical(self.access.addresses, ahead))
-                value = self.b.load(at, typ=vector(element), align=16)
-                self.lanes.scatter(value, pointers, mask)
+                self._scatter(offsets, at)
+
+    def _scatter(self, offsets: Value, at: Value) -> None:
+        """One element a lane out of the data buffer, the lowest lane first: in a loop, for that is
+        as fast as the instructions that scatter, and there is none for less than words."""
+        b, element = self.b, self.access.shape.element
+        places = self.access.told(offsets)
+        head, body, done = (self.access.function.append_basic_block() for _ in range(3))
+        before = b.block
+        b.branch(head)
+        b.position_at_end(head)
+        left = b.phi(I32)
+        left.add_incoming(self.access.bits, before)
+        b.cbranch(b.icmp_unsigned("!=", left, I32(0)), body, done)
+        b.position_at_end(body)
+        lane = b.zext(self.lanes.intrinsic("llvm.cttz.i32", I32, [left, I1(1)]), I64)
+        place = b.load(self.lanes.slot(places, lane), typ=I64)
+        value = b.load(self.lanes.slot(at, lane, element), typ=element)
+        b.store(value, self.pointer(place), align=element.width // 8)
+        left.add_incoming(b.and_(left, b.sub(left, I32(1))), b.block)
+        b.branch(head)
+        b.position_at_end(done)
 
     def _move_words(self, at: Value, ahead: int, mask: Value) -> None:
         """An element of several 4-byte words, each on its own."""

@@ -41,14 +41,14 @@ class CopyCode:
         whole = on
         if wanted is not None:
             whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size.value, I32)))
-        values = self.memory.load_from(index, load, source, whole)
+        values = self.memory.load_any(index, load, source, whole)
         if wanted is not None:
             values = [self.lanes.blend(whole, v, splat_constant(0, I32)) for v in values]
             part = b.and_(b.and_(on, b.not_(whole)), self._more_than(wanted, 0))
             values = self._with_part(index, source, values, wanted, part)
         target = self.operands.address(made.operands[0])
         store = Shape("store", Space.SHARED, B32, size.value // 4)
-        self.memory.store_to(index, store, target, values, on)
+        self.memory.store_any(index, store, target, values, on)
 
     def _bulk(self, index: int, made: Instruction, on: Value) -> None:
         """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an

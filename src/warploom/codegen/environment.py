@@ -18,11 +18,11 @@ from warploom.analysis.cfg import splits
 from warploom.analysis.program import Program
 from warploom.analysis.strides import LANES
 from warploom.analysis.uses import member_mask
+from warploom.codegen.cache_layout import CacheLayout
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
 from warploom.rules.choice import AccessRules
 from warploom.rules.listed import ROW_END
-from warploom.rules.rows import KINDS
 
 
 class Slot(IntEnum):
@@ -33,13 +33,14 @@ class Slot(IntEnum):
     (`rules.scheduling`). STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT are those of the current
     block, the *_BASE ones of the first slot. A context, of CONTEXT_BYTES, is a warp's table
     (`rules.warp_table`), then the registers that it keeps while it waits. TIDS_AT: i32[3][warps *
-    32], the thread indices of a block. CACHE_AT: u64[rows][2], the bounds of the allocation that
-    each access row reached last. FAULT_*: the record of a fault. SPECIALS_AT: u32[], the special
-    registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for a service (`machine.desk`).
-    HIERARCHY_AT: the caches that are counted (`rules.caches`). LOCAL_BYTES: a block's local memory.
-    TEXTURES_AT: the table of textures (`rules.descriptors`). TOGETHER: whether the warps of the
-    block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE: how far it came.
-    LOG_AT: what a recorded launch writes (`codegen.log`).
+    32], the thread indices of a block, then i32[warps], the layout of each warp: warps of one
+    number differ in all indices by the same. CACHE_AT: u64[rows][2], the bounds of the allocation
+    that each access row reached last. FAULT_*: the record of a fault. SPECIALS_AT: u32[], the
+    special registers of `LAUNCH_WIDE`. SERVICE_AT: the function to call for a service
+    (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`). LOCAL_BYTES: a
+    block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`). TOGETHER:
+    whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE:
+    how far it came. LOG_AT: what a recorded launch writes (`codegen.log`).
     """
 
     FUEL = 0
@@ -120,37 +121,9 @@ class Status(IntEnum):
 SPACE_CODES = {space: code for code, space in enumerate(Space)}
 """How compiled code names a space in the record of a fault."""
 
-MEMO_STRIDES = 3
-"""So many strides are remembered of a group that walks."""
-
-FULL = ROW_END
-KINDS_SEEN = FULL + 3
-KINDS_AT = KINDS_SEEN + 1
-(
-    MEMO_STEP,
-    MEMO_BITS,
-    MEMO_BASE,
-    MEMO_LOW,
-    MEMO_ROOM,
-    MEMO_KIND,
-    MEMO_PASSES,
-    MEMO_LEADER,
-    MEMO_TAKEN,
-    MEMO_STRIDE,
-) = range(KINDS_AT + KINDS, KINDS_AT + KINDS + 10)
-ROW_WIDTH = MEMO_STRIDE + MEMO_STRIDES
-"""An access row in compiled code: a record, patterns (`rules.patterns`), a list (`rules.listed`),
-and from FULL on how often the access was the common one (every lane on, consecutive, aligned),
-whose costs follow by arithmetic. In shared memory it may start on a line, else on a sector, else on
-a word: a column for each. Then the accesses by rows (`rules.rows`): which kinds there were, a bit
-each, and from KINDS_AT on how often each came again. The last words remember of the access that
-begins a group (`codegen.group_ways`) how it went the short way: the step between its rows, those
-bits of the first place that matter, and where that may lie, from LOW on and before LOW + ROOM, so
-that all of the group is inside of one allocation; and of every access its kind. PASSES counts, for
-the access that begins a group, how often all of the group came again. They come to each one's kind
-when that changes, or at the end: LEADER is the number of the row that counts them, and one more,
-and TAKEN how many have come to it (`codegen.row_kinds`). From STRIDE on stand the strides of a
-group that walks (`codegen.walks`)."""
+ROW_WIDTH = ROW_END
+"""An access row in compiled code: a record, patterns (`rules.patterns`) and a list
+(`rules.listed`). Behind all rows stand the lane sets and caches of `codegen.cache_layout`."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +191,16 @@ class CountLayout:
     @cached_property
     def rows(self) -> tuple[AccessRow, ...]:
         return access_rows(self.program)
+
+    @cached_property
+    def caches(self) -> CacheLayout:
+        """Where the access caches of the rows stand, behind the rows."""
+        return CacheLayout.of(self.program, self.rows, self.rules.unit)
+
+    @property
+    def row_words(self) -> int:
+        """Words of the rows and of what stands behind them."""
+        return ROW_WIDTH * len(self.rows) + self.caches.size
 
     @cached_property
     def listed(self) -> tuple[int, ...]:

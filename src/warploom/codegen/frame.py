@@ -50,9 +50,16 @@ class Frame:
     """
 
     def __init__(
-        self, module: ir.Module, program: Program, layout: CountLayout, shapes: Shapes
+        self,
+        module: ir.Module,
+        program: Program,
+        layout: CountLayout,
+        shapes: Shapes,
+        *,
+        alike: bool,
     ) -> None:
         self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
+        self.warps_alike = alike
         self.convergent = False
         """Whether code is made for all living lanes together, so that registers have shapes."""
         self.here: ShapesHere = {}

@@ -9,57 +9,80 @@ from enum import Enum
 
 from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
-from warploom.analysis.strides import LANES
+from warploom.analysis.strides import UNIFORM
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
-from warploom.codegen.access import Shape
-from warploom.codegen.environment import MEMO_STRIDES
+from warploom.codegen.access import STACK, Shape
+from warploom.codegen.cache_layout import MOST_STRIDES
 from warploom.codegen.lanes import Value
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.transfers import WORD_BYTES
 from warploom.codegen.walks import Step, Walks
-from warploom.ptx.ir import Address, Instruction, Register, Space
+from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class Form(Enum):
-    """How the lanes' places lie: AGREED, one for all or for each row; CONSECUTIVE, one behind the
-    other; ROWS, one behind the other in each row; STEPPED, by a step that is known as code runs."""
+    """How the lanes' places lie: by a SHAPE; at ANY places, of which code finds out if they follow
+    by one step; or STEPPED, by such a step, and put off (`codegen.put_off`)."""
 
-    AGREED = 0
-    CONSECUTIVE = 1
-    ROWS = 2
-    STEPPED = 3
+    SHAPE = 0
+    ANY = 1
+    STEPPED = 2
 
 
 @dataclass
 class Group:
     """Accesses of one block, `shape` and form, from what one register holds all the time, or
-    strides away from it. `known` says, once code has come to the first of them, whether all can go
-    the short way; `firsts` then where its register leads for the first lane, or for that of each
-    row."""
+    strides away from it. `base` is the shape of their addresses. `known` says, once code has come
+    to the first of them, whether all are like earlier ones (`codegen.access_cache`); `bases` and
+    `firsts` then where its register leads for the first lane of each run."""
 
     shape: Shape
     form: Form
     base: LaneShape
-    alignment: int
-    """To how many bytes its places must be aligned."""
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """Instructions and their offsets."""
+    bases: Value = None
     firsts: list[Value] = field(default_factory=list[Value])
+    safe: list[Value] = field(default_factory=list[Value])
+    """Where each run begins, or one of which some lane is on, if all runs agree inside; where the
+    group is known, reading there is safe."""
     known: Value | None = None
-    leader: int | None = None
-    """In careful code, the first of the accesses with which this one was remembered."""
+    counter: Value | None = None
+    """The address of the count of such accesses."""
+    place: tuple[Value, Value] | None = None
+    """The number of the lanes' set, and of the count in its entry."""
     crossed: list[int] = field(default_factory=list[int])
     """Loads between its members, of those that are put off (`codegen.put_off`)."""
     laps: dict[int, Counter[Register]] = field(default_factory=dict[int, Counter[Register]])
     """How often an instruction's register is each stride away from where the walk begins."""
     strides: dict[Register, Value] = field(default_factory=dict[Register, Value])
     """Those by which some are apart, once code has come to the first of them."""
+    alone: int | None = None
+    """In slow code, which of the accesses this is: it is counted apart from the others."""
+    unknown: Value = None
+    """Where it is kept if the first access, this time, was not known: then none of the others is,
+    so that the rules count each."""
+    step: Value | None = None
+    """By how much places at ANY place follow from lane to lane, if they do."""
 
     def ahead(self, index: int) -> dict[Register, int]:
-        """How often an access lies each stride behind the first one."""
+        """Returns how often an access lies each stride behind the first one."""
         own = self.laps.get(index, Counter()).copy()
         own.subtract(self.laps.get(self.members[0][0], Counter()))
         return {stride: laps for stride, laps in own.items() if laps}
+
+    def without_values(self, alone: int) -> Group:
+        """One of its accesses on its own, in other code."""
+        return Group(
+            self.shape,
+            self.form,
+            self.base,
+            members=self.members,
+            laps=self.laps,
+            alone=alone,
+            unknown=self.unknown,
+        )
 
     @property
     def walked(self) -> list[Register]:
@@ -67,16 +90,11 @@ class Group:
         return list(dict.fromkeys(s for index, _ in self.members for s in self.ahead(index)))
 
     @property
-    def extent(self) -> int:
-        """Bytes from the first place of one address on, or from each lane's."""
-        lanes = {Form.CONSECUTIVE: LANES, Form.ROWS: LANES // 2}
-        return self.shape.size * lanes.get(self.form, 1)
-
-    @property
     def span(self) -> tuple[int, int]:
-        """The first offset, and the first behind the last place."""
+        """The first offset that a run reaches, and the first behind the last place."""
         offsets = [offset for _, offset in self.members]
-        return min(offsets), max(offsets) + self.extent
+        reach = 0 if self.form is Form.STEPPED else self.base.reach
+        return min(offsets) + min(reach, 0), max(offsets) + self.shape.size + max(reach, 0)
 
 
 def find_groups(
@@ -93,13 +111,16 @@ def find_groups(
         placed = _placed(memory, reading, index, made)
         if placed is not None:
             address, group, alike = placed
-            assert isinstance(address.base, Register)
-            step = walks.at(address.base, versions)
-            key = (step.register, step.version, *alike)
-            if key in found and not _joins(found[key], step):
-                key = (*key, *step.strides)
+            key: tuple[object, ...] = (address.base, *alike)
+            if isinstance(address.base, Register):
+                step = walks.at(address.base, versions)
+                key = (step.register, step.version, *alike)
+                if key in found and not _joins(found[key], step):
+                    key = (*key, *step.strides)
+                group.laps[index] = step.strides
+            found_laps = group.laps
             group = found.setdefault(index if made.guard else key, group)
-            group.laps[index] = step.strides
+            group.laps |= found_laps
             group.members.append((index, address.offset))
             groups[index] = group
         if walking:
@@ -109,9 +130,21 @@ def find_groups(
     return groups
 
 
+def group_alone(
+    memory: MemoryCode, reading: Reading, index: int, made: Instruction
+) -> Group | None:
+    """An access as a group of its own; None where it can have none."""
+    placed = _placed(memory, reading, index, made)
+    if placed is None:
+        return None
+    address, group, _ = placed
+    group.members.append((index, address.offset))
+    return group
+
+
 def _joins(group: Group, step: Step) -> bool:
-    """Whether an access at a step can be in a group: not of too many strides."""
-    return len(set(step.strides).union(*group.laps.values())) <= MEMO_STRIDES
+    """Returns whether an access can join a group: one of few strides can."""
+    return len(set(step.strides).union(*group.laps.values())) <= MOST_STRIDES
 
 
 def _placed(
@@ -123,26 +156,35 @@ def _placed(
         return None
     op = "store" if made.operation.name == "st" else "load"
     address = made.operands[0 if op == "store" else 1]
-    if not isinstance(address, Address) or not isinstance(address.base, Register):
+    if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
     shape, base = memory.shape_of(op, index, made), reading.address(address)
-    form = _form(memory, shape, base)
-    if form is None:
+    if not base.is_known and _may_follow(memory, shape):
+        return address, Group(shape, Form.ANY, UNIFORM), (shape, address.offset % shape.size)
+    if not _can_be(memory, shape, base):
         return None
-    group = Group(shape, form, base, 0)
-    group.alignment = group.extent
-    if form is Form.CONSECUTIVE:
-        group.alignment = memory.common.alignment(shape)
-    return address, group, (shape, form, address.offset % group.alignment)
+    return address, Group(shape, Form.SHAPE, base), (shape, address.offset % shape.size)
 
 
-def _form(memory: MemoryCode, shape: Shape, base: LaneShape) -> Form | None:
-    by_rows = memory.by_rows(shape)
-    if not base.is_known or shape.space not in (Space.GLOBAL, Space.SHARED, Space.CONST):
-        return None
-    if base.stride == 0 and by_rows and shape.op == "load":
-        return Form.AGREED
-    if base.stride != shape.size or shape.space is Space.CONST:
-        return None
-    rows = base.width == 2 and by_rows and shape.parts == 1
-    return Form.ROWS if rows else Form.CONSECUTIVE
+def _may_follow(memory: MemoryCode, shape: Shape) -> bool:
+    """Whether code looks if such accesses, at addresses without a shape, follow by one step."""
+    chosen = shape.op == "store" and memory.functions.shuffles  # whose store lasts
+    inlined = not (memory.never_inlined or chosen or shape.route == STACK)
+    return inlined and shape.space in (Space.GLOBAL, Space.SHARED, Space.CONST)
+
+
+def _can_be(memory: MemoryCode, shape: Shape, base: LaneShape) -> bool:
+    """Whether accesses of that shape at such addresses have a cache, and moves of their own."""
+    if memory.never_inlined or not base.is_known or shape.route == STACK:
+        return False
+    if shape.space is Space.LOCAL:
+        return base == UNIFORM and shape.type.bytes >= WORD_BYTES
+    if shape.space not in (Space.GLOBAL, Space.SHARED, Space.CONST):
+        return False
+    if shape.op == "load":
+        return True
+    if base.stride != shape.size and shape.type.bytes < WORD_BYTES:
+        return False  # there is no instruction that scatters less than words
+    if memory.functions.shuffles and (base.width > 1 or base.stride < shape.size):
+        return False  # a policy chooses whose store lasts
+    return base.width == 1 or base.stride != 0

@@ -18,6 +18,9 @@ from warploom.rules.distinct import register_jitables
 PREFIX = "warploom."
 """Begins the helpers' names among the symbols of a process."""
 
+SHARED = f"{PREFIX}lanes."
+"""Begins the names of functions that several helpers of an object call."""
+
 Typed = tuple[Callable[..., object], str]
 """A function, and the types of its answer and its arguments, as Numba spells C types."""
 
@@ -44,8 +47,9 @@ def linked(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
     with _not_optimised():
         for name, (function, types) in functions.items():
             whole.link_in(_compiled(name, function, types))
-    for name in _COUNTS:
-        whole.get_function(name).linkage = "internal"
+    for function in whole.functions:
+        if function.name in _COUNTS or function.name.startswith(SHARED):
+            function.linkage = "internal"
     return whole
 
 
@@ -101,6 +105,7 @@ define i64 @"{PREFIX}{name}"({given}) {{
 """
     part = llvm.parse_assembly(made.inspect_llvm() + shim)
     for item in (*part.functions, *part.global_variables):
-        if not item.is_declaration and item.name not in (PREFIX + name, *_COUNTS):
+        kept = item.name in (PREFIX + name, *_COUNTS) or item.name.startswith(SHARED)
+        if not item.is_declaration and not kept:
             item.linkage = "internal"
     return part

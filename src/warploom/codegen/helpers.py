@@ -33,8 +33,7 @@ CHECKS = {
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
     "relay_start": "int64(i64*, i64*, int64)",
     "end_relay": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
-    "learn_row": "int64(int64, int64, int64, int64, int64, i64*)",
-    "knows_row": "int64(int64, int64, int64, i64*)",
+    "learn_access": "int64(i64*, i64*, i64*, int64, int64, i64*)",
     "next_in_relay": "int64(i64*, i64*, i64*)",
     "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
     "record_guard": "int64(i64*, int64, int64)",
@@ -56,8 +55,7 @@ _PLACES = {
     "serve": "rules.texture_requests",
     "take": "rules.ways",
     "branch": "rules.scheduling",
-    "learn": "codegen.row_kinds",
-    "knows": "codegen.row_kinds",
+    "learn": "codegen.cache_learning",
     "record": "codegen.log",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""

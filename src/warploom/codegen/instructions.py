@@ -31,6 +31,7 @@ from warploom.codegen.preconditions import PreconditionCode
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
+from warploom.codegen.shuffle import ShuffleCode
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
@@ -61,6 +62,7 @@ class InstructionCode:
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.warpwide = WarpwideCode(self.operands)
+        self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
         self.shaped = ShapedCode(self.operands, reading)
         self.leading = LeadingCode(self.operands, reading)
@@ -120,7 +122,7 @@ class InstructionCode:
             case "call":
                 return [(target, v, U64) for target, v in self.services.call(index, made, on)]
             case "shfl":
-                value, inside = self.warpwide.shuffle(made, on)
+                value, inside = self.shuffles.shuffle(made, on)
                 first, second = pair(made.operands[0])
                 shuffled = [(first, value, B32)]
                 return shuffled if second is None else [*shuffled, (second, inside, PRED)]

@@ -6,7 +6,7 @@ scalar code needs them, are an i32 with lane l in bit l. This module knows LLVM 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from llvmlite import ir
 from warploom.core.types import Kind, ScalarType
 
 LANES = 32
+FOLDED = 8
 
 Value = Any
 """An llvmlite value; the library is untyped."""
@@ -78,6 +79,12 @@ class _Short(ir.Constant):
 
     def _get_reference(self) -> str:
         return self.spelling
+
+
+def selection(order: Iterable[int]) -> ir.Constant:
+    """Returns the constant by which a shuffle picks these lanes."""
+    picked = [I32(lane) for lane in order]
+    return ir.Constant(ir.VectorType(I32, len(picked)), picked)
 
 
 @lru_cache
@@ -171,6 +178,32 @@ class Lanes:
         """Whether every lane is set, as an i1."""
         return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
 
+    def folded(self, operation: str, value: Value, on: Value) -> Value:
+        """A vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8 lanes
+        by `or` or `umax`: a register of the host, where masks of its lanes would take longer."""
+        zeros = zero(ir.VectorType(value.type.element, FOLDED))
+        parts: list[Value] = []
+        for begin in range(0, LANES, FOLDED):
+            order = selection(range(begin, begin + FOLDED))
+            part = self.b.shuffle_vector(value, value, order)
+            here = self.b.shuffle_vector(on, on, order)
+            parts.append(self.b.select(here, part, zeros))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._combined(operation, one, two) for one, two in pairs]
+        return parts[0]
+
+    def _combined(self, operation: str, one: Value, two: Value) -> Value:
+        if operation == "or":
+            return self.b.or_(one, two)
+        name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
+        return self.intrinsic(name, one.type, [one, two])
+
+    def some(self, mask: Value) -> Value:
+        """Returns whether some lane of a mask of any width is set."""
+        whole = ir.IntType(mask.type.count)
+        return self.b.icmp_unsigned("!=", self.b.bitcast(mask, whole), whole(0))
+
     def popcount(self, bits: Value) -> Value:
         """How many lanes an i32 of mask bits has, as an i64."""
         return self.b.zext(self.intrinsic("llvm.ctpop.i32", I32, [bits]), I64)
@@ -202,14 +235,14 @@ class Lanes:
         self.intrinsic(name, ir.VoidType(), [value, pointers, mask])
 
     def masked_load(self, pointer: Value, mask: Value, element: ir.Type) -> Value:
-        """Load consecutive elements from one pointer; lanes off give 0."""
-        whole = vector(element)
-        name = f"llvm.masked.load.v{LANES}{mangled(element)}.p0"
+        """Load as many consecutive elements as the mask has lanes; lanes off give 0."""
+        whole = ir.VectorType(element, mask.type.count)
+        name = f"llvm.masked.load.v{mask.type.count}{mangled(element)}.p0"
         return self.intrinsic(name, whole, [pointer, mask, zero(whole)])
 
     def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
         """Store consecutive elements to one pointer, lanes off left out."""
-        name = f"llvm.masked.store.v{LANES}{mangled(value.type.element)}.p0"
+        name = f"llvm.masked.store.v{mask.type.count}{mangled(value.type.element)}.p0"
         self.intrinsic(name, ir.VoidType(), [value, pointer, mask])
 
     def add_to(self, pointer: Value, amount: Value) -> None:

@@ -11,12 +11,25 @@ from typing import Any
 
 from llvmlite import ir
 
+from warploom.codegen.helper_compiler import SHARED
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.many import count_many_listed
-from warploom.codegen.marks import count_near_by_marks
-from warploom.rules.distinct import ALL_LANES, all_rise, compile_instead, count_steps
+from warploom.codegen.overlap import (
+    emit_count_coinciding,
+    emit_count_in_columns,
+    emit_count_stretches,
+)
+from warploom.rules.banks import count_ways, ways_in_loops
+from warploom.rules.distinct import (
+    ALL_LANES,
+    all_rise,
+    compile_instead,
+    count_scattered,
+    count_steps,
+    scattered_in_loops,
+)
 from warploom.rules.listed import count_many
-from warploom.rules.near import count_near
+from warploom.rules.overlap import count_coinciding, count_in_columns, count_stretches
 
 WORDS = vector(I64)
 
@@ -33,8 +46,16 @@ def register() -> None:
     intrinsic = extending.intrinsic
 
     @intrinsic
-    def near(typing: Any, addresses: Any, mask: Any, shift: Any, row: Any) -> Any:
-        return _made(count_near_by_marks, 6, addresses, mask, shift, row)
+    def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _made(emit_count_stretches, 2, addresses, mask, shift)
+
+    @intrinsic
+    def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        return _made(emit_count_in_columns, 4, addresses, mask, shift, columns)
+
+    @intrinsic
+    def coinciding(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _made(emit_count_coinciding, 1, addresses, mask, shift)
 
     @intrinsic
     def rises(typing: Any, addresses: Any, mask: Any) -> Any:
@@ -48,8 +69,22 @@ def register() -> None:
     def many(typing: Any, row: Any, count: Any) -> Any:
         return _made(count_many_listed, 7, row, count)
 
-    def compiled_near(addresses: Any, mask: Any, shift: Any, row: Any) -> Any:
-        return near(addresses, mask, shift, row)
+    def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
+        return stretches(addresses, mask, shift)
+
+    def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
+        return in_columns(addresses, mask, shift, columns)
+
+    def compiled_scattered(addresses: Any, mask: Any, shift: Any) -> Any:
+        count = stretches(addresses, mask, shift)[0]
+        return count if count != 0 else scattered_in_loops(addresses, mask, shift)
+
+    def compiled_ways(addresses: Any, mask: Any, shift: Any, banks: Any) -> Any:
+        most = in_columns(addresses, mask, shift, banks)[3]
+        return most if most != 0 else ways_in_loops(addresses, mask, shift, banks)
+
+    def compiled_coinciding(addresses: Any, mask: Any, shift: Any) -> Any:
+        return coinciding(addresses, mask, shift)[0]
 
     def compiled_rise(addresses: Any, mask: Any) -> Any:
         return rises(addresses, mask)[0] != 0
@@ -62,7 +97,11 @@ def register() -> None:
 
     for function, compiled in (
         (count_many, compiled_many),
-        (count_near, compiled_near),
+        (count_stretches, compiled_stretches),
+        (count_in_columns, compiled_in_columns),
+        (count_scattered, compiled_scattered),
+        (count_ways, compiled_ways),
+        (count_coinciding, compiled_coinciding),
         (all_rise, compiled_rise),
         (count_steps, compiled_steps),
     ):
@@ -76,9 +115,31 @@ def _made(emit: Emit, answers: int, *given: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
         lanes = Lanes(builder.module, builder)
-        return context.make_tuple(builder, answer, emit(lanes, [_plain(lanes, v) for v in values]))
+        plain = [_plain(lanes, value) for value in values]
+        found = builder.call(_function(lanes, emit, answers, plain), plain)
+        return context.make_tuple(
+            builder, answer, [builder.extract_value(found, n) for n in range(answers)]
+        )
 
     return answer(*given), generate
+
+
+def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) -> ir.Function:
+    """Returns the function that computes what is emitted: one for all helpers, as it is long."""
+    name = SHARED + emit.__name__
+    if name in lanes.module.globals:
+        return lanes.module.globals[name]
+    result = ir.ArrayType(I64, answers)
+    type = ir.FunctionType(result, [value.type for value in given])
+    function = ir.Function(lanes.module, type, name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    inside = Lanes(lanes.module, ir.IRBuilder(function.append_basic_block()))
+    whole: Value = ir.Constant(result, ir.Undefined)
+    for number, value in enumerate(emit(inside, function.args)):
+        whole = inside.b.insert_value(whole, value, number)
+    inside.b.ret(whole)
+    return function
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:

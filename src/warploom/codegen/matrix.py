@@ -24,6 +24,7 @@ from warploom.codegen.products import (
     register_vector,
     slot,
 )
+from warploom.codegen.warp_group import WarpGroupCode
 from warploom.core.types import B32, U32, ScalarType
 from warploom.isa.fragments import Place
 from warploom.isa.moves import Piece, matrix_move, pieces
@@ -41,10 +42,13 @@ class MatrixCode:
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
+        self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, made: Instruction, on: Value) -> Results:
         """Any of them, by name."""
         name = made.operation.name
+        if name == "wgmma":
+            return self.groups.emit(index, made, on)
         if name == "mma" or "mma" in made.operation.modifiers:
             return self._multiply(made)
         if name == "wmma":

@@ -1,8 +1,6 @@
-"""Memory instructions in a warp's code: which space, which fast way, which counts.
-
-The out-of-line ways are in `access.py`; here stands what is inlined, and how an instruction's
-operands become an access.
-"""
+"""Emits memory instructions in general: how their operands become calls of access functions
+(`codegen.access_functions`), one for each space that an address may lead to. Accesses at addresses
+with a shape have faster code (`codegen.shaped_access`)."""
 
 from __future__ import annotations
 
@@ -12,10 +10,9 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
-from warploom.codegen.access import STACK, Shape, count_change
+from warploom.codegen.access import STACK, Shape
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
-from warploom.codegen.common_access import CommonAccess
 from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.codegen.lanes import (
     I8,
@@ -29,10 +26,8 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording import RecordingCode
-from warploom.codegen.row_access import HALF, RowAccess, goes_by_rows
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
-from warploom.rules.rows import LINE_BYTES
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 MOST_INLINED = 128
@@ -53,9 +48,9 @@ class MemoryCode:
         rules = self.frame.layout.rules
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles)
         self.places = Places(self.frame)
-        self.common = CommonAccess(self.places)
         self.pieces = PieceCode(operands)
         self.recording = recording
+        self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
 
@@ -70,10 +65,6 @@ class MemoryCode:
         route = self._route(index) or (route_of(made) if op == "load" else "")
         type = made.operation.modifiers.scalar()
         return Shape(op, space_of(made), type, len(elements(data)), route)
-
-    def base_of(self, shape: Shape) -> Value | None:
-        """Where the space of an access begins on the host, if addresses are counted from there."""
-        return self.places.space(shape.space)[0] if shape.space is Space.SHARED else None
 
     @property
     def many(self) -> bool:
@@ -97,14 +88,12 @@ class MemoryCode:
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """A load of that shape; its space may be the generic one."""
         if shape.space is not Space.GENERIC:
-            return self.load_from(index, shape, addresses, mask)
+            return self.load_any(index, shape, addresses, mask)
         type, parts = shape.type, shape.parts
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
 
         def load_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            there = replace(shape, space=part)
-            load = self.load_from if _is_inlined(there) else self.load_any
-            found = load(index, there, offsets, lanes_there)
+            found = self.load_any(index, replace(shape, space=part), offsets, lanes_there)
             for result, value in zip(results, found, strict=True):
                 old = self.b.load(result, typ=value.type)
                 self.b.store(self.lanes.blend(lanes_there, value, old), result)
@@ -129,13 +118,11 @@ class MemoryCode:
     ) -> None:
         """A store of that shape; its space may be the generic one."""
         if shape.space is not Space.GENERIC:
-            self.store_to(index, shape, addresses, values, mask)
+            self.store_any(index, shape, addresses, values, mask)
             return
 
         def store_some(part: Space, offsets: Value, lanes_there: Value) -> None:
-            there = replace(shape, space=part)
-            store = self.store_to if _is_inlined(there) else self.store_any
-            store(index, there, offsets, values, lanes_there)
+            self.store_any(index, replace(shape, space=part), offsets, values, lanes_there)
 
         self.by_space(addresses, mask, store_some)
 
@@ -152,108 +139,6 @@ class MemoryCode:
         for number, value in enumerate(values):
             self.b.store(value, self.places.at(number * shape.part_bytes), align=16)
         self.call(index, shape, self.functions.plain(shape), addresses, mask)
-
-    def load_from(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
-        """Load from a space: the common way or any other."""
-        b = self.b
-        results = [self.frame.variable(vector(shape.element)) for _ in range(shape.parts)]
-
-        def load_any() -> None:
-            found = self.load_any(index, shape, addresses, mask)
-            for part, value in zip(results, found, strict=True):
-                b.store(value, part)
-
-        def load_common() -> None:
-            found = self.common.load(shape, self.lanes.lane(addresses, 0))
-            for part, value in zip(results, found, strict=True):
-                b.store(value, part)
-
-        def load_other() -> None:
-            if not self.by_rows(shape):
-                load_any()
-                return
-            self._load_rows(index, shape, addresses, mask, results, load_any)
-
-        self._access(index, shape, addresses, mask, load_common, load_other)
-        return [b.load(part, typ=vector(shape.element)) for part in results]
-
-    def by_rows(self, shape: Shape) -> bool:
-        """Whether an access is tried by rows (`rules.rows`). Where a policy chooses whose store
-        lasts, no store is."""
-        rules = self.frame.layout.rules
-        if self.apart or self.never_inlined or rules.unit != LINE_BYTES:
-            return False
-        if shape.op == "store" and self.functions.shuffles:
-            return False
-        return goes_by_rows(shape)
-
-    def _load_rows(
-        self,
-        index: int,
-        shape: Shape,
-        addresses: Value,
-        mask: Value,
-        results: list[Value],
-        load_any: Callable[[], None],
-    ) -> None:
-        """Load by rows where the addresses are such, of a kind seen before; else in any way."""
-        b, loads, row = self.b, RowAccess(self.lanes, shape), self.places.row(index, shape.space)
-        rows, matches = loads.match(addresses, mask)
-        for first in (rows.first, rows.second):
-            matches = b.and_(
-                matches, self.common.inside(index, shape.space, first, HALF * shape.size)
-            )
-        kind = loads.kind(rows)
-        known = b.and_(matches, loads.is_known(row, kind))
-        with b.if_else(known) as (then, otherwise):
-            with then:
-                loads.count(row, kind)
-                found = loads.load(rows, self.base_of(shape))
-                for part, value in zip(results, found, strict=True):
-                    b.store(value, part)
-            with otherwise:
-                with b.if_then(matches):
-                    loads.note(row, kind)
-                load_any()
-
-    def store_to(
-        self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
-    ) -> None:
-        """Store to a space: the common way or any other."""
-
-        def store_any() -> None:
-            self.store_any(index, shape, addresses, values, mask)
-
-        def store_common() -> None:
-            self.common.store(shape, self.lanes.lane(addresses, 0), values)
-            count_change(self.lanes, self.frame.environment, I64(1))
-
-        self._access(index, shape, addresses, mask, store_common, store_any)
-
-    def _access(
-        self,
-        index: int,
-        shape: Shape,
-        addresses: Value,
-        mask: Value,
-        common: Callable[[], None],
-        any_other: Callable[[], None],
-    ) -> None:
-        """The common way or any other, as the addresses turn out."""
-        # Where lanes have parted, they are not all on, as in the common access they are.
-        narrow = shape.space is Space.LOCAL and shape.type.bytes < 4
-        if self.apart or self.never_inlined or narrow:
-            any_other()
-            return
-        test = self.common.matches(index, shape, addresses, mask)
-        with self.b.if_else(test, likely=True) as (then, otherwise):
-            with then:
-                if shape.route != STACK:
-                    first = self.lanes.lane(addresses, 0)
-                    self.common.count(index, shape.space, first, I64(1))
-                common()
-            with otherwise:
-                any_other()
 
     # ---- any other access -----------------------------------------------------------------------
 
@@ -277,11 +162,25 @@ class MemoryCode:
                 limit,
             ],
         )
-        with self.b.if_then(self.b.icmp_unsigned("!=", fault, I64(0)), likely=False):
-            self.frame.record(Slot.FAULT_INSTRUCTION, I64(index))
-            self.frame.record(Slot.FAULT_WARP, self.frame.warp)
-            self.frame.record(Slot.FAULT_SPACE, I64(SPACE_CODES[shape.space]))
-            self.frame.leave(Status.FAULT)
+        after = self.b.append_basic_block("accessed")
+        where = I64(index), self.frame.warp, I64(SPACE_CODES[shape.space])
+        for known, value in zip(self._fault(), where, strict=True):
+            known.add_incoming(value, self.b.block)
+        bad = self.b.icmp_unsigned("!=", fault, I64(0))
+        self.b.cbranch(bad, self._faulted, after).set_weights([1, 1 << 20])
+        self.b.position_at_end(after)
+
+    def _fault(self) -> list[Value]:
+        """The instruction, warp and space of an access that faults: all go to one block."""
+        if self._faults is None:
+            self._faulted = self.frame.function.append_basic_block("faulted")
+            slots = (Slot.FAULT_INSTRUCTION, Slot.FAULT_WARP, Slot.FAULT_SPACE)
+            with self.b.goto_block(self._faulted):
+                self._faults = [self.b.phi(I64) for _ in slots]
+                for slot, value in zip(slots, self._faults, strict=True):
+                    self.frame.record(slot, value)
+                self.frame.leave(Status.FAULT)
+        return self._faults
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""
@@ -337,12 +236,6 @@ class MemoryCode:
     def _route(self, index: int) -> str:
         """STACK for what a call keeps in local memory."""
         return STACK if index in self.frame.program.private else ""
-
-
-def _is_inlined(shape: Shape) -> bool:
-    """Whether the common way of an access with a generic address is inlined: it comes once for each
-    space that the address may lead to, which is too much code for what is rare."""
-    return shape.size >= 4 and shape.space in (Space.GLOBAL, Space.SHARED)
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:

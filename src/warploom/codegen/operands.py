@@ -45,14 +45,14 @@ class Operands:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.lowerings = {width: Lowering(frame.lanes, width) for width in (1, 2, LANES)}
+        self.lowerings = {width: Lowering(frame.lanes, width) for width in (1, 2, 4, 8, LANES)}
         self.lower = self.lowerings[LANES]
         self.specials = Specials(frame)
 
     def read(
         self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
     ) -> Value:
-        """An operand in 32 lanes of the computing type of `type`; or in the 1 or 2 lanes that its
+        """An operand in 32 lanes of the computing type of `type`; or in the lanes that its
         shape has (`analysis.shapes`), or that a wider one needs.
 
         `blind` says that the reader's result does not depend on the bits of a NaN.
@@ -163,6 +163,14 @@ class Operands:
         address = self.address_of(symbol)
         window = WINDOWS.get(self.frame.program.places[symbol.name].space, 0)
         return self.b.add(address, splat_constant(window, I64)) if window else address
+
+    def base(self, address: Operand, width: int = LANES) -> Value:
+        """The register or variable that an address begins with, as 64-bit lanes."""
+        assert isinstance(address, Address)
+        if isinstance(address.base, Symbol):
+            return self.address_of(address.base, width)
+        assert isinstance(address.base, Register)
+        return self.read(address.base, unsigned(64), width=width)
 
     def address(self, operand: Operand, width: int = LANES) -> Value:
         """What `[base + offset]` means, as 64-bit lanes in the space of the instruction.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.access import DATA_BYTES
+from warploom.codegen.access import DATA_BYTES, Shape
 from warploom.codegen.environment import ROW_WIDTH, Slot, local_stride
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I8, I64, PTR, Value
 from warploom.ptx.ir import Space
+
+LOCAL_ROW_BITS = 7
+"""Local memory has the same word of all lanes in one row of 128 bytes."""
 
 
 class Places:
@@ -34,19 +37,46 @@ class Places:
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
+    def within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
+        """Whether so many bytes (an i64) from `first` on lie in the space, or in the allocation
+        that the access reached last."""
+        b, low, high = self.b, I64(0), self.limit(space)
+        if space in (Space.GLOBAL, Space.CONST):
+            cache = self.cache(index, space)
+            low, high = b.load(cache, typ=I64), b.load(self.lanes.slot(cache, 1), typ=I64)
+        room = b.sub(high, low)
+        large_enough = b.icmp_unsigned(">=", room, extent)
+        inside = b.icmp_unsigned("<=", b.sub(first, low), b.sub(room, extent))
+        return b.and_(large_enough, inside)
+
     def at(self, offset: int) -> Value:
         """A place in the room in which operands and results of out-of-line accesses pass."""
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
+
+    def pointer(self, shape: Shape, first: Value) -> Value:
+        """Returns where an address leads on the host; of local memory, that of lane 0."""
+        if shape.space in (Space.GLOBAL, Space.CONST):
+            return self.b.inttoptr(first, PTR)
+        base, _ = self.space(shape.space)
+        if shape.space is Space.LOCAL:
+            first = self.b.shl(self.b.lshr(first, I64(2)), I64(LOCAL_ROW_BITS))
+        return self.b.gep(base, [first], source_etype=I8)
+
+    def limit(self, space: Space) -> Value:
+        """The length in bytes of shared memory, or of a warp's local memory a lane."""
+        if space is Space.SHARED:
+            return self.frame.slot(Slot.SHARED_BYTES)
+        return I64(self.frame.program.local_bytes)
 
     def space(self, space: Space) -> tuple[Value, Value]:
         """Where a space begins on the host, and its length in bytes; zeros for global memory."""
         frame, b = self.frame, self.b
         if space is Space.SHARED:
-            return frame.pointer(Slot.SHARED_AT), frame.slot(Slot.SHARED_BYTES)
+            return frame.pointer(Slot.SHARED_AT), self.limit(space)
         if space is Space.PARAM:
             return frame.pointer(Slot.PARAMETERS_AT), I64(frame.program.parameter_bytes)
         if space is Space.LOCAL:
-            size = frame.program.local_bytes
-            offset = b.mul(frame.warp, I64(local_stride(size)))
-            return b.gep(frame.pointer(Slot.LOCAL_AT), [offset], source_etype=I8), I64(size)
+            offset = b.mul(frame.warp, I64(local_stride(frame.program.local_bytes)))
+            at = b.gep(frame.pointer(Slot.LOCAL_AT), [offset], source_etype=I8)
+            return at, self.limit(space)
         return ir.Constant(PTR, None), I64(0)

@@ -71,88 +71,50 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
     return module.globals[name]
 
 
-class _ProductBody:
-    """Emits the sums of one product."""
+class SumCode:
+    """Emits the parts of a product's sums: elements as numbers, steps, sums as registers."""
 
-    def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
-        self.lanes, self.b, self.buffer, self.product = lanes, lanes.b, buffer, product
+    def __init__(self, lanes: Lanes, product: Product) -> None:
+        self.lanes, self.b, self.product = lanes, lanes.b, product
         self.lower = Lowering(lanes, LANES)
         self.type = calculated(product.d.type)
 
-    def emit(self) -> None:
-        p = self.product
-        first = 0
-        held: list[list[Value]] = []
-        for fragment in (p.a, p.b, p.c):
-            held.append(self._numbers(fragment, first))
-            first += fragment.registers
-        a, b, c = held
-        sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
-        self._leave(sums)
-        self.b.ret_void()
-
-    def _numbers(self, fragment: Fragment, first: int) -> list[Value]:
-        """The elements of a fragment, each in 32 lanes, as numbers."""
+    def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
+        """Returns the elements of a fragment, each in 32 lanes, from its registers."""
         type, found = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
-            at = slot(self.b, self.buffer, first + register)
-            word = self.b.load(at, typ=register_vector(type), align=64)
             shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
-            bits = self.b.lshr(word, shift)
+            bits = self.b.lshr(words[register], shift)
             found.append(self.lower(number(fragment.type), [bits]))
         return found
 
-    def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """One element of D: what C has there, then every product in rising k."""
-        p = self.product
-        places = [p.d.place(lane, element) for lane in range(LANES)]
-        start = self._at(p.c, c, places)
-        total = start
-        if self.type.is_integer:
-            total = ir.Constant(vector(I32), None)
-        for k in range(p.depth):
-            left = self._at(p.a, a, [(row, k) for row, _ in places])
-            right = self._met(b, places, k)
-            total = self._step(left, right, total)
-        if not self.type.is_integer:
-            return total
-        # Products alone cannot overflow: there are 64 at most, of 16 bits.
-        if p.saturates:
-            return self.lower.intrinsic("sadd.sat", [start, total])
-        return self.b.add(start, total)
+    def at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
+        """Returns the elements at those places, lane by lane."""
+        holders = [fragment.holders[place] for place in places]
+        return self.lanes.pick(values, [(element, lane) for lane, element in holders])
 
-    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
-        """What the k-th element of A's rows meets of B."""
-        p, sparsity = self.product, self.product.sparsity
-        if sparsity is None:
-            return self._at(p.b, b, [(column, k) for _, column in places])
-        choices = [
-            self._at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
-            for choice in range(sparsity.choices)
-        ]
-        chosen = self._choice(sparsity, [row for row, _ in places], k)
+    def choice(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
+        """Returns where in their chunks the k-th elements of these rows stand."""
+        held = [sparsity.place(row, k) for row in rows]
+        moved = self.lanes.pick([metadata], [(0, lane) for lane, _ in held])
+        index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
+        return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
+
+    def chosen(self, chosen: Value, choices: list[Value]) -> Value:
+        """Returns in each lane that of the values whose number is chosen."""
         found = choices[0]
         for choice, value in enumerate(choices[1:], 1):
             here = self.b.icmp_unsigned("==", chosen, splat_constant(choice, I32))
             found = self.lanes.blend(here, value, found)
         return found
 
-    def _choice(self, sparsity: Sparsity, rows: list[int], k: int) -> Value:
-        """Where in their chunks the k-th elements of these rows stand, by the metadata."""
-        p, held = self.product, [sparsity.place(row, k) for row in rows]
-        behind = p.a.registers + p.b.registers + p.c.registers
-        metadata = self.b.load(slot(self.b, self.buffer, behind), typ=vector(I32), align=64)
-        moved = self.lanes.pick([metadata], [(0, lane) for lane, _ in held])
-        index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
-        return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
+    def first(self, start: Value) -> Value:
+        """Returns what the first step adds to: integers are added to C in the end."""
+        return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
-    def _at(self, fragment: Fragment, values: list[Value], places: list[Place]) -> Value:
-        """The elements at those places, lane by lane."""
-        holders = [fragment.holders[place] for place in places]
-        return self.lanes.pick(values, [(element, lane) for lane, element in holders])
-
-    def _step(self, left: Value, right: Value, total: Value) -> Value:
+    def step(self, left: Value, right: Value, total: Value) -> Value:
+        """Returns a sum with one more product."""
         if not self.type.is_integer:
             return self.lower.intrinsic("fma", [left, right, total])
         if not self.product.logic:
@@ -160,13 +122,77 @@ class _ProductBody:
         meet = self.b.xor if self.product.logic == "xor" else self.b.and_
         return self.b.add(total, self.lower.intrinsic("ctpop", [meet(left, right)]))
 
-    def _leave(self, sums: list[Value]) -> None:
-        d = self.product.d
-        type = register_type(d)
-        for register in range(d.registers):
+    def last(self, start: Value, total: Value) -> Value:
+        """Returns a sum with C."""
+        if not self.type.is_integer:
+            return total
+        # Products alone cannot overflow: there are 64 at most, of 16 bits.
+        if self.product.saturates:
+            return self.lower.intrinsic("sadd.sat", [start, total])
+        return self.b.add(start, total)
+
+    def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
+        """Returns the registers of a fragment that holds these sums."""
+        type, found = register_type(fragment), list[Value]()
+        for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
-            for inside in range(d.packed):
-                bits = self.lower(encoded(d.type), [sums[register * d.packed + inside]])
-                shift = splat_constant(inside * d.bits, ir.IntType(type.bits))
+            for inside in range(fragment.packed):
+                bits = self.lower(
+                    encoded(fragment.type), [sums[register * fragment.packed + inside]]
+                )
+                shift = splat_constant(inside * fragment.bits, ir.IntType(type.bits))
                 word = self.b.or_(word, self.b.shl(bits, shift))
+            found.append(word)
+        return found
+
+
+class _ProductBody:
+    """Emits the function of one product."""
+
+    def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
+        self.b, self.buffer, self.product = lanes.b, buffer, product
+        self.code = SumCode(lanes, product)
+
+    def emit(self) -> None:
+        p = self.product
+        first = 0
+        held: list[list[Value]] = []
+        for fragment in (p.a, p.b, p.c):
+            held.append(self.code.numbers(fragment, self._words(fragment, first)))
+            first += fragment.registers
+        a, b, c = held
+        sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
+        for register, word in enumerate(self.code.registers(p.d, sums)):
             self.b.store(word, slot(self.b, self.buffer, register), align=64)
+        self.b.ret_void()
+
+    def _words(self, fragment: Fragment, first: int) -> list[Value]:
+        """The registers of a fragment, from a place in the buffer on."""
+        type = register_vector(register_type(fragment))
+        places = range(first, first + fragment.registers)
+        return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]
+
+    def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
+        """One element of D: what C has there, then every product in rising k."""
+        p, code = self.product, self.code
+        places = [p.d.place(lane, element) for lane in range(LANES)]
+        start = code.at(p.c, c, places)
+        total = code.first(start)
+        for k in range(p.depth):
+            left = code.at(p.a, a, [(row, k) for row, _ in places])
+            total = code.step(left, self._met(b, places, k), total)
+        return code.last(start, total)
+
+    def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
+        """What the k-th element of A's rows meets of B."""
+        p, code, sparsity = self.product, self.code, self.product.sparsity
+        if sparsity is None:
+            return code.at(p.b, b, [(column, k) for _, column in places])
+        choices = [
+            code.at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
+            for choice in range(sparsity.choices)
+        ]
+        behind = p.a.registers + p.b.registers + p.c.registers
+        metadata = self.b.load(slot(self.b, self.buffer, behind), typ=vector(I32), align=64)
+        rows = [row for row, _ in places]
+        return code.chosen(code.choice(sparsity, metadata, rows, k), choices)

@@ -18,6 +18,7 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.codegen.access import count_change
+from warploom.codegen.cache_learning import FURTHEST
 from warploom.codegen.groups import Group
 from warploom.codegen.lanes import (
     I8,
@@ -32,7 +33,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.pattern_places import pattern_place
 from warploom.codegen.reach import Reach
-from warploom.codegen.remembered import FURTHEST
+from warploom.codegen.transfers import Transfers
 from warploom.rules.patterns import MASK, OFFSETS, REPEATS, STEP
 
 ALL_LANES = (1 << LANES) - 1
@@ -58,7 +59,8 @@ class PutOff:
     """Emits the stores of a warp function that are put off: of one group at a time."""
 
     def __init__(self, memory: MemoryCode) -> None:
-        self.memory, self.common, self._reach = memory, memory.common, Reach(memory.lanes)
+        self.memory, self._reach = memory, Reach(memory.lanes)
+        self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._pending: _Pending | None = None
 
@@ -80,7 +82,7 @@ class PutOff:
         conditions = [
             b.not_(self.lanes.any(other)),
             b.icmp_unsigned("<", b.sub(step, I64(stop - start)), I64(FURTHEST)),
-            self.common.within(index, group.shape.space, begin, extent),
+            self.memory.places.within(index, group.shape.space, begin, extent),
         ]
         self._pending = _Pending(group, first, step, extent)
         for number in range(len(group.members)):
@@ -143,7 +145,7 @@ class PutOff:
         parts = [offsets] if together else [[offset] for offset in offsets]
         for number, part in enumerate(parts):
             puts = _function(self.frame.module, shape.element, [o - part[0] for o in part])
-            pointer = self.common.pointer(shape, b.add(pending.first, I64(part[0])))
+            pointer = self._transfers.pointer(shape, b.add(pending.first, I64(part[0])))
             data = self.memory.places.at(number * shape.part_bytes)
             b.call(puts, [pointer, pending.step, data])
         self._count(pending)

@@ -20,17 +20,18 @@ class Reach:
         if not group.strides:
             start, stop = group.span
             return I64(start), I64(stop)
-        starts = [self._ahead(group, *member) for member in group.members]
+        behind = [self._ahead(group, index, 0) for index, _ in group.members]
         first, last = (
-            reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), starts)
+            reduce(lambda x, y: self.lanes.intrinsic(f"llvm.{name}.i64", I64, [x, y]), behind)
             for name in ("smin", "smax")
         )
-        return first, self.b.add(last, I64(group.extent))
+        start, stop = group.span
+        return self.b.add(first, I64(start)), self.b.add(last, I64(stop))
 
     def places(self, group: Group, index: int) -> list[Value]:
-        """Where the first lane, or that of each row, reaches in an access of a group."""
+        """Where the first lane of each run reaches in an access of a group."""
         ahead = self._ahead(group, index, dict(group.members)[index])
-        return [self.b.add(first, ahead) for first in group.firsts]
+        return [self.b.add(first, ahead) for first in group.safe or group.firsts]
 
     def _ahead(self, group: Group, index: int, offset: int) -> Value:
         """How far an access reaches behind where the group's register leads."""

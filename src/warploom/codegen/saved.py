@@ -1,4 +1,5 @@
-"""What a warp keeps in its context while others run: its table, then its registers.
+"""What a warp keeps in its context while others run: its table, products in flight, then its
+registers.
 
 A register has a place where it is kept lane by lane; and one where it is kept by its shape, for
 waits of all lanes together, if it has that everywhere; those lie side by side. Steady registers,
@@ -13,20 +14,21 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from warploom.codegen.frame import ALL_NODES, Frame
+from warploom.codegen.in_flight import RING_AT, FlightCode, ring_bytes
 from warploom.codegen.lanes import I32, I64, LANES, Value
 from warploom.codegen.sizes import is_long
 from warploom.ptx.ir import Register
-from warploom.rules.warp_table import FREE, LIVE, NONE, TOP, table_words
+from warploom.rules.warp_table import FREE, LIVE, NONE, TOP
 from warploom.rules.warp_table import MASK as ACTIVE
 
-TABLE_BYTES = 8 * table_words(LANES)
 LINE = 64
 
 
 class Saved:
-    """Emits what puts the state of a warp into its context and takes it out again."""
+    """Emits what puts the state of a warp into its context and takes it out again. `delays`: the
+    products of a warp group may stay in flight (`codegen.in_flight`)."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, *, delays: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._is_long = is_long(frame.program)
         live = sorted(frame.shared_over_blocks, key=lambda register: register.name)
@@ -34,7 +36,8 @@ class Saved:
         shaped = [register for register in live if register in frame.shapes.lasting]
         shaped.sort(key=self._size_by_shape, reverse=True)
         apart = [LINE * -(-LANES * register.type.bits // 8 // LINE) for register in held]
-        starts = list(accumulate(apart, initial=TABLE_BYTES))
+        self._ring_bytes = ring_bytes(frame.program) if delays else 0
+        starts = list(accumulate(apart, initial=RING_AT + self._ring_bytes))
         self._apart = dict(zip(held, starts, strict=False))
         packed = list(accumulate(map(self._size_by_shape, shaped), initial=starts[-1]))
         self._together = self._apart | dict(zip(shaped, packed, strict=False))
@@ -93,6 +96,8 @@ class Saved:
     def begin(self, lanes: Value) -> None:
         """A warp begins with these lanes (an i32); its registers hold zeros."""
         self.frame.clear()
+        if self._ring_bytes:
+            FlightCode(self.frame).clear()
         self._stand(lanes)
 
     def _stand(self, lanes: Value) -> None:

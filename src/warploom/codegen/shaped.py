@@ -6,7 +6,6 @@ looked at; where one does, the lanes go on in the divergent copy, at the same in
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 from llvmlite import ir
@@ -113,6 +112,7 @@ class _Evaluation:
             return
         lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(reach)] * self.width))
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
+        bits = ir.IntType(self.width)
         beyond = compare("<" if reach > 0 else ">", lasts, firsts)
-        some = functools.reduce(b.or_, (self.lanes.lane(beyond, n) for n in range(self.width)))
+        some = b.icmp_unsigned("!=", b.bitcast(beyond, bits), bits(0))
         self.wraps = some if self.wraps is None else b.or_(self.wraps, some)

@@ -1,11 +1,7 @@
-"""Loads and stores at addresses that have a shape: no lane has to be compared with another.
+"""Emits loads and stores at addresses that have a shape: no lane has to be compared with another.
 
-One address or two say everything: of the first lane, or of that of each row. Where all lanes
-execute, the access is a scalar load for all or for each row, or a vector of consecutive places; it
-is counted as one is that is only found to be so at run time (`codegen.common_access`,
-`codegen.row_access`). Accesses of a basic block from the same register are looked at together,
-once: whether they are aligned, inside of the allocation that was reached last, and of kinds that
-are known. Any other goes the general way.
+Where the first lane of each run reaches says everything. An access that is like an earlier one
+(`codegen.access_cache`) is moved at once (`codegen.transfers`); any other goes the general way.
 """
 
 from __future__ import annotations
@@ -18,50 +14,41 @@ from warploom.analysis.accesses import space_of
 from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
-from warploom.codegen.access import Shape, count_change
+from warploom.codegen.access import count_change
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
-from warploom.codegen.lanes import I1, I64, Value
-from warploom.codegen.masked_access import MaskedAccess
+from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
-from warploom.codegen.row_access import RowAccess, Rows
+from warploom.codegen.transfers import Transfers
 from warploom.ptx.ir import Instruction, Space
 
 
 class ShapedAccess:
-    """Emits the accesses of the convergent copy whose addresses have shapes."""
+    """Emits the accesses of code whose registers have shapes."""
 
     def __init__(self, memory: MemoryCode, reading: Reading) -> None:
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self.operands, self.common = memory.operands, memory.common
+        self.operands, self.transfers = (
+            memory.operands,
+            Transfers(memory.lanes, memory.places.pointer),
+        )
         self.ways, self.reach = GroupWays(memory, reading), Reach(memory.lanes)
-        self.masked: MaskedAccess | None = None
-        """What makes the accesses of a block that some lanes run while the others wait."""
 
-    def begin(self, block: Block) -> None:
-        """Begin a block, before its code."""
-        self.masked = None
-        self.ways.begin(block)
-
-    def begin_masked(self) -> None:
-        """Begin a block that some lanes run while the others wait."""
-        self.ways.forget()
-        self.masked = MaskedAccess(self.memory, self.reading)
+    def begin(self, block: Block, *, masked: bool) -> None:
+        """Begin a block, before its code; `masked`: some lanes run it while others wait."""
+        self.ways.begin(block, masked=masked)
 
     # ---- loads ----------------------------------------------------------------------------------
 
     def load_agreed(self, index: int, made: Instruction, on: Value) -> list[Value]:
-        """A load in which all lanes, or all of a row, read one place: what it gives, part by part,
-        in 1 lane or in 2."""
+        """A load in which the lanes of each run read one place: what it gives, part by part, in as
+        many lanes as there are runs."""
         type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
         if space_of(made) is Space.PARAM:
             given = made.operands[1], type, parts, on
             return self.memory.load_parameter(index, *given, width=1)
-        found = None if self.masked is None else self.masked.load_agreed(index, made, on)
-        if found is not None:
-            return found
         shape = self.memory.shape_of("load", index, made)
         width = self.reading.address(made.operands[1]).width
 
@@ -71,51 +58,40 @@ class ShapedAccess:
             bits = self.lanes.bits(on)
             return [self.frame.by_shape(value, bits, LaneShape(width)) for value in found]
 
-        def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
-            pointers = loads.pointers(rows, self.memory.base_of(shape))[:width]
-            return [loads.each(pointers, part) for part in range(parts)]
-
-        return self._load(index, made, on, shape, load_any, load_rows)
+        return self._load(index, made, on, load_any, width)
 
     def load(self, index: int, made: Instruction, on: Value) -> list[Value] | None:
-        """A load whose lanes read consecutive places, in each row at least: what it gives, part by
-        part. None where it is none."""
-        if self.masked is not None:
-            return self.masked.load(index, made, on)
-        if index not in self.ways.groups:
+        """Returns what a load gives, part by part; None where it has no group."""
+        group = self.ways.groups.get(index)
+        if group is None:
             return None
-        shape = self.ways.groups[index].shape
 
         def load_any() -> list[Value]:
             addresses = self.operands.address(made.operands[1])
-            return self.memory.load_any(index, shape, addresses, on)
+            return self.memory.load_any(index, group.shape, addresses, on)
 
-        def load_rows(loads: RowAccess, rows: Rows) -> list[Value]:
-            return loads.load(rows, self.memory.base_of(shape))
-
-        return self._load(index, made, on, shape, load_any, load_rows)
+        return self._load(index, made, on, load_any, LANES)
 
     def _load(
         self,
         index: int,
         made: Instruction,
         on: Value,
-        shape: Shape,
         load_any: Callable[[], list[Value]],
-        load_rows: Callable[[RowAccess, Rows], list[Value]],
+        width: int,
     ) -> list[Value]:
-        """A load the short way if its group can go it, else in any way."""
+        """A load at once where its group is known, else in any way; in so many lanes."""
         group = self.ways.groups.get(index)
         if group is None:
             return load_any()
         b = self.b
         known = self.ways.known(index, group, made, on)
-        if self.ways.hurries:
-            return self._load_short(index, group, load_rows)
-        short, other, done = (b.append_basic_block(n) for n in ("short", "other", "loaded"))
+        if self.ways.leaves(group):
+            return self._load_known(index, group, made, on, width)
+        short, other, done = (b.append_basic_block(n) for n in ("known", "any", "loaded"))
         b.cbranch(known, short, other).set_weights([99, 1])
         b.position_at_end(short)
-        found = self._load_short(index, group, load_rows)
+        found = self._load_known(index, group, made, on, width)
         after_short = b.block
         b.branch(done)
         b.position_at_end(other)
@@ -128,22 +104,20 @@ class ShapedAccess:
             for one, two in zip(found, others, strict=True)
         ]
 
-    def _load_short(
-        self,
-        index: int,
-        group: Group,
-        load_rows: Callable[[RowAccess, Rows], list[Value]],
+    def _load_known(
+        self, index: int, group: Group, made: Instruction, on: Value | None, width: int
     ) -> list[Value]:
         shape, firsts = group.shape, self.reach.places(group, index)
-        if group.form is Form.CONSECUTIVE:
-            self.common.count(index, shape.space, firsts[0], I64(1))
-            if self.ways.fetches_ahead and shape.space is Space.GLOBAL:
-                self.common.fetch_ahead(shape, firsts[0])
-            return self.common.load(shape, firsts[0])
         self.ways.count(index, group)
-        consecutive = ir.Constant(I1, int(group.form is Form.ROWS))
-        rows = Rows(firsts[0], firsts[-1], consecutive)
-        return load_rows(RowAccess(self.lanes, shape), rows)
+        follow = group.base == LaneShape(1, shape.size)
+        if self.ways.fetches_ahead and follow and shape.space is Space.GLOBAL:
+            self.transfers.fetch_ahead(shape, firsts[0])
+        on = self.ways.mask(group, made, on)
+        if group.step is not None:
+            pointers = self._pointers(group, made)
+            return self.transfers.load_following(shape, firsts[0], group.step, pointers, on)
+        found = self.transfers.load(shape, group.base, firsts, on)
+        return [self.lanes.fan(value, 0, width) for value in found]
 
     def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
         result = self.b.phi(ways[0][0].type)
@@ -155,13 +129,10 @@ class ShapedAccess:
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
         """A store, at whatever addresses."""
-        if self.masked is not None and self.masked.store(index, made, on):
-            return
         group = self.ways.groups.get(index)
         if group is None:
             self.memory.store(index, made, on)
             return
-        shape = group.shape
         type = made.operation.modifiers.scalar()
         values = [self.operands.bits(s, type) for s in elements(made.operands[1])]
         if group.form is Form.STEPPED:
@@ -169,23 +140,33 @@ class ShapedAccess:
             self.ways.puts.keep(values[0])
             return
         known = self.ways.known(index, group, made, on)
-        if self.ways.hurries:
-            self._store_short(index, group, values)
+        if self.ways.leaves(group):
+            self._store_known(index, group, made, values, on)
             return
         with self.b.if_else(known, likely=True) as (short, other):
             with short:
-                self._store_short(index, group, values)
+                self._store_known(index, group, made, values, on)
             with other:
                 addresses = self.operands.address(made.operands[0])
-                self.memory.store_any(index, shape, addresses, values, on)
+                self.memory.store_any(index, group.shape, addresses, values, on)
 
-    def _store_short(self, index: int, group: Group, values: list[Value]) -> None:
+    def _store_known(
+        self, index: int, group: Group, made: Instruction, values: list[Value], on: Value
+    ) -> None:
+        self.ways.count(index, group)
         shape, firsts = group.shape, self.reach.places(group, index)
-        if group.form is Form.CONSECUTIVE:
-            self.common.count(index, shape.space, firsts[0], I64(1))
-            self.common.store(shape, firsts[0], values)
+        on = self.ways.mask(group, made, on)
+        if group.step is None:
+            self.transfers.store(shape, group.base, firsts, values, on)
         else:
-            self.ways.count(index, group)
-            rows = Rows(firsts[0], firsts[-1], ir.Constant(I1, 1))
-            RowAccess(self.lanes, shape).store(rows, self.memory.base_of(shape), values[0])
+            pointers = self._pointers(group, made)
+            given = shape, firsts[0], group.step, pointers
+            self.transfers.store_following(*given, values, on)
         count_change(self.lanes, self.frame.environment, I64(1))
+
+    def _pointers(self, group: Group, made: Instruction) -> Value:
+        """Returns where each lane reaches on the host."""
+        addresses = self.operands.address(made.operands[0 if group.shape.op == "store" else 1])
+        shared = group.shape.space is Space.SHARED
+        base = self.memory.places.space(Space.SHARED)[0] if shared else None
+        return self.operands.host_pointers(base, addresses)

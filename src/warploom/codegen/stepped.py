@@ -94,7 +94,7 @@ def _placed(
         return None
     place = address.offset % shape.size
     key = (address.base, versions.get(address.base), shape.space, shape.size, place)
-    return key, Group(shape, Form.STEPPED, base, shape.size), address.offset
+    return key, Group(shape, Form.STEPPED, base), address.offset
 
 
 def _is_full(group: Group) -> bool:

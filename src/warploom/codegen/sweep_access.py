@@ -4,19 +4,15 @@ the last of them, then done warp by warp.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
 from warploom.analysis.shapes import Reading
 from warploom.analysis.sweeps import Sweep
-from warploom.codegen.environment import KINDS_AT, MEMO_BITS, MEMO_KIND, MEMO_PASSES
+from warploom.codegen.access_cache import AccessCache
 from warploom.codegen.formations import BlockWide
 from warploom.codegen.groups import Form, Group, find_groups
 from warploom.codegen.lanes import I1, I64, Value
 from warploom.codegen.memory import MemoryCode
-from warploom.codegen.remembered import Remembered
-from warploom.codegen.row_access import RowAccess, Rows
-from warploom.core.types import unsigned
-from warploom.ptx.ir import Address, Instruction, Register, Space
+from warploom.codegen.transfers import Transfers
+from warploom.ptx.ir import Instruction, Space
 
 WORD = 4
 """Bytes from which on consecutive accesses of all warps begin alike: 32 lanes reach a line."""
@@ -36,10 +32,15 @@ class SweepAccess:
     ) -> None:
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._remembered = Remembered(memory)
+        self._cache, self._transfers = (
+            AccessCache(memory, reading),
+            Transfers(memory.lanes, memory.places.pointer),
+        )
         self._groups: dict[int, Group] = {}
         for index in (*sweep.blocks, *sweep.own):
-            self._groups |= find_groups(memory, reading, self.frame.program.blocks[index])
+            shapes = self.frame.shapes.at(index)
+            here = Reading(reading.program, reading.formation, shapes)
+            self._groups |= find_groups(memory, here, self.frame.program.blocks[index])
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """How far each warp reaches behind the one before it, by the first of a group."""
@@ -59,62 +60,36 @@ class SweepAccess:
         if group.firsts:
             return I1(1)
         address = made.operands[0 if group.shape.op == "store" else 1]
-        assert isinstance(address, Address)
-        assert isinstance(address.base, Register)
-        base = self.memory.operands.read(address.base, unsigned(64), width=group.base.width)
-        group.firsts = [self.lanes.lane(base, row) for row in range(group.base.width)]
+        base = self.memory.operands.base(address, group.base.width)
         if self._block.address(address).width == 1:  # all rows of the block begin there
-            group.firsts = group.firsts[:1] * group.base.width
-            base = self.lanes.splat(group.firsts[0], 1)
+            base = self.lanes.splat(self.lanes.lane(base, 0), group.base.width)
+        group.bases = base
+        group.firsts = [self.lanes.lane(base, run) for run in range(group.base.width)]
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
-        holds = self._remembered.holds_as_far(group, b.mul(b.sub(warps, I64(1)), step))
-        if group.form is not Form.CONSECUTIVE:
-            bits = self._remembered.word(self._memo(group), MEMO_BITS)
-            holds = b.and_(holds, b.icmp_unsigned("==", b.and_(step, bits), I64(0)))
-        return b.or_(holds, b.icmp_unsigned("==", warps, I64(0)))
+        known = self._cache.holds_until(group, b.mul(b.sub(warps, I64(1)), step))
+        known = b.and_(known, self._cache.keeps_place(group, step))
+        return b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """So many warps have gone the short way."""
+        """So many warps have gone the short way; the last access of a group counts for all."""
         group = self._groups[index]
-        leader, last = group.members[0][0], group.members[-1][0]
-        if group.form is Form.CONSECUTIVE:
-            first = self.b.add(group.firsts[0], I64(self._offsets[index]))
-            self.memory.common.count(index, group.shape.space, first, warps)
-        elif leader == last:
-            memo = self._memo(group)
-            kind = self.b.add(self._remembered.word(memo, MEMO_KIND), I64(KINDS_AT))
-            self.lanes.add_to(self.lanes.slot(memo, kind), warps)
-        elif index == last:
-            self.lanes.add_to(self.lanes.slot(self._memo(group), MEMO_PASSES), warps)
-
-    def _memo(self, group: Group) -> Value:
-        return self.memory.places.row(group.members[0][0], group.shape.space)
+        if index == group.members[-1][0]:
+            self._cache.count(group, warps)
 
     # ---- for each -------------------------------------------------------------------------------
 
     def load(self, index: int) -> list[Value]:
         """What the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
         agree."""
-        group, firsts = self._groups[index], self._places(index)
-        if group.form is Form.CONSECUTIVE:
-            return self.memory.common.load(group.shape, firsts[0])
-        rows = RowAccess(self.lanes, group.shape)
-        base = self.memory.base_of(group.shape)
-        if group.form is Form.ROWS:
-            return rows.load(Rows(firsts[0], firsts[-1], ir.Constant(I1, 1)), base)
-        pointers = rows.pointers(Rows(firsts[0], firsts[-1], ir.Constant(I1, 0)), base)
-        return [rows.each(pointers[: len(firsts)], part) for part in range(group.shape.parts)]
+        group = self._groups[index]
+        return self._transfers.load(group.shape, group.base, self._places(index), None)
 
     def store(self, index: int, made: Instruction) -> None:
         """The store of the running warp."""
-        group, firsts = self._groups[index], self._places(index)
+        group = self._groups[index]
         value = self.memory.operands.bits(made.operands[1], group.shape.type)
-        if group.form is Form.CONSECUTIVE:
-            self.memory.common.store(group.shape, firsts[0], [value])
-        else:
-            rows = Rows(firsts[0], firsts[-1], ir.Constant(I1, 1))
-            RowAccess(self.lanes, group.shape).store(rows, self.memory.base_of(group.shape), value)
+        self._transfers.store(group.shape, group.base, self._places(index), [value], None)
 
     def _places(self, index: int) -> list[Value]:
         """Where the running warp's first lane, or that of each row, reaches."""
@@ -125,7 +100,10 @@ class SweepAccess:
 
 
 def _goes_on(group: Group) -> bool:
-    """Whether what is known of one warp's access is so of those that reach on by the same step."""
-    if group.form is Form.CONSECUTIVE:
-        return group.shape.size >= WORD and group.shape.parts == 1
-    return group.form in (Form.ROWS, Form.AGREED)
+    """Returns whether the look at one warp's access may serve all that reach on by one step."""
+    if group.form is not Form.SHAPE:
+        return False
+    if group.base.stride == 0:
+        return group.shape.op == "load"
+    consecutive = group.base.stride == group.shape.size and group.shape.parts == 1
+    return consecutive and group.shape.space is not Space.LOCAL and group.shape.size >= WORD

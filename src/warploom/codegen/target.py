@@ -87,6 +87,15 @@ def _missing(level: str) -> list[str]:
     return [name for name in needed if not features.get(name, False)]
 
 
+def has_feature(name: str) -> bool:
+    """Returns whether the processor that code is made for has a feature, by LLVM's name."""
+    level = processor().name
+    if level not in _LEVELS:
+        return bool(llvm.get_host_cpu_features().get(name, False))
+    below = list(_LEVELS)[: list(_LEVELS).index(level) + 1]
+    return name in " ".join(_LEVELS[one] for one in below).split()
+
+
 def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.TargetMachine:
     """Returns a target for a processor, the chosen one where none is given; an engine takes the one
     that it is given for its own.

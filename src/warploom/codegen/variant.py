@@ -12,7 +12,8 @@ from warploom.analysis.shapes import Formation
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
-    `formation` says how the warps of the launch are formed from threads. `size` is the size of the
+    `formation` says how the warps of the launch are formed from threads; `alike`: in all of a
+    block's warps threads lie alike. `size` is the size of the
     blocks, None where code is made for any. `independent`: each thread has its own program counter,
     as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
@@ -21,6 +22,7 @@ class KernelVariant:
     """
 
     formation: Formation
+    alike: bool
     size: Size | None
     independent: bool
     mixes: bool

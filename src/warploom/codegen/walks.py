@@ -16,7 +16,7 @@ from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import writes
-from warploom.codegen.environment import MEMO_STRIDES
+from warploom.codegen.cache_layout import MOST_STRIDES
 from warploom.core.types import unsigned
 from warploom.ptx.ir import Instruction, Operand, Register
 
@@ -60,7 +60,7 @@ class Walks:
                 continue
             step = self.at(start, versions)
             strides = step.strides + Counter([stride])
-            if len(strides) <= MEMO_STRIDES:
+            if len(strides) <= MOST_STRIDES:
                 self._steps[target, index] = Step(step.register, step.version, strides)
                 return
 

@@ -47,8 +47,8 @@ class WarpFunction:
         formation, shuffles = variant.formation, variant.shuffles
         plain = variant.mixes or variant.records or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
-        self.frame = Frame(module, program, layout, shapes)
-        self.saved = Saved(self.frame)
+        self.frame = Frame(module, program, layout, shapes, alike=variant.alike)
+        self.saved = Saved(self.frame, delays=shuffles)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
@@ -167,7 +167,7 @@ class WarpFunction:
             self.sync.before(block)
         self.barriers.begin(block)
         self._count_block(block)
-        self.instructions.shaped_access.begin(block)
+        self.instructions.shaped_access.begin(block, masked=False)
         self._body(copy, block, block.start)
         self._entries = self.instructions.shaped_access.ways.careful()
         if self._entries:
@@ -185,7 +185,7 @@ class WarpFunction:
         """Emits the instructions of a block that some lanes run under a mask."""
         self._entries, self.memory.apart = {}, True
         self._count_block(block)
-        self.instructions.shaped_access.begin_masked()
+        self.instructions.shaped_access.begin(block, masked=True)
         self.instructions.shaped.partly = True
         for index in steps(self.program, block):
             self.frame.ahead = block.stop - index

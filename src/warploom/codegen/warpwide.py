@@ -1,18 +1,14 @@
-"""What the lanes of a warp do together: shuffles, votes, matches, reductions (PTX ISA, shfl, vote,
-match, redux, elect, activemask)."""
+"""Emits the votes, matches and reductions of a warp (PTX ISA, "vote", "match", "redux", "elect",
+"activemask"); shuffles are for `codegen.shuffle`."""
 
 from __future__ import annotations
-
-from llvmlite import ir
 
 from warploom.analysis.uses import member_mask
 from warploom.codegen.lanes import (
     I1,
     I32,
-    I64,
     LANES,
     Value,
-    lane_numbers,
     lane_type,
     splat_constant,
     vector,
@@ -25,49 +21,13 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 class WarpwideCode:
-    """Emits the instructions by which lanes read one another."""
+    """Emits the instructions that give lanes what all of a group have."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
-        self._exchange = operands.frame.variable(vector(I32))
         self._matched = operands.frame.variable(vector(I32))
         self._remaining = operands.frame.variable(I32)
         self._ungrouped = operands.frame.variable(I32)
-
-    def shuffle(self, made: Instruction, mask: Value) -> tuple[Value, Value]:
-        """Values and in-range predicates of `shfl`.
-
-        A source lane that is not active gives the reader its own value; the manual leaves it open.
-        """
-        b = self.b
-        value, amount, clamp = (self.operands.read(o, B32) for o in made.operands[1:4])
-        five, lane = splat_constant(31, I32), lane_numbers(I32)
-        step = b.and_(amount, five)
-        segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), five)
-        low = b.and_(lane, segment)
-        limit = b.or_(low, b.and_(b.and_(clamp, five), b.not_(segment)))
-        mode = made.operation.modifiers["mode"]
-        source = {
-            "up": lambda: b.sub(lane, step),
-            "down": lambda: b.add(lane, step),
-            "bfly": lambda: b.xor(lane, step),
-            "idx": lambda: b.or_(low, b.and_(step, b.not_(segment))),
-        }[str(mode)]()
-        inside = b.icmp_signed(">=" if mode == "up" else "<=", source, limit)
-        chosen = b.select(inside, source, lane)
-        return self._permute(value, chosen, mask), inside
-
-    def _permute(self, value: Value, source: Value, mask: Value) -> Value:
-        """Lane `source[l]` of `value` in lane l, where that lane is in `mask`."""
-        b = self.b
-        b.store(value, self._exchange)
-        start = self.lanes.splat(b.ptrtoint(self._exchange, I64))
-        offsets = b.shl(b.zext(source, vector(I64)), splat_constant(2, I64))
-        pointers = b.inttoptr(b.add(start, offsets), vector(ir.PointerType()))
-        everyone = ir.Constant(vector(I1), [I1(1)] * LANES)
-        moved = self.lanes.gather(pointers, everyone, I32)
-        active = b.lshr(self.lanes.splat(self.lanes.bits(mask)), source)
-        return b.select(b.trunc(active, vector(I1)), moved, value)
 
     def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """The results of `vote`, `match`, `redux` and `elect`, with their types: lanes that come

@@ -14,7 +14,7 @@ from warploom.analysis.uses import leaves
 from warploom.core.errors import CompileError, UnsupportedInstruction
 from warploom.devices.spec import DeviceSpec
 from warploom.isa.spec import Unit
-from warploom.isa.targets import needed
+from warploom.isa.targets import needed, only_target
 from warploom.machine.launch import WARP_SIZE
 from warploom.ptx.ir import Instruction, Module, Operand, Special
 from warploom.ptx.release import target_of
@@ -50,6 +50,15 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
                 f"{spec.title} (compute capability {spec.cc}) has no"
                 f" {instruction.operation.text}: compute capability {major}.{minor} brought it."
                 f" Take a newer device, or write what does without it.",
+                instruction.span,
+            )
+        only = only_target(instruction.operation)
+        if only is not None and only[0] != spec.compute_capability:
+            (major, minor), _ = only
+            raise UnsupportedInstruction(
+                f"{spec.title} (compute capability {spec.cc}) has no"
+                f" {instruction.operation.text}: only compute capability {major}.{minor} has it."
+                f" Take a device of that, such as h100.",
                 instruction.span,
             )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 REASONS = {
-    "wgmma": "matrices of a group of warps are not built",
     "tcgen05": "tensor memory is not built",
     "multimem": "one device has no multicast addresses",
     "tensormap": "tensor copies are not built",

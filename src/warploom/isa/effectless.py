@@ -20,4 +20,6 @@ def is_effectless(operation: Operation) -> bool:
     """Returns whether an operation changes nothing on these machines."""
     if operation.name == "cp":
         return any(flag in operation.modifiers for flag in COPIES)
+    if operation.name == "wgmma":
+        return "fence" in operation.modifiers
     return operation.name in NAMES

@@ -60,8 +60,9 @@ class OperandSpec:
 
     `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
     type, or one of `address`, `label`, `targets`, `function`, `any`, `texels`, `handle`,
-    `axes`, `selector`, `zero`. `count` is how many of it stand in braces (1: no braces), spelled
-    `a:f32*4`.
+    `axes`, `selector`, `zero`, `multiplicand`, `sign`, `transposition`, `groups`. `count` is how
+    many of it stand in braces (1: no braces), spelled `a:f32*4`; spelled `a:f32*n/2`, it is the n
+    of slot `shape` divided by `divisor`. `updated`: it is read before it is written, spelled `+d`.
     """
 
     name: str
@@ -69,6 +70,8 @@ class OperandSpec:
     written: bool
     optional: bool
     count: int = 1
+    divisor: int = 0
+    updated: bool = False
 
     @property
     def implicit(self) -> bool:
@@ -151,6 +154,11 @@ class OpSpec:
         return next((each for each in self.preconditions if not each.operands), None)
 
     @cached_property
+    def updated(self) -> tuple[int, ...]:
+        """The places of the destinations that it reads as well."""
+        return tuple(place for place, o in enumerate(self.destinations) if o.updated)
+
+    @cached_property
     def has_implicit(self) -> bool:
         """True where some operand is in no text."""
         return any(o.implicit for o in self.operands)
@@ -187,10 +195,18 @@ class Operation:
         """The scalar type of an operand; None for addresses, labels and the like."""
         return resolve_type(operand.type, self.modifiers)
 
+    def count_of(self, operand: OperandSpec) -> int:
+        """Returns how many of an operand stand in braces; 1 for no braces."""
+        if not operand.divisor:
+            return operand.count
+        found = re.fullmatch(r"m\d+n(\d+)k\d+", self.modifiers.text("shape", ""))
+        assert found is not None
+        return int(found[1]) // operand.divisor
+
     @cached_property
     def source_types(self) -> tuple[ScalarType | None, ...]:
         """The types of the sources, those in braces one by one."""
-        return tuple(self.type_of(o) for o in self.spec.sources for _ in range(o.count))
+        return tuple(self.type_of(o) for o in self.spec.sources for _ in range(self.count_of(o)))
 
     @cached_property
     def destination_types(self) -> tuple[ScalarType | None, ...]:
@@ -323,7 +339,14 @@ def _operands(text: str, *, written: bool) -> list[OperandSpec]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, _, text = part.rstrip("?").partition(":")
         type, _, count = text.partition("*")
-        specs.append(OperandSpec(name, type, written, part.endswith("?"), int(count or 1)))
+        optional, updated = part.endswith("?"), name.startswith("+")
+        plain = name.removeprefix("+")
+        if count.startswith("n/"):
+            divisor = int(count.removeprefix("n/"))
+            specs.append(OperandSpec(plain, type, written, optional, 1, divisor, updated))
+        else:
+            fixed = int(count or 1)
+            specs.append(OperandSpec(plain, type, written, optional, fixed, 0, updated))
     return specs
 
 

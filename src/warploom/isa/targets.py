@@ -91,6 +91,7 @@ _BROUGHT: Table = {
             "mapa",
             "getctarank",
             "multimem",
+            "wgmma",
             "cp.bulk",
         ),
         *("*.shared::cluster", "*.cluster", "barrier.cluster", "fence.async", "membar.async"),
@@ -123,3 +124,13 @@ _BROUGHT: Table = {
 def needed(operation: Operation) -> Release:
     """The oldest compute capability that has an instruction."""
     return since(_BROUGHT, operation)
+
+
+ONLY = {"wgmma": ((9, 0), "a")}
+"""Instructions that exactly one target has, by name: the target and its letter."""
+
+
+def only_target(operation: Operation) -> tuple[Release, str] | None:
+    """Returns the only target that has an instruction, with its letter; None where newer ones have
+    it too."""
+    return ONLY.get(operation.name)

@@ -110,7 +110,7 @@ _BROUGHT: Table = {
     ),
     (8, 0): (
         *("elect", "prefetch.tensormap", "cp.bulk", "mbarrier.expect_tx", "mbarrier.complete_tx"),
-        "setmaxnreg",
+        *("setmaxnreg", "wgmma"),
         *("mbarrier.cta", "mbarrier.cluster", "fence.async", "membar.async"),
         *("fence.mbarrier_init", "min.relu", "max.relu"),
         *(f"{name}.{t}16x2" for name in ("add", "min", "max") for t in "us"),
@@ -125,7 +125,7 @@ _BROUGHT: Table = {
             "cvt.satfinite.bf16x2.f32",
         ),
     ),
-    (8, 2): ("ld.mmio", "st.mmio", "lop3.or", "lop3.and"),
+    (8, 2): ("wgmma.sp", "ld.mmio", "st.mmio", "lop3.or", "lop3.and"),
     (8, 3): ("*.b128", "*.param::entry", "*.param::func", "fence.tensormap"),
     (8, 4): ("ld.sys.b128", "st.sys.b128", "atom.sys.b128", "mma.e4m3", "mma.e5m2"),
     (8, 5): ("mma.sp::ordered_metadata",),

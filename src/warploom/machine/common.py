@@ -1,7 +1,4 @@
-"""What the common access costs: every lane on, and addresses in the pattern cheapest in its space.
-
-Compiled code counts only how often it happened; its cost is the rule's own answer for one of them.
-"""
+"""Computes what single accesses cost by a device's rules; compiled code only counts them."""
 
 from __future__ import annotations
 
@@ -11,39 +8,34 @@ import numpy as np
 
 from warploom.analysis.accesses import FIELDS, AccessRow, bytes_of, route_of
 from warploom.analysis.program import Program
+from warploom.codegen.helpers import count_compiled
 from warploom.machine.tally import Counts
 from warploom.ptx.ir import Space
-from warploom.rules.choice import RULES, AccessRules
-from warploom.rules.fields import RULE_WIDTH
-from warploom.rules.rows import representative
+from warploom.rules.choice import AccessRules
+from warploom.rules.fields import RECORD_WIDTH
 
 ALL_LANES = 0xFFFFFFFF
-
-STARTS = (0, 32, 4)
-"""Where common accesses to shared memory can start: on a line, on a sector, on a word."""
 
 STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
 """Bytes from lane to lane in common accesses, where not those that a lane accesses."""
 
 
-def common_cost(program: Program, row: AccessRow, rules: AccessRules, start: int = 0) -> Counts:
-    """The counts of one common access of a row, in the order of FIELDS.
-
-    `start` is the first address, one of STARTS.
-    """
+def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
+    """The counts of one common access of a row, in the order of FIELDS."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
     size = bytes_of(program.instructions[row.instruction])
-    first = max(start, size) if start == STARTS[-1] else start
     stride = STRIDES.get(row.space, size)
-    return _strided_cost(_rules_of(program, row, rules), size, first, stride)
+    addresses = tuple(stride * lane for lane in range(32))
+    return _cost(_rules_of(program, row, rules), size, ALL_LANES, addresses)
 
 
-def kind_cost(program: Program, row: AccessRow, rules: AccessRules, kind: int) -> Counts:
-    """The counts of one access by rows of a kind (`rules.rows`), in the order of FIELDS."""
+def access_cost(
+    program: Program, row: AccessRow, rules: AccessRules, mask: int, addresses: tuple[int, ...]
+) -> Counts:
+    """Returns the counts of one access of a row by the lanes of a mask, in the order of FIELDS."""
     size = bytes_of(program.instructions[row.instruction])
-    addresses = representative(kind, size)
-    return _cost(_rules_of(program, row, rules), size, tuple(addresses.tolist()))
+    return _cost(_rules_of(program, row, rules), size, mask, addresses)
 
 
 def _rules_of(program: Program, row: AccessRow, rules: AccessRules) -> tuple[str, ...]:
@@ -55,14 +47,9 @@ def _rules_of(program: Program, row: AccessRow, rules: AccessRules) -> tuple[str
     return tuple(names)
 
 
-@lru_cache(maxsize=1024)
-def _strided_cost(names: tuple[str, ...], size: int, first: int, stride: int) -> Counts:
-    return _cost(names, size, tuple(first + stride * lane for lane in range(32)))
-
-
-@lru_cache(maxsize=1024)
-def _cost(names: tuple[str, ...], size: int, addresses: tuple[int, ...]) -> Counts:
-    counts = np.zeros(RULE_WIDTH, np.int64)
+@lru_cache(maxsize=1 << 14)
+def _cost(names: tuple[str, ...], size: int, mask: int, addresses: tuple[int, ...]) -> Counts:
+    counts = np.zeros(RECORD_WIDTH, np.int64)
     for name in names:
-        RULES[name](np.array(addresses, np.uint64), ALL_LANES, size, counts)
+        count_compiled(name, np.array(addresses, np.uint64), mask, size, counts)
     return counts[: len(FIELDS)]

@@ -22,6 +22,7 @@ from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.outfit import Outfit
 from warploom.machine.running import Progress, run_all
 from warploom.machine.tally import Tally
+from warploom.machine.warp_layouts import warp_layouts
 from warploom.machine.work import Work
 from warploom.machine.workers import shares, why_alone
 from warploom.rules.choice import MemoryOptions, access_rules
@@ -67,6 +68,7 @@ class CompiledEngine:
         schedule = launch.schedule
         return KernelVariant(
             formation=formation_of(launch.block),
+            alike=max(warp_layouts(launch.block)) == 0,
             size=None if records else self._size(program, launch.block),
             independent=schedule.independent,
             mixes=schedule.mixes,

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warploom.codegen.environment import FULL, KINDS_SEEN, ROW_WIDTH, CountLayout
+from warploom.codegen.environment import ROW_WIDTH, CountLayout
 from warploom.codegen.helpers import count_compiled
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.row_kinds import kinds_of
-from warploom.machine.common import STARTS, common_cost, kind_cost
 from warploom.machine.outfit import Bytes, Words
+from warploom.machine.repeats import add_repeats
 from warploom.machine.tally import Tally
 from warploom.machine.work import Work
 from warploom.machine.workers import merged
@@ -82,6 +81,8 @@ def _tally(counted: Sequence[Counted]) -> Tally:
             for row in rows[:, number]:
                 count_compiled("count_listed", _NOWHERE, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
+        for part in words:
+            add_repeats(tally, layout, part[at + count * ROW_WIDTH :])
     return tally
 
 
@@ -111,11 +112,3 @@ def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
     patterns = rows[:, :, PATTERNS_AT:PATTERNS_END].reshape(*rows.shape[:2], SLOTS, PATTERN_WIDTH)
     repeated = patterns[..., REPEATS, None] * patterns[..., COSTS:]
     tally.accesses[...] = rows[:, :, : len(FIELDS)].sum(axis=0) + repeated.sum(axis=(0, 2))
-    common = rows[:, :, FULL:KINDS_SEEN].sum(axis=0)
-    for number, start in np.argwhere(common).tolist():
-        cost = common_cost(layout.program, layout.rows[number], layout.rules, STARTS[start])
-        tally.accesses[number] += common[number, start] * cost
-    kinds = kinds_of(rows).sum(axis=0)
-    for number, kind in np.argwhere(kinds).tolist():
-        cost = kind_cost(layout.program, layout.rows[number], layout.rules, kind)
-        tally.accesses[number] += kinds[number, kind] * cost

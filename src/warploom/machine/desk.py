@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -39,16 +39,17 @@ DONE, FAILED = 0, 1
 
 
 class Desk:
-    """Serves one launch. `error` is what a service raised; `bounds` are what checks of
-    accesses remember of allocations; `environment` is the worker's."""
+    """Serves one launch. `error` is what a service raised; `forget_bounds` has checks of
+    accesses forget what they know of allocations; `environment` is the worker's."""
 
     def __init__(
         self,
         services: Services,
-        bounds: Sequence[npt.NDArray[np.int64]],
+        forget_bounds: Callable[[], None],
         environment: npt.NDArray[np.int64],
     ) -> None:
-        self.services, self.bounds, self.environment = services, bounds, environment
+        self.services, self.environment = services, environment
+        self._forget_bounds = forget_bounds
         self.error: BaseException | None = None
         self._yielded = time.monotonic()
         self.stop = Cancellation()
@@ -149,5 +150,4 @@ class Desk:
         ):
             self.environment[slot] = int(array.ctypes.data)
         self.environment[Slot.ALLOCATIONS] = table.count
-        for remembered in self.bounds:
-            remembered[:] = 0
+        self._forget_bounds()

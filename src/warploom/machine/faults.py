@@ -19,10 +19,12 @@ from warploom.core.errors import (
 )
 from warploom.core.source import BUILT_IN_HEADER
 from warploom.isa import preconditions
+from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.launch import Launch
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Instruction, Space
+from warploom.rules.in_flight import CAPACITY
 
 SHOWN_LOOPS = 8
 
@@ -51,6 +53,8 @@ class FaultKind(IntEnum):
     BULK_SOURCE = preconditions.BULK_SOURCE.number
     SOURCE_SIZE = preconditions.SOURCE_SIZE.number
     SOURCE_ALIGNMENT = preconditions.SOURCE_ALIGNMENT.number
+    PART_OF_A_WARP_GROUP = 21
+    TOO_MANY_IN_FLIGHT = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     }[fault.kind]
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
-        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault)}"
+        f"    Address {fault.address:#x} is {_where(fault, nearest)}\n    {_advice(fault, program)}"
     )
 
 
@@ -170,7 +174,8 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
             f" the barriers 0 to 15, and the number of threads is a multiple of"
             f" {launch.warp_size}."
         )
-    return _call_message(fault, program, at) or _members_message(fault, program, at)
+    found = _call_message(fault, program, at) or _members_message(fault, program, at)
+    return found or _group_message(fault, program, launch, at)
 
 
 def _call_message(fault: Fault, program: Program, at: str) -> str | None:
@@ -205,6 +210,24 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
         f" name the whole warp (0xffffffff), or find the lanes with __ballot_sync() before the"
         f" branch that parts them."
     )
+
+
+def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
+    """Returns the message of a product that no warp group can compute, or that it cannot keep."""
+    opcode = program.instructions[fault.instruction].operation.opcode
+    if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
+        return (
+            f"{opcode} by a warp group that has fewer than 4 warps\n    {at}\n    The block has"
+            f" {launch.threads_per_block} threads; a warp group is 4 warps, the first of them a"
+            f" multiple of 4. Launch blocks of a multiple of 128 threads."
+        )
+    if fault.kind is FaultKind.TOO_MANY_IN_FLIGHT:
+        return (
+            f"{opcode} while {CAPACITY} products of the warp are in flight\n    {at}\n    With this"
+            f" schedule they complete only where they are waited for, and no more are kept. Wait"
+            f" for some (wgmma.wait_group), or take the default schedule."
+        )
+    return None
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
@@ -244,7 +267,12 @@ def _where(fault: Fault, nearest: Allocation | None) -> str:
     return f"inside {what}."
 
 
-def _advice(fault: Fault) -> str:
+def _advice(fault: Fault, program: Program) -> str:
+    if is_group_product(program.instructions[fault.instruction].operation):
+        return (
+            "Look at the matrix descriptor: its start address, leading and stride byte offset and"
+            " swizzle, and whether the matrix is transposed."
+        )
     if fault.kind is FaultKind.MISALIGNED:
         return f"An access of {fault.size} bytes needs an address that {fault.size} divides."
     if fault.kind is FaultKind.READ_ONLY:

@@ -34,8 +34,9 @@ CAPACITY = 64 << 30
 SMALLEST = 256 << 20
 """Where a system refuses to reserve even this many bytes, there is no device."""
 
-GIVEN_BACK = 1 << 20
-"""Freed memory of at least so many bytes goes back to the system; less is set to zero in place."""
+GIVEN_BACK = 32 << 20
+"""Freed memory of at least so many bytes goes back to the system; less is set to zero in place: for
+1 MiB that takes 22 microseconds, and fresh pages 450 when they are next used."""
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
-from warploom.codegen.environment import MEMO_ROOM, ROW_WIDTH, CountLayout, Slot, local_stride
+from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.common import common_cost
-from warploom.machine.launch import WARP_SIZE, Launch, all_shared_bytes, launch_values
+from warploom.machine.launch import Launch, all_shared_bytes, launch_values
 from warploom.machine.pace import Pace
+from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.rules import plan_words
+from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 
 Words = npt.NDArray[np.int64]
@@ -81,7 +83,7 @@ class Outfit:
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         zeros |= {base: slots * size for base, size in by_slot.items()}
         arrays = (environment, *filled.values())
-        counted = (8 * kernel.layout.size, 8 * ROW_WIDTH * max(1, len(kernel.layout.rows)))
+        counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
         sizes = (*(array.nbytes for array in arrays), *counted, *zeros.values())
         places, end = _placed(sizes)
         counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
@@ -147,16 +149,15 @@ class Room:
         self._start[: 8 * len(Slot)].view(np.int64)[outfit.addressed] += self.address
         self._head = self.arena[: len(self._start)]
         self._outfit = outfit
-        rows = max(1, len(outfit.kernel.layout.rows))
-        by_row = self.words(outfit.rows_at, rows * ROW_WIDTH)
-        self._cost_of_row = by_row[EXAMPLE_COST::ROW_WIDTH][: len(outfit.costs)]
+        layout = outfit.kernel.layout
+        rows = len(layout.rows)
+        by_row = self.words(outfit.rows_at, layout.row_words)
+        self._cost_of_row = by_row[EXAMPLE_COST : rows * ROW_WIDTH : ROW_WIDTH]
+        self._caches = by_row[rows * ROW_WIDTH :]
         self._fill()
         self.environment = self.words(0, len(Slot))
         self.plan = self.words(outfit.starts[Slot.PLAN_AT], plan_words.PLAN_WORDS)
-        self.bounds = (
-            self.words(outfit.starts[Slot.CACHE_AT], 2 * rows),
-            by_row[MEMO_ROOM::ROW_WIDTH],
-        )
+        self._bounds = self.words(outfit.starts[Slot.CACHE_AT], 2 * max(1, rows))
         ends = outfit.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[outfit.starts[Slot.PARAMETERS_AT] : ends]
         self.globals = self.words(ends, (outfit.starts[Slot.SLOTS_AT] - ends) // 8)
@@ -180,6 +181,12 @@ class Room:
         """Write what is not zero."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._outfit.costs
+        self._caches[0] = ALL_LANES
+
+    def forget_bounds(self) -> None:
+        """Allocations have come or gone: what checks of accesses know of them holds no more."""
+        self._bounds[:] = 0
+        self._caches[self._outfit.kernel.layout.caches.rooms()] = 0
 
     def words(self, start: int, count: int) -> Words:
         """So many 64-bit words."""
@@ -211,7 +218,7 @@ def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, n
     return {
         Slot.PLAN_AT: plan,
         Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
-        Slot.TIDS_AT: _thread_indices(launch),
+        Slot.TIDS_AT: _thread_indices(launch.block),
         Slot.PARAMETERS_AT: np.zeros(len(launch.parameters), np.uint8),
         Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
     }
@@ -257,8 +264,7 @@ def _common_costs(layout: CountLayout) -> Words:
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
-def _thread_indices(launch: Launch) -> npt.NDArray[np.uint32]:
-    """x, y and z of every thread of a block, shape (3, warps * 32), x fastest."""
-    x, y, z = launch.block
-    linear = np.arange(launch.warps_per_block * WARP_SIZE, dtype=np.uint32)
-    return np.stack((linear % x, linear // x % y, linear // (x * y) % max(1, z)))
+def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
+    """The thread indices of a block, and then the layout of each warp (`Slot.TIDS_AT`)."""
+    layouts = np.array(warp_layouts(block), np.uint32)
+    return np.concatenate((thread_indices(block).reshape(-1), layouts))

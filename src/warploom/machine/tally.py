@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warploom.analysis.accesses import FIELDS, AccessRow, access_rows
 from warploom.analysis.program import Program
-from warploom.rules.fields import RECORD_WIDTH, RULE_WIDTH
+from warploom.rules.fields import RECORD_WIDTH
 
 Counts = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class Tally:
     - `divergent`: times this branch sent active lanes both ways; `reconvergences`: times that the
       lanes which this branch parted met again.
     - `exited_members`: times that its member mask named a lane which had exited.
-    - `rows_of_rules`, shape (rows, RULE_WIDTH): what memory accesses cost, as rules write it
+    - `rows_of_rules`, shape (rows, RECORD_WIDTH): what memory accesses cost, as rules write it
       (`rules.fields`); `rows` names the rows. `records` are their records, `accesses` the costs
       alone, in order of FIELDS.
     - `launched_warps`: how many warps the launch had. `workers`: how many threads ran its blocks;
@@ -66,7 +66,7 @@ class Tally:
         def column() -> Counts:
             return np.zeros(n, np.int64)
 
-        rows_of_rules = np.zeros((len(rows), RULE_WIDTH), np.int64)
+        rows_of_rules = np.zeros((len(rows), RECORD_WIDTH), np.int64)
         return cls(
             program,
             rows,

@@ -63,7 +63,7 @@ class Work:
         desk = None
         if outfit.serves:
             services = Services(outfit.kernel.program, launch, memory)
-            desk = Desk(services, room.bounds, environment)
+            desk = Desk(services, room.forget_bounds, environment)
             environment[Slot.SERVICE_AT] = desk.address
         return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
 

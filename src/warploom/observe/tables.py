@@ -15,7 +15,7 @@ from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.ptx.ir import Space
 from warploom.rules.choice import RULES, AccessRules
 from warploom.rules.distinct import Addresses, Row
-from warploom.rules.fields import RULE_WIDTH, TRANSACTIONS
+from warploom.rules.fields import RECORD_WIDTH, TRANSACTIONS
 from warploom.rules.served import served
 from warploom.rules.warp_table import LIVE, MASK, Table
 
@@ -133,7 +133,7 @@ class Patterns:
         lanes = [lane for lane in range(32) if mask >> lane & 1]
         addresses = np.zeros(32, np.uint64)
         addresses[lanes] = [offset + ahead for offset in offsets] if ahead else offsets
-        row = np.zeros(RULE_WIDTH, np.int64)
+        row = np.zeros(RECORD_WIDTH, np.int64)
         for rule in self._counted_by(made):
             self._count(rule, addresses, mask, made.size, row)
         moved = served(made.rule, addresses.tolist(), mask, made.size)

@@ -5,8 +5,9 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 
 from __future__ import annotations
 
-from warploom.core.types import PACKED, PRED, TYPES, Kind, ScalarType
+from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
 from warploom.isa.ops.matrix import product_of
+from warploom.isa.ops.wgmma import is_group_product, warp_product
 from warploom.isa.spec import OperandSpec, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
@@ -72,8 +73,14 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_alignment(scope, operation, operand)
         elif spec.type == "registers":
             check_registers(scope, operation, operand)
+        elif spec.type == "multiplicand":
+            check_multiplicand(scope, operation, spec, operand)
+        elif spec.type in CHOICES:
+            check_choice(scope, operation, spec, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
+    if is_group_product(operation):
+        check_transpositions(scope, instruction)
 
 
 def space_of(operation: Operation) -> Space:
@@ -177,7 +184,8 @@ def check_registers(scope: Scope, operation: Operation, operand: Operand) -> Non
 
 def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
     """The sparsity selector is a number, and says which lanes of each four have metadata."""
-    sparsity = product_of(operation).sparsity
+    product = warp_product if is_group_product(operation) else product_of
+    sparsity = product(operation).sparsity
     assert sparsity is not None
     if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
         last = sparsity.selectors - 1
@@ -185,15 +193,60 @@ def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None
         raise scope.error(f"the sparsity selector is {wanted} here", operand.span)
 
 
+CHOICES = {"sign": (1, -1), "transposition": (0, 1), "groups": range(1 << 64)}
+"""What operands can be that are constants: the factor of a multiplicand, whether it is transposed,
+and how many groups may be left (PTX ISA, wgmma.mma_async and wgmma.wait_group)."""
+
+
+def check_choice(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
+    """A constant, one of a few."""
+    allowed = CHOICES[spec.type]
+    if not isinstance(operand, Immediate) or operand.value not in allowed:
+        wanted = f"{allowed[0]} or {allowed[1]}" if isinstance(allowed, tuple) else "0 or more"
+        message = f"`{operation.text}` takes {spec.name} as a constant: {wanted}"
+        raise scope.error(message, operand.span)
+
+
+MULTIPLICAND_REGISTERS = 4
+"""Registers of a warp's part of A, whatever its type (PTX ISA, wgmma "Register Fragments")."""
+
+
+def check_multiplicand(
+    scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand
+) -> None:
+    """A of `wgmma.mma_async`: four registers in braces, or the descriptor of a matrix."""
+    if isinstance(operand, Vector):
+        check_vector(scope, operation, spec, operand, B32, MULTIPLICAND_REGISTERS)
+    else:
+        check_scalar(scope, operation, spec, operand, U64)
+
+
+def check_transpositions(scope: Scope, instruction: Instruction) -> None:
+    """Only a matrix in shared memory is transposed: B always, A where it stands there."""
+    spec = instruction.operation.spec
+    given = sum(form.type == "transposition" for form in spec.shown) - len(spec.shown)
+    given += len(instruction.written)
+    wanted = 1 if isinstance(instruction.operands[1], Vector) else 2
+    if given >= 0 and spec.operands[-1].optional and given != wanted:
+        where = "in registers" if wanted == 1 else "in shared memory"
+        message = (
+            f"`{instruction.operation.text}` takes {wanted} transposition"
+            f"{'s' if wanted > 1 else ''} where A is {where}, not {given}"
+        )
+        raise scope.error(message, instruction.span)
+
+
 def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
     """An operand with a scalar type: what it is, and whether its type agrees."""
     type = operation.type_of(spec)
     assert type is not None
-    count = {"v2": 2, "v4": 4, "v8": 8}.get(operation.modifiers.text("vec", ""), spec.count)
+    vectors = {"v2": 2, "v4": 4, "v8": 8}
+    count = vectors.get(operation.modifiers.text("vec", ""), operation.count_of(spec))
     if isinstance(operand, Pair):
         check_pair(scope, operation, spec, operand)
         return
-    braces = spec.type == "type" or spec.count > 1 or operation.spec.unit is Unit.MATRIX
+    several = operation.count_of(spec) > 1
+    braces = spec.type == "type" or several or operation.spec.unit is Unit.MATRIX
     if braces and (count > 1 or isinstance(operand, Vector)):
         check_vector(scope, operation, spec, operand, type, count)
     else:

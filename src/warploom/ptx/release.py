@@ -11,7 +11,7 @@ from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Span
 from warploom.isa.since import OLDEST, Release
 from warploom.isa.special import brought
-from warploom.isa.targets import needed
+from warploom.isa.targets import needed, only_target
 from warploom.isa.versions import needed_version
 from warploom.ptx.ir import Instruction, Module, Special
 
@@ -29,13 +29,21 @@ class Releases:
 
     def __init__(self, module: Module) -> None:
         self.version = module.version
-        self.target, _ = target_of(module)
+        self.target, self.letter = target_of(module)
 
     def check(self, instruction: Instruction) -> None:
         """Raise PtxSyntaxError for an instruction that is newer than the module says."""
         operation = instruction.operation
         version, target = needed_version(operation), needed(operation)
         self._check(operation.opcode, version, target, instruction.span)
+        only = only_target(operation)
+        if only not in (None, (self.target, self.letter)):
+            (major, minor), letter = only
+            message = (
+                f"`{operation.opcode}` is for .target sm_{major}{minor}{letter} alone: compile for"
+                f" that, as ptxas asks as well"
+            )
+            raise PtxSyntaxError(message, instruction.span)
         for operand in instruction.operands:
             if isinstance(operand, Special):
                 self._check(operand.name, *brought(operand.name), operand.span)

@@ -2,7 +2,7 @@
 
 Every rule has the signature `rule(addresses, mask, size, row)`: `addresses` is an array of 32
 uint64, bit l of `mask` says whether lane l takes part (at least one does), `size` is bytes a lane,
-and the costs are added to `row`, an array of RULE_WIDTH int64, in the order of FIELDS (both
+and the costs are added to `row`, an array of RECORD_WIDTH int64, in the order of FIELDS (both
 `rules.fields`). Lanes'
 addresses are multiples of `size` (the machines fault otherwise), a power of two up to 32.
 `rules.choice` says which rules a device goes by.

@@ -11,8 +11,8 @@ import numpy as np
 
 from warploom.rules.choosing import ADVERSARIAL, RANDOM, scrambled
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
-from warploom.rules.fields import MOST_LANES, PASSES
-from warploom.rules.near import count_near
+from warploom.rules.fields import PASSES
+from warploom.rules.overlap import count_coinciding
 from warploom.rules.plan_words import (
     POLICY,
     SEED,
@@ -23,19 +23,12 @@ WORD_BYTES = 4
 
 @jitable
 def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Add the largest number of lanes on one address, aligned to `size`.
-
-    The rule of the space has counted before, and may have left the answer for words.
-    """
-    most = row[MOST_LANES]
-    row[MOST_LANES] = 0
-    if most == 0 or size != WORD_BYTES:
-        most = count_most_on_one(addresses, mask, size, row)
-    row[PASSES] += most
+    """Adds the largest number of lanes on one address, aligned to `size`."""
+    row[PASSES] += count_most_on_one(addresses, mask, size)
 
 
 @jitable
-def count_most_on_one(addresses: Addresses, mask: int, size: int, row: Row) -> int:
+def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
     """The longest run of equal addresses, where lanes are in rising order of address."""
     most = 0
     run = 0
@@ -43,7 +36,7 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int, row: Row) -> i
     for lane in range(32):
         if (mask >> lane) & 1:
             if addresses[lane] < previous:
-                return count_most_scattered(addresses, mask, size, row)
+                return count_most_scattered(addresses, mask, size)
             run = run + 1 if addresses[lane] == previous else 1
             most = max(most, run)
             previous = addresses[lane]
@@ -51,13 +44,13 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int, row: Row) -> i
 
 
 @jitable
-def count_most_scattered(addresses: Addresses, mask: int, size: int, row: Row) -> int:
+def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
     """The same for lanes in any order. Where they are far apart it compares all pairs, without a
     branch, so that it becomes vector code."""
     shift = 0
     while (1 << shift) < size:
         shift += 1
-    _, _, _, _, _, most = count_near(addresses, mask, shift, row)
+    most = count_coinciding(addresses, mask, shift)
     if most != 0:
         return int(most)
     for lane in range(32):

@@ -39,13 +39,12 @@ from warploom.rules.fields import (
     BYTES_MOVED,
     BYTES_REQUESTED,
     LINES,
-    MOST_LANES,
     REQUESTS,
     SECTORS,
     TRANSACTIONS,
     WAVEFRONTS,
 )
-from warploom.rules.near import count_near
+from warploom.rules.overlap import count_in_columns
 
 BANKS = 32
 WORD_BITS = 2
@@ -93,7 +92,7 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, row: 
 
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
-    """Add a request of 4-byte words over 32 banks of 4 bytes, if it lies within 4 KiB.
+    """Adds a request of 4-byte words over 32 banks of 4 bytes, if `count_in_columns` can tell.
 
     Words in rising order within one stretch of all banks cannot meet. For others, 32 words are a
     line of 128 bytes, and a column is a bank.
@@ -104,10 +103,9 @@ def add_words(addresses: Addresses, mask: int, size: int, row: Row) -> bool:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
     else:
-        words, _, sectors, lines, wavefronts, most = count_near(addresses, mask, WORD_BITS, row)
+        words, sectors, lines, wavefronts = count_in_columns(addresses, mask, WORD_BITS, BANKS)
         if words == 0:
             return False
-        row[MOST_LANES] = most
         row[SECTORS] += sectors
         row[LINES] += lines
     row[REQUESTS] += 1
@@ -178,7 +176,9 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
     return 1
 
 
-def _ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
+@jitable
+def ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
+    """Returns the same as `count_ways`, in loops without branches."""
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
     firsts = first_lanes(addresses, mask, shift)
@@ -193,7 +193,6 @@ def _ways_in_loops(addresses: Addresses, mask: int, shift: int, banks: int) -> i
     return int(most)
 
 
-@compiled_as(_ways_in_loops)
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
     """Returns the same as `count_wavefronts`, for words in any order."""
     words = set(stretches_of(addresses, mask, shift))

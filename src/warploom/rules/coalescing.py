@@ -39,7 +39,7 @@ from warploom.rules.fields import (
     TRANSACTIONS_32,
     TRANSACTIONS_128,
 )
-from warploom.rules.near import count_near
+from warploom.rules.overlap import count_stretches
 
 SECTOR_BITS = 5
 LINE_BITS = 7
@@ -98,7 +98,7 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
         row[SECTORS] += count_steps(addresses, SECTOR_BITS)
         row[LINES] += count_steps(addresses, LINE_BITS)
         return
-    sectors, lines, _, _, _, _ = count_near(addresses, mask, SECTOR_BITS, row)
+    sectors, lines = count_stretches(addresses, mask, SECTOR_BITS)
     if sectors > 0:
         row[SECTORS] += sectors
         row[LINES] += lines

@@ -114,7 +114,9 @@ def count_steps(addresses: Addresses, shift: int) -> int:
     return 1 + int((stretches[1:] != stretches[:-1]).sum())
 
 
-def _scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
+@jitable
+def scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
+    """Returns the same as `count_scattered`, in loops without branches."""
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):
@@ -126,7 +128,6 @@ def _scattered_in_loops(addresses: Addresses, mask: int, shift: int) -> int:
     return int(count)
 
 
-@compiled_as(_scattered_in_loops)
 def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
     """Returns the same as `count_distinct`, for lanes in any order."""
     return len(set(stretches_of(addresses, mask, shift)))

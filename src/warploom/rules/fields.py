@@ -52,10 +52,5 @@ EXAMPLE_COST = len(FIELDS)
 EXAMPLE_MASK = EXAMPLE_COST + 1
 EXAMPLE_ADDRESSES = EXAMPLE_COST + 2
 RECORD_WIDTH = EXAMPLE_ADDRESSES + 32
-SCRATCH = RECORD_WIDTH
-MOST_LANES = SCRATCH + 148
-RULE_WIDTH = MOST_LANES + 1
 """A record is a row of counts, then the first of the accesses that took the most transactions: how
-many, the lanes that took part, and the 32 addresses (`rules.example`). The row that a rule gets has
-more: words that it may use as it likes (`rules.near`), and what a rule of shared memory leaves for
-that of atomics: the most lanes on one word, or 0 where it does not know."""
+many, the lanes that took part, and the 32 addresses (`rules.example`)."""

@@ -27,9 +27,10 @@ from warploom.rules.fields import (
     TRANSACTIONS,
     WAVEFRONTS,
 )
-from warploom.rules.near import Near, count_near
+from warploom.rules.overlap import count_coinciding, count_in_columns
 from warploom.rules.patterns import DOUBT, PATTERNS_END, TRIALS
 
+BANKS = 32
 WORD_BITS = 2
 WINDOW_WORDS = 256
 WINDOW_UNIT = 128
@@ -51,16 +52,18 @@ def count_many(row: Row, count: int) -> Many:
     """Of the first `count` accesses on the list of a row, at least one: how many words, sectors,
     lines and wavefronts they take, each added up; the sum of the most lanes on one word; the most
     wavefronts of any; and which access was the first to take so many."""
-    near = [_count_one(row, access) for access in range(count)]
-    words, _, sectors, lines, wavefronts, most = (list(one) for one in zip(*near, strict=True))
+    counts = [_count_one(row, access) for access in range(count)]
+    words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
     worst = max(wavefronts)
     sums = sum(words), sum(sectors), sum(lines), sum(wavefronts), sum(most)
     return *sums, worst, wavefronts.index(worst)
 
 
-def _count_one(row: Row, access: int) -> Near:
-    addresses = [listed_address(row, access, lane) for lane in range(32)]
-    return count_near(np.array(addresses, np.uint64), ALL_LANES, WORD_BITS, row)
+def _count_one(row: Row, access: int) -> tuple[int, ...]:
+    """Returns what `count_in_columns` says of one access, and the most lanes on one word."""
+    addresses = np.array([listed_address(row, access, lane) for lane in range(32)], np.uint64)
+    found = count_in_columns(addresses, ALL_LANES, WORD_BITS, BANKS)
+    return *found, count_coinciding(addresses, ALL_LANES, WORD_BITS)
 
 
 @jitable

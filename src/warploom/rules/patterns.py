@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.rules.distinct import Addresses, Row, first_lane, jitable
-from warploom.rules.fields import FIELDS, RULE_WIDTH
+from warploom.rules.fields import FIELDS, RECORD_WIDTH
 
 SLOTS = 8
 """Patterns that a row keeps; which one takes which place is for the code that looks them up."""
@@ -25,7 +25,7 @@ where there is but one, NO_STEP where it differs."""
 
 ANY_STEP, NO_STEP = -1, -2
 
-DOUBT = RULE_WIDTH
+DOUBT = RECORD_WIDTH
 PATTERNS_AT = DOUBT + 1
 PATTERNS_END = PATTERNS_AT + SLOTS * PATTERN_WIDTH
 """What follows a record in a row of compiled code: how many new patterns have come since one that

@@ -7,6 +7,7 @@ modifiers).
 
 from __future__ import annotations
 
+from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Modifiers, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.ptx.ir import Instruction, Special
@@ -126,6 +127,8 @@ def _move(instruction: Instruction) -> str:
 def _matrix(operation: Operation) -> str:
     if operation.name == "movmatrix":
         return "shuffle"
+    if operation.name == "wgmma" and not is_group_product(operation):
+        return "control"
     moves = operation.name in ("ldmatrix", "stmatrix") or operation.modifiers["access"] is not None
     return "memory" if moves else "tensor"
 

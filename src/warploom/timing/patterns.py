@@ -16,7 +16,7 @@ from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.rules import caches
 from warploom.rules.choice import AccessRules
-from warploom.rules.fields import PASSES, RULE_WIDTH, TRANSACTIONS, WAVEFRONTS
+from warploom.rules.fields import PASSES, RECORD_WIDTH, TRANSACTIONS, WAVEFRONTS
 from warploom.rules.served import served
 from warploom.rules.warp_table import NONE
 from warploom.timing import words as w
@@ -119,7 +119,7 @@ class PatternTable:
         ahead += -ahead % self._rules.unit
         addresses = np.zeros(WARP_SIZE, np.uint64)
         addresses[:] = [max(0, offset + ahead) for offset in offsets]
-        cost = np.zeros(RULE_WIDTH, np.int64)
+        cost = np.zeros(RECORD_WIDTH, np.int64)
         count_compiled(rule, addresses, lanes, size, cost)
         if op == "atomic":
             count_compiled("count_passes", addresses, lanes, size, cost)

@@ -24,6 +24,7 @@ from warploom.isa.ops import (
     texture,
     video,
     warp,
+    wgmma,
 )
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "texture",
     "video",
     "warp",
+    "wgmma",
 ]

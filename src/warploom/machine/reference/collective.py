@@ -13,6 +13,7 @@ from functools import reduce
 import numpy as np
 
 from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.shuffles import shuffle_source
 from warploom.isa.spec import Modifiers
 from warploom.isa.terms import CANONICAL_NAN
 from warploom.machine.launch import WARP_SIZE
@@ -33,25 +34,10 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
     sources: list[int] = []
     in_range: list[bool] = []
     for lane, (by, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
-        source, reachable = _source(mode, lane, by & 31, control)
+        source, reachable = shuffle_source(mode, lane, by & 31, control)
         in_range.append(reachable)
         sources.append(source if reachable and mask >> source & 1 else lane)
     return a[sources], collect(in_range, PRED)
-
-
-def _source(mode: str, lane: int, by: int, control: int) -> tuple[int, bool]:
-    """The lane that `lane` asks, and whether it may: `control` holds a bound for the lane's number
-    and, from bit 8 on, which of its bits name its segment."""
-    segment = control >> 8 & 31
-    last = (lane & segment) | (control & 31 & ~segment)
-    if mode == "up":
-        return lane - by, lane - by >= last
-    if mode == "down":
-        return lane + by, lane + by <= last
-    if mode == "bfly":
-        return lane ^ by, lane ^ by <= last
-    asked = (lane & segment) | (by & ~segment)
-    return asked, asked <= last
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:

@@ -43,20 +43,36 @@ def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
-    a, b, c = (_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
+    a, b, c = (read_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
+    words = None if product.sparsity is None else read_metadata(warp, *sources[3:])
+    write_matrix(warp, product.d, d, multiplied(product, a, b, c, words), on)
+
+
+Metadata = tuple[list[int], int]
+"""The words of all lanes, and the sparsity selector."""
+
+
+def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
+    """Returns what the two operands of a sparse product hold."""
+    assert isinstance(selector, Immediate)
+    return read(warp, metadata, U32).tolist(), selector.value
+
+
+def multiplied(
+    product: Product, a: Matrix, b: Matrix, c: Matrix, metadata: Metadata | None
+) -> Matrix:
+    """Returns A * B + C; the columns of B are rows here. `metadata` are those of a sparse A."""
     right = b[None]
     if product.sparsity is not None:
-        right = _met(warp, product.sparsity, b, *sources[3:])
+        assert metadata is not None
+        right = _met(product.sparsity, b, *metadata)
     with np.errstate(all="ignore"):
-        total = _sum(product, a[:, None], right, c)
-    _write_matrix(warp, product.d, d, total, on)
+        return _sum(product, a[:, None], right, c)
 
 
-def _met(warp: Warp, sparsity: Sparsity, b: Matrix, metadata: Operand, selector: Operand) -> Matrix:
+def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
     """What each row of a sparse A meets: row, column of B, stored element."""
-    assert isinstance(selector, Immediate)
-    words = read(warp, metadata, U32).tolist()
-    given = [words[sparsity.contributor(lane, selector.value)] for lane in range(WARP)]
+    given = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):
         lane, bit = sparsity.place(row, k)
@@ -64,10 +80,15 @@ def _met(warp: Warp, sparsity: Sparsity, b: Matrix, metadata: Operand, selector:
     return b[:, columns].transpose(1, 0, 2)
 
 
-def _matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
+def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
     """The matrix whose parts the lanes hold in the registers of an operand."""
     type = U64 if fragment.bits == 64 else U32
-    words = [read(warp, register, type) for register in elements_of(operand)]
+    return assembled(fragment, [read(warp, register, type) for register in elements_of(operand)])
+
+
+def assembled(fragment: Fragment, words: list[Values]) -> Matrix:
+    """The matrix whose parts the lanes hold in these registers."""
+    type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
         register, inside = divmod(element, fragment.packed)
@@ -78,7 +99,7 @@ def _matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
     return result
 
 
-def _write_matrix(
+def write_matrix(
     warp: Warp, fragment: Fragment, operand: Operand, values: Matrix, on: Values
 ) -> None:
     """Give each lane its part of a matrix of sums."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +119,10 @@ class Warp:
     frame: Bytes
     next: int = 0
     used: int = 0
+    in_flight: deque[Any] = field(default_factory=deque[Any])
+    """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
+    group: int = 0
+    """The number of the group that such products join."""
 
     @property
     def run(self) -> Run:

@@ -24,7 +24,7 @@ from warploom.rules.descriptors import (
     SCRATCH_WORDS,
 )
 from warploom.rules.distinct import ALL_LANES
-from warploom.rules.fields import RULE_WIDTH
+from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.texture_requests import NO_PATH, serve_texels
 
 
@@ -38,7 +38,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     for row, operand, type in asked.inputs:
         data[row] = resized(read(warp, operand, type), 64)
     space = next((s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.rows), None)
-    counts, path = np.zeros(RULE_WIDTH, np.int64), NO_PATH
+    counts, path = np.zeros(RECORD_WIDTH, np.int64), NO_PATH
     if space is not None:
         counts = run.tally.rows_of_rules[run.rows[index, space]]
         found = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)

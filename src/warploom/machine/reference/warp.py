@@ -8,7 +8,15 @@ from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.spec import Unit
-from warploom.machine.reference import access, collective, copies, matrix, service, texture
+from warploom.machine.reference import (
+    access,
+    collective,
+    copies,
+    matrix,
+    service,
+    texture,
+    warp_group,
+)
 from warploom.machine.reference.control import CONTROL, advance, enter
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, from_mask, lanes_of, resized, splat
@@ -89,6 +97,7 @@ ACCESSES = {
     "ldmatrix": matrix.load_rows,
     "stmatrix": matrix.store_rows,
     "movmatrix": matrix.transpose,
+    "wgmma": warp_group.execute,
 }
 
 

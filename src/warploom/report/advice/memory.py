@@ -11,7 +11,7 @@ from warploom.observe.examples import Example
 from warploom.ptx.ir import Space
 from warploom.report.advice.case import Advice, Case
 from warploom.rules.choice import RULES
-from warploom.rules.fields import BANK_CONFLICTS, RULE_WIDTH
+from warploom.rules.fields import BANK_CONFLICTS, RECORD_WIDTH
 
 WASTEFUL = 0.5
 """Accesses that use less of what they move are worth a word."""
@@ -145,7 +145,7 @@ def padding(example: Example) -> tuple[int, int] | None:
 
 def _conflicts(example: Example, moved: list[int]) -> int:
     """The bank conflicts of an access if its lanes were at other addresses."""
-    addresses, row = np.zeros(32, np.uint64), np.zeros(RULE_WIDTH, np.int64)
+    addresses, row = np.zeros(32, np.uint64), np.zeros(RECORD_WIDTH, np.int64)
     mask = 0
     for lane, address in zip(example.lanes, moved, strict=True):
         addresses[lane % 32] = address

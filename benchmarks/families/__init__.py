@@ -1,0 +1,44 @@
+"""Kernels of many families, each in its natural launch shape and in others.
+
+A module holds the problems of a family and their expected results by NumPy; the CUDA source of the
+same name beside it holds the kernels. `CASES` lists them all.
+"""
+
+from __future__ import annotations
+
+from families import (
+    algebra,
+    arithmetic,
+    graphs,
+    hashing,
+    images,
+    moving,
+    rows,
+    scans,
+    simulation,
+    sorting,
+    sparse,
+    stencils,
+    text,
+)
+from families.base import Case
+
+CASES: tuple[Case, ...] = tuple(
+    case
+    for module in (
+        stencils,
+        images,
+        algebra,
+        sparse,
+        scans,
+        sorting,
+        rows,
+        simulation,
+        graphs,
+        moving,
+        arithmetic,
+        hashing,
+        text,
+    )
+    for case in module.CASES
+)

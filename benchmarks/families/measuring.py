@@ -1,0 +1,125 @@
+"""Checks and times the launches of one kernel, shape by shape."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+import warploom as wl
+from families.base import Case, LaunchShape, Problem
+from families.tables import Measurement, Timing
+
+ROUNDS, ROUND_SECONDS = 3, 0.15
+
+
+class Launch:
+    """Launches a kernel in one shape on device buffers of its own."""
+
+    def __init__(self, gpu: wl.Device, kernel: wl.Kernel, case: Case, shape: LaunchShape) -> None:
+        self.case, self.shape = case, shape
+        self.problem = case.build(shape)
+        self._values = [
+            gpu.to_device(value) if isinstance(value, np.ndarray) else value
+            for value in self.problem.arguments
+        ]
+        self._launcher = kernel[self.problem.grid, shape.block, None, self.problem.shared_bytes]
+
+    def __call__(self) -> tuple[float, int]:
+        """Launch once; return seconds of the processor and warp instructions."""
+        if self.case.in_place:
+            for index in self.problem.expected:
+                self._values[index].view[...] = self.problem.arguments[index]
+        seconds, run = _processor_seconds(lambda: self._launcher(*self._values))
+        return seconds, run.counters.warp_instructions
+
+    def check(self) -> None:
+        """Compare what the last launch wrote with the expected results.
+
+        Raises AssertionError where they differ.
+        """
+        for index, wanted in self.problem.expected.items():
+            self.case.check(self.shape, index, self._values[index].copy_to_host(), wanted)
+
+    def free(self) -> None:
+        """Free the device buffers."""
+        for value in self._values:
+            if isinstance(value, wl.Buffer):
+                value.free()
+
+
+def launches(case: Case, shapes: Iterable[LaunchShape]) -> Iterator[tuple[Launch, float]]:
+    """Yields a checked launch for each shape, and the seconds that the first launch took.
+
+    Raises AssertionError where a result is wrong.
+    """
+    gpu = wl.Device(workers=1)
+    kernel = gpu.load(case.path)[case.kernel]
+    for shape in shapes:
+        launch = Launch(gpu, kernel, case, shape)
+        first, _ = launch()
+        launch.check()
+        yield launch, first
+        launch.free()
+
+
+def measure(case: Case, shapes: Iterable[LaunchShape], native: bool) -> Measurement:
+    """Times a kernel in all shapes; with `native`, its native loop as well.
+
+    Raises AssertionError where a result is wrong.
+    """
+    timings: list[Timing] = []
+    native_seconds: float | None = None
+    for launch, first in launches(case, shapes):
+        seconds, instructions = _best(launch)
+        timings.append(Timing(launch.shape.label, instructions, seconds, max(first - seconds, 0.0)))
+        if native and case.native and native_seconds is None:
+            native_seconds = _native_seconds(case, launch)
+    return Measurement(case.name, tuple(timings), native_seconds)
+
+
+def _best(launch: Callable[[], tuple[float, int]]) -> tuple[float, int]:
+    """Returns seconds and warp instructions a launch, of the round with the highest rate."""
+    launch()
+    return min((_round(launch) for _ in range(ROUNDS)), key=lambda done: done[0] / done[1])
+
+
+def _round(launch: Callable[[], tuple[float, int]]) -> tuple[float, int]:
+    """Launches for ROUND_SECONDS; returns mean seconds and mean warp instructions."""
+    done = [launch()]
+    while sum(seconds for seconds, _ in done) < ROUND_SECONDS:
+        done.append(launch())
+    seconds, instructions = (sum(column) for column in zip(*done, strict=True))
+    return seconds / len(done), round(instructions / len(done))
+
+
+def _native_seconds(case: Case, launch: Launch) -> float:
+    """Returns processor seconds of the native loop on copies of the arguments, checked first."""
+    assert case.native
+    native, problem = case.native, launch.problem
+    once = _copies(problem)
+    native(*once)
+    for index, wanted in problem.expected.items():
+        case.check(launch.shape, index, once[index], wanted)
+
+    def again() -> tuple[float, int]:
+        if case.in_place:
+            for index in problem.expected:
+                once[index][...] = problem.arguments[index]
+        return _processor_seconds(lambda: native(*once))[0], 1
+
+    return _best(again)[0]
+
+
+def _copies(problem: Problem) -> list[Any]:
+    """Returns the arguments with copies of arrays."""
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in problem.arguments]
+
+
+def _processor_seconds(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Returns the processor time that an action takes, and its result."""
+    start = time.process_time()
+    result = action()
+    return time.process_time() - start, result

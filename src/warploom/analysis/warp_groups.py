@@ -1,0 +1,73 @@
+"""What the instructions of a warp group reach beyond their operands: registers in flight.
+
+A product that is not complete reads its multiplicand when it completes, which is where the warp
+waits for it. So a wait reads the registers of every product that it may complete; they stand
+behind its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from warploom.isa.ops.wgmma import GroupProduct, group_product, is_group_product, is_wait
+from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
+
+
+@dataclass(frozen=True)
+class GroupOperands:
+    """The operands of a `wgmma.mma_async` by their roles. `metadata` and `selector` are those of a
+    sparse A."""
+
+    d: Operand
+    a: Operand
+    b: Operand
+    metadata: tuple[Operand, Operand] | None
+    scale_d: Operand
+    product: GroupProduct
+
+    @property
+    def descriptors(self) -> tuple[Operand, Operand]:
+        """The descriptors of A and B; of B twice, where A is in registers."""
+        return (self.b if self.product.shared_a is None else self.a), self.b
+
+
+def group_operands(instruction: Instruction) -> GroupOperands:
+    """Returns the operands of a `wgmma.mma_async`."""
+    operation = instruction.operation
+    d, a, b, *rest = instruction.operands
+    metadata = None
+    if "sp" in operation.modifiers:
+        first, second, *rest = rest
+        metadata = first, second
+    scale_d, *constants = rest
+    numbers = [o.value for o in constants if isinstance(o, Immediate)]
+    signs, transposed = numbers[:2], [bool(number) for number in numbers[2:]]
+    shared = not isinstance(a, Vector)
+    transposed_a = shared and bool(transposed) and transposed[0]
+    transposed_b = bool(transposed) and transposed[-1]
+    negated = len(signs) == 2 and signs[0] != signs[1]
+    product = group_product(operation, shared, transposed_a, transposed_b, negated)
+    return GroupOperands(d, a, b, metadata, scale_d, product)
+
+
+def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
+    """Returns the instructions of a program, each wait with the registers that it may read."""
+    listed = tuple(instructions)
+    held = dict.fromkeys(
+        element
+        for instruction in listed
+        if is_group_product(instruction.operation)
+        for operand in instruction.operands[:2]
+        if isinstance(operand, Vector)
+        for element in operand.elements
+        if isinstance(element, Register)
+    )
+    if not held:
+        return listed
+    return tuple(
+        replace(each, operands=(*each.operands, Vector(tuple(held))))
+        if is_wait(each.operation)
+        else each
+        for each in listed
+    )

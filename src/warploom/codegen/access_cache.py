@@ -1,0 +1,272 @@
+"""Emits the use of access caches (`codegen.cache_layout`): finds whether an access is like an
+earlier one, and counts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from llvmlite import ir
+
+from warploom.analysis.shapes import RUNS, Reading
+from warploom.codegen.cache_layout import (
+    ANY_RUNS,
+    COUNTS,
+    HEADER,
+    LAYOUT_SHIFT,
+    LOW,
+    MOST_RUNS,
+    MOST_STRIDES,
+    PITCHES,
+    ROOM,
+    SAFE,
+    SETS,
+    STRIDES,
+    WITHIN,
+)
+from warploom.codegen.environment import ROW_WIDTH, Slot
+from warploom.codegen.groups import Form, Group
+from warploom.codegen.helper_calls import call
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value
+from warploom.codegen.memory import MemoryCode
+from warploom.ptx.ir import Instruction, Space
+
+KEYS = ir.VectorType(I64, SETS)
+
+
+@dataclass(frozen=True)
+class LaneSet:
+    """Lanes that execute an access: their key, and its number among those of the kernel."""
+
+    key: Value
+    number: Value
+
+
+EVERYONE = LaneSet(I64((1 << LANES) - 1), I64(0))
+"""All lanes of a warp whose layout is that of all."""
+
+
+class AccessCache:
+    """Emits looks at the access caches at the place where code goes now."""
+
+    def __init__(self, memory: MemoryCode, reading: Reading) -> None:
+        self.memory, self.places = memory, memory.places
+        self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
+        self._layout = self.frame.layout.caches
+        self._begin = ROW_WIDTH * len(self.frame.layout.rows)
+        self._layouts = RUNS.get(reading.formation, 1) > 1 and not self.frame.warps_alike
+        self._together: LaneSet | None = None
+        self._straight = True
+        self._bases: Value | None = None
+        self._limits: dict[Space, Value] = {}
+
+    def begin(self, *, straight: bool) -> None:
+        """Begin a basic block, in which the active lanes stay the same. `straight`: code comes to
+        it at its begin only."""
+        self._together, self._straight = None, straight
+
+    # ---- who ------------------------------------------------------------------------------------
+
+    def lane_set(self, made: Instruction, on: Value) -> LaneSet:
+        """Returns the set of the lanes `on` that execute an instruction of the block."""
+        if made.guard is not None or not self._straight:
+            return self.set_of(self.lanes.bits(on))
+        if self._together is None:
+            self._together = self.set_of(self.lanes.bits(on))
+        return self._together
+
+    def set_of(self, bits: Value) -> LaneSet:
+        """Returns the set of the lanes in an i32."""
+        b = self.b
+        key = b.zext(bits, I64)
+        if self._layouts:
+            key = b.or_(key, b.shl(self._layout_of_warp(), I64(LAYOUT_SHIFT)))
+        before, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
+        b.cbranch(b.icmp_unsigned("==", key, EVERYONE.key), done, search)
+        b.position_at_end(search)
+        keys = b.load(self.lanes.slot(self.frame.rows, self._begin), typ=KEYS, align=8)
+        same = b.bitcast(b.icmp_unsigned("==", keys, self.lanes.splat(key, SETS)), I8)
+        known = b.or_(b.zext(same, I64), I64(1 << SETS))
+        found = self.lanes.intrinsic("llvm.cttz.i64", I64, [known, I1(1)])
+        b.branch(done)
+        b.position_at_end(done)
+        number = b.phi(I64)
+        number.add_incoming(EVERYONE.number, before)
+        number.add_incoming(found, search)
+        return LaneSet(key, number)
+
+    def everyone(self) -> LaneSet:
+        """Returns the set of all lanes of the running warp."""
+        return self.set_of(I32(-1)) if self._layouts else EVERYONE
+
+    def _layout_of_warp(self) -> Value:
+        """The number of the running warp's layout, as the host has it behind the indices."""
+        b, warps = self.b, self.frame.slot(Slot.WARPS)
+        at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
+        place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)
+        return b.zext(b.load(place, typ=I32), I64)
+
+    # ---- where ----------------------------------------------------------------------------------
+
+    def knows(self, group: Group, who: LaneSet) -> Value:
+        """Returns whether the accesses of a group, at its addresses, are like earlier ones: then
+        all are aligned and inside of an allocation, and counted by `count`."""
+        b, first = self.b, group.firsts[0]
+        entry = self._entry(group, who)
+        conditions = [self.is_inside(entry, first)]
+        for number, stride in enumerate(group.strides.values(), STRIDES):
+            conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
+        if group.base.width > 1:
+            conditions.append(self._has_pitches(entry, group))
+            group.safe = self._safe(entry, group) if group.base.stride == 0 else group.firsts
+        if group.step is not None:
+            conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, PITCHES + 1)))
+        place = self._place(entry, group)
+        if group.shape.size > 1:
+            crooked = b.and_(place, I64(group.shape.size - 1))
+            conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
+        counter = b.lshr(place, I64(group.shape.size.bit_length() - 1))
+        group.counter = self._count_at(self._leader(group), who, counter)
+        group.place = who.number, counter
+        counted = b.load(group.counter, typ=I64)
+        conditions.append(b.icmp_unsigned("!=", counted, I64(0)))
+        return reduce(b.and_, conditions)
+
+    def is_inside(self, entry: Value, first: Value) -> Value:
+        """Returns whether the first run may begin at an address."""
+        behind = self.b.sub(first, self._word(entry, LOW))
+        return self.b.icmp_unsigned("<", behind, self._word(entry, ROOM))
+
+    def holds_until(self, group: Group, ahead: Value) -> Value:
+        """Returns whether the group of all lanes is known, and so are those up to so many bytes (an
+        i64) ahead."""
+        known = self.knows(group, EVERYONE)
+        last = self.b.add(group.firsts[0], ahead)
+        return self.b.and_(known, self.is_inside(self._entry(group, EVERYONE), last))
+
+    def keeps_place(self, group: Group, step: Value) -> Value:
+        """Returns whether accesses of all lanes that begin so many bytes (an i64) behind are
+        counted as the group is."""
+        within = self._word(self._entry(group, EVERYONE), WITHIN)
+        return self.b.icmp_unsigned("==", self.b.and_(step, within), I64(0))
+
+    def _place(self, entry: Value, group: Group) -> Value:
+        """Returns the bits of where the first access begins that decide about costs."""
+        offset = group.members[0][1]
+        reached = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
+        return self.b.and_(reached, self._word(entry, WITHIN))
+
+    def _has_pitches(self, entry: Value, group: Group) -> Value:
+        b, width = self.b, group.base.width
+        at = self.lanes.slot(entry, PITCHES)
+        known = b.load(at, typ=ir.VectorType(I64, width), align=8)
+        pitches = b.sub(group.bases, self.lanes.splat(group.firsts[0], width))
+        other = b.bitcast(b.icmp_unsigned("!=", pitches, known), ir.IntType(width))
+        return b.icmp_unsigned("==", other, ir.IntType(width)(0))
+
+    def _safe(self, entry: Value, group: Group) -> list[Value]:
+        """Returns where each run begins, or one of which some lane is on."""
+        width = group.base.width
+        pitches = self.b.load(self.lanes.slot(entry, SAFE), typ=ir.VectorType(I64, width), align=8)
+        begins = self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
+        return [self.lanes.lane(begins, run) for run in range(width)]
+
+    def _leader(self, group: Group) -> int:
+        return self.places.number(group.members[0][0], group.shape.space)
+
+    def _entries(self, row: int) -> Value:
+        begin = self._begin + self._layout.places[row] + HEADER
+        return self.lanes.slot(self.frame.rows, begin)
+
+    def _entry(self, group: Group, who: LaneSet) -> Value:
+        row = self._leader(group)
+        behind = self.b.mul(who.number, I64(self._layout.entry(row)))
+        return self.lanes.slot(self._entries(row), behind)
+
+    def _count_at(self, row: int, who: LaneSet, counter: Value) -> Value:
+        b = self.b
+        behind = b.add(b.mul(who.number, I64(self._layout.entry(row))), I64(COUNTS))
+        return self.lanes.slot(self._entries(row), b.add(behind, counter))
+
+    def _word(self, entry: Value, word: int) -> Value:
+        return self.b.load(self.lanes.slot(entry, word), typ=I64)
+
+    # ---- counts ---------------------------------------------------------------------------------
+
+    def count(self, group: Group, times: Value) -> None:
+        """So many more accesses of all of a group."""
+        assert group.counter is not None
+        self.lanes.add_to(group.counter, times)
+
+    def count_alone(self, group: Group, index: int) -> None:
+        """One more access of a group without the others."""
+        if index == group.members[0][0]:
+            self.count(group, I64(1))
+            for other, _ in group.members[1:]:
+                self._add_own(group, other, -1)
+        else:
+            self._add_own(group, index, 1)
+
+    def take_back(self, group: Group, index: int) -> None:
+        """One of the group's accesses, not the first, has not been when the group was counted."""
+        self._add_own(group, index, -1)
+
+    def _add_own(self, group: Group, index: int, amount: int) -> None:
+        """So many more of one access, not the first of its group, than of the group."""
+        assert group.place is not None
+        number, counter = group.place
+        row = self.places.number(index, group.shape.space)
+        at = self._count_at(row, LaneSet(I64(0), number), counter)
+        self.lanes.add_to(at, I64(amount))
+
+    # ---- learning -------------------------------------------------------------------------------
+
+    def learn(self, group: Group, who: LaneSet) -> Value:
+        """Have the next accesses like those of a group known. Returns whether this one is, an i64:
+        else the rules are to count it."""
+        b = self.b
+        if self._bases is None:
+            self._bases = self.frame.prologue.alloca(
+                ir.ArrayType(I64, MOST_RUNS + MOST_STRIDES), align=64
+            )
+        b.store(group.bases, self._bases, align=8)
+        if group.step is not None:
+            second = b.add(group.firsts[0], group.step)
+            b.store(second, self.lanes.slot(self._bases, 1))
+        for number, stride in enumerate(group.strides.values(), MOST_RUNS):
+            b.store(stride, self.lanes.slot(self._bases, number))
+        sets = self.lanes.slot(self.frame.rows, self._begin)
+        given = sets, self._words(group), self._bases, who.key, who.number, self._bounds(group)
+        return call(self.lanes, "learn_access", *given)
+
+    def _bounds(self, group: Group) -> Value:
+        """The address of where the group's space, or the allocation reached last, begins and
+        ends."""
+        space, prologue = group.shape.space, self.frame.prologue
+        if space in (Space.GLOBAL, Space.CONST):
+            return self.places.cache(group.members[0][0], space)
+        if space not in self._limits:
+            at = prologue.alloca(ir.ArrayType(I64, 2), align=16)
+            prologue.b.store(I64(0), at)
+            prologue.b.store(self.places.limit(space), prologue.slot(at, 1))
+            self._limits[space] = at
+        return self._limits[space]
+
+    def _words(self, group: Group) -> Value:
+        """A constant of the module: what is known of a group before it runs."""
+        runs = group.base.width if group.form is Form.SHAPE else ANY_RUNS
+        words = [runs, group.base.stride, group.shape.size, self._layout.unit]
+        words += [len(group.strides), len(group.members)]
+        for index, offset in group.members:
+            place = self._layout.places[self.places.number(index, group.shape.space)]
+            laps = [group.ahead(index).get(stride, 0) for stride in group.strides]
+            words += [place, offset, *laps, *[0] * (MOST_STRIDES - len(laps))]
+        name = ".".join(["group", *map(str, words)])
+        module = self.frame.module
+        if name not in module.globals:
+            type = ir.ArrayType(I64, len(words))
+            made = ir.GlobalVariable(module, type, name)
+            made.linkage, made.global_constant = "internal", True
+            made.initializer = ir.Constant(type, [I64(word) for word in words])
+            made.type = PTR
+        return module.globals[name]

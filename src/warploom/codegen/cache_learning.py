@@ -1,0 +1,225 @@
+"""Fills the access caches (`codegen.cache_layout`), for compiled code that finds an access in none.
+
+An entry is never given to other pitches or strides: its counts are of those that it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.codegen.cache_layout import (
+    AHEAD,
+    ANY_RUNS,
+    COUNTS,
+    HEADER,
+    LAPS,
+    LEADER,
+    LOW,
+    MOST_RUNS,
+    MOST_STRIDES,
+    PITCHES,
+    ROOM,
+    RUNS,
+    SAFE,
+    SETS,
+    STRIDE,
+    STRIDES,
+    TAKEN,
+    WITHIN,
+)
+from warploom.rules.distinct import first_lane, jitable
+
+G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_STRIDES, G_MEMBERS, MEMBERS = range(7)
+"""What is known of a group before it runs: the runs of its addresses and the stride in them, the
+bytes that a lane accesses, the unit, how many strides and how many accesses there are."""
+
+M_PLACE, M_OFFSET, M_LAPS = range(3)
+MEMBER_WORDS = M_LAPS + MOST_STRIDES
+"""Then for each of its accesses: where its cache stands, its offset from the group's address, and
+how often it lies each of the group's strides behind it."""
+
+FURTHEST = 1 << 40
+"""A pitch or stride that is longer is not kept: so no sum of addresses begins again at 0."""
+
+_LANES = 32
+
+
+def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds: Any) -> int:
+    """Makes an entry for accesses like those of a group, if all their active lanes are aligned and
+    inside of `bounds`, two addresses.
+
+    Returns 1 where they are known by it at once. That is so if `known` is the number of their key,
+    and they cost no more than the cheapest access of all lanes; else the rules are to count them,
+    for the costliest of a row is kept as its example. `sets` are the kernel's keys, behind which
+    the caches stand; `bases` says where each run begins and, from MOST_RUNS on, the strides; `key`
+    is that of the active lanes.
+    """
+    number = find_set(sets, key)
+    if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
+        return 0
+    at = group[MEMBERS + M_PLACE] + HEADER + number * (COUNTS + group[G_UNIT] // group[G_SIZE])
+    if not _is_alike(sets, at, group, bases):
+        return 0
+    low, high = _extent(group, bases, key)
+    lowest = int(bounds[0]) - low
+    room = int(bounds[1]) - high - lowest + 1
+    behind = int(bases[0]) - lowest
+    if behind < 0 or behind >= room:
+        return 0
+    sets[at + TAKEN] = 1
+    sets[at + LOW] = lowest
+    sets[at + ROOM] = room
+    length = _length(group)
+    some = first_lane(key) // length
+    for run in range(_pitches(group)):
+        sets[at + PITCHES + run] = bases[run] - bases[0]
+        active = key >> (run * length) & ((1 << length) - 1)
+        sets[at + SAFE + run] = bases[run if active else some] - bases[0]
+    for stride in range(group[G_STRIDES]):
+        sets[at + STRIDES + stride] = bases[MOST_RUNS + stride]
+    sets[at + WITHIN] = _within(group, bases)
+    first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
+    place = at + COUNTS + first // group[G_SIZE]
+    if sets[place] != 0:
+        return int(number == known)
+    sets[place] = 1
+    return _is_cheapest(group, bases) if number == known else 0
+
+
+@jitable
+def _within(group: Any, bases: Any) -> int:
+    """Returns the bits of the first run's address that decide about costs."""
+    unit = group[G_UNIT]
+    if _stride(group, bases) != 0:
+        return unit - 1  # type: ignore[no-any-return]
+    for run in range(1, group[G_RUNS]):
+        if (bases[run] - bases[0]) & (unit - 1) != 0:
+            return unit - 1  # type: ignore[no-any-return]
+    return group[G_SIZE] - 1  # type: ignore[no-any-return]
+
+
+@jitable
+def _is_cheapest(group: Any, bases: Any) -> int:
+    """Returns 1 for one run of lanes at one place, or at consecutive places that begin a unit: then
+    the count is the first of the entry, as code takes it to be that does not know the entry yet."""
+    if group[G_RUNS] > 1 or group[G_MEMBERS] > 1:
+        return 0
+    stride = _stride(group, bases)
+    first = (bases[0] + group[MEMBERS + M_OFFSET]) & (group[G_UNIT] - 1)
+    return 1 if stride == 0 or (stride == group[G_SIZE] and first == 0) else 0
+
+
+@jitable
+def _pitches(group: Any) -> int:
+    """Returns how many addresses say where lanes reach: of the first lane of each run; or, where
+    lanes follow by any step, of the first two lanes."""
+    return 2 if group[G_RUNS] == ANY_RUNS else group[G_RUNS]
+
+
+@jitable
+def _length(group: Any) -> int:
+    """Returns the lanes of a run."""
+    return _LANES // max(1, group[G_RUNS])
+
+
+@jitable
+def _stride(group: Any, bases: Any) -> int:
+    """Returns by how much lanes of a run follow each other."""
+    return bases[1] - bases[0] if group[G_RUNS] == ANY_RUNS else group[G_STRIDE]  # type: ignore[no-any-return]
+
+
+@jitable
+def _enter_members(sets: Any, group: Any) -> bool:
+    """Enters the accesses of a group in their caches; False where one belongs to another."""
+    for member in range(group[G_MEMBERS]):
+        at = MEMBERS + member * MEMBER_WORDS
+        place = group[at + M_PLACE]
+        ahead = group[at + M_OFFSET] - group[MEMBERS + M_OFFSET]
+        known = sets[place + LEADER]
+        if known != 0 and (known != group[MEMBERS] or sets[place + AHEAD] != ahead):
+            return False
+        sets[place + LEADER] = group[MEMBERS + M_PLACE]
+        sets[place + RUNS] = group[G_RUNS]
+        sets[place + STRIDE] = group[G_STRIDE]
+        sets[place + AHEAD] = ahead
+        for stride in range(group[G_STRIDES]):
+            sets[place + LAPS + stride] = group[at + M_LAPS + stride]
+    return True
+
+
+@jitable
+def find_set(sets: Any, key: int) -> int:
+    """Returns the number of a key, which is entered where there is room; -1 where there is none, or
+    no lane in its mask."""
+    if key & 0xFFFFFFFF == 0:
+        return -1
+    for number in range(SETS):
+        if sets[number] == 0:
+            sets[number] = key
+        if sets[number] == key:
+            return number
+    return -1
+
+
+@jitable
+def _ahead(group: Any, bases: Any, member: int) -> int:
+    """Returns how far an access of a group lies behind the group's address."""
+    at = MEMBERS + member * MEMBER_WORDS
+    ahead = group[at + M_OFFSET]
+    for stride in range(group[G_STRIDES]):
+        ahead += group[at + M_LAPS + stride] * bases[MOST_RUNS + stride]
+    return ahead  # type: ignore[no-any-return]
+
+
+@jitable
+def _is_crooked(group: Any, bases: Any) -> bool:
+    """Returns whether some run of some access is not aligned, or too far from the first."""
+    some = 0
+    for member in range(group[G_MEMBERS]):
+        some |= bases[0] + _ahead(group, bases, member)
+    for run in range(_pitches(group)):
+        pitch = bases[run] - bases[0]
+        some |= pitch
+        if pitch > FURTHEST or pitch < -FURTHEST:
+            return True
+    for stride in range(group[G_STRIDES]):
+        length = bases[MOST_RUNS + stride]
+        if length > FURTHEST or length < -FURTHEST:
+            return True
+    return (some & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
+
+
+@jitable
+def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
+    """Returns whether an entry is free, or of accesses with the same pitches and strides."""
+    if sets[at + TAKEN] == 0:
+        return True
+    for run in range(_pitches(group)):
+        if sets[at + PITCHES + run] != bases[run] - bases[0]:
+            return False
+    for stride in range(group[G_STRIDES]):
+        if sets[at + STRIDES + stride] != bases[MOST_RUNS + stride]:
+            return False
+    return True
+
+
+@jitable
+def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
+    """How far the first byte that any active lane reaches lies behind the first run's address, and
+    the end of the last."""
+    start = _ahead(group, bases, 0)
+    stop = start
+    for member in range(1, group[G_MEMBERS]):
+        ahead = _ahead(group, bases, member)
+        start = min(start, ahead)
+        stop = max(stop, ahead)
+    length, stride = _length(group), _stride(group, bases)
+    low = 1 << 62
+    high = -(1 << 62)
+    for lane in range(_LANES):
+        if (key >> lane) & 1:
+            run = lane // length
+            place = bases[run] - bases[0] + lane % length * stride
+            low = min(low, place)
+            high = max(high, place)
+    return low + start, high + stop + group[G_SIZE]

@@ -1,0 +1,126 @@
+"""The products of a warp group that are not complete, in the context of their warp.
+
+A ring of `CAPACITY` entries, of which the oldest completes first, behind three words: how many were
+issued and how many completed since the warp began, and the group that the next one joins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from warploom.analysis.program import Program
+from warploom.codegen.environment import Slot
+from warploom.codegen.frame import Frame
+from warploom.codegen.lanes import I8, I32, I64, LANES, Value, vector
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.rules.choosing import ADVERSARIAL, RANDOM
+from warploom.rules.in_flight import CAPACITY
+from warploom.rules.plan_words import POLICY, SEED
+from warploom.rules.warp_table import table_words
+
+RING_AT = 8 * table_words(LANES)
+"""Behind a warp's table in its context (`codegen.saved`)."""
+
+
+class Word(IntEnum):
+    """The words before the ring."""
+
+    ISSUED = 0
+    COMPLETED = 1
+    GROUP = 2
+
+
+HEAD_BYTES = 64
+METADATA_BYTES = 4 * LANES
+ENTRY_BYTES = 64 + METADATA_BYTES
+RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
+
+
+def ring_bytes(program: Program) -> int:
+    """Returns the bytes that a warp's context needs for its products; 0 where it has none."""
+    has = any(is_group_product(made.operation) for made in program.instructions)
+    return RING_BYTES if has else 0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A product in flight, as values: its instruction, its group, the lanes that issued it and
+    those in which D is added (i32), the descriptors of A and B, and metadata where A is sparse."""
+
+    instruction: Value
+    group: Value
+    on: Value
+    scaled: Value
+    descriptors: tuple[Value, Value]
+    metadata: Value | None
+
+
+class FlightCode:
+    """Emits accesses to the ring of a warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+
+    def clear(self) -> None:
+        """Empty the ring: the warp begins."""
+        for word in Word:
+            self.put(word, I64(0))
+
+    def get(self, word: Word) -> Value:
+        """Load a word."""
+        return self.frame.get(self.frame.context(RING_AT + 8 * word))
+
+    def put(self, word: Word, value: Value) -> None:
+        """Store a word."""
+        self.b.store(value, self.frame.context(RING_AT + 8 * word))
+
+    def add(self, word: Word) -> None:
+        """Add one to a word."""
+        self.put(word, self.b.add(self.get(word), I64(1)))
+
+    def is_late(self) -> Value:
+        """Emit `rules.in_flight.completes_late`, as an i1."""
+        b, frame = self.b, self.frame
+        plan = frame.pointer(Slot.PLAN_AT)
+        policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (POLICY, SEED))
+        number = b.add(b.add(seed, frame.slot(Slot.BLOCK)), frame.warp)
+        odd = b.icmp_unsigned("!=", b.and_(number, I64(1)), I64(0))
+        drawn = b.and_(b.icmp_unsigned("==", policy, I64(RANDOM)), odd)
+        return b.or_(b.icmp_unsigned("==", policy, I64(ADVERSARIAL)), drawn)
+
+    def is_full(self) -> Value:
+        """Emit whether no entry is free, as an i1."""
+        held = self.b.sub(self.get(Word.ISSUED), self.get(Word.COMPLETED))
+        return self.b.icmp_unsigned("==", held, I64(CAPACITY))
+
+    def append(self, entry: Entry) -> None:
+        """Store one more entry."""
+        b, at = self.b, self._entry(self.get(Word.ISSUED))
+        words = (entry.instruction, entry.group, *entry.descriptors)
+        for number, value in enumerate(words):
+            b.store(value, self.lanes.slot(at, number))
+        for number, value in enumerate((entry.on, entry.scaled)):
+            b.store(value, self.lanes.slot(at, 2 * len(words) + number, I32))
+        if entry.metadata is not None:
+            b.store(entry.metadata, self._metadata(at), align=64)
+        self.add(Word.ISSUED)
+
+    def oldest(self) -> Entry:
+        """Load the oldest entry."""
+        b, at = self.b, self._entry(self.get(Word.COMPLETED))
+        instruction, group, first, second = (
+            self.frame.get(self.lanes.slot(at, number)) for number in range(4)
+        )
+        on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
+        metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
+        return Entry(instruction, group, on, scaled, (first, second), metadata)
+
+    def _entry(self, number: Value) -> Value:
+        inside = self.b.and_(number, I64(CAPACITY - 1))
+        offset = self.b.mul(inside, I64(ENTRY_BYTES))
+        start = self.frame.context(RING_AT + HEAD_BYTES)
+        return self.b.gep(start, [offset], source_etype=I8)
+
+    def _metadata(self, entry: Value) -> Value:
+        return self.b.gep(entry, [I64(ENTRY_BYTES - METADATA_BYTES)], source_etype=I8)

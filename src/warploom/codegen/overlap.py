@@ -1,0 +1,157 @@
+"""Emits `rules.overlap`: lanes in any order are compared pair by pair, by vector instructions.
+
+A lane is a duplicate if a lower one touches the same stretch. Lane l meets each lower lane once:
+for each bit of l that is set, those lanes that have the bits above it in common with l, and not
+that bit. So halves of the warp, then of each half, and so on, are compared under rotations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+
+from warploom.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    LANES,
+    Lanes,
+    Value,
+    lane_numbers,
+    selection,
+    splat_constant,
+    vector,
+)
+from warploom.rules.overlap import FURTHEST_BITS
+
+WORDS, KEYS, BYTES = vector(I64), vector(I32), vector(I8)
+HALF = LANES // 2
+
+
+def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits `count_stretches` of addresses in memory, a mask and a shift (i64). Returns its two
+    numbers."""
+
+    def count(keys: Value, on: Value) -> list[Value]:
+        nearest = _nearest(lanes, keys)
+        return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
+
+    return _where_near(lanes, given, count, answers=2)
+
+
+def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits `count_in_columns` of addresses in memory, a mask, a shift and columns (i64). Returns
+    its four numbers."""
+    *accesses, columns = given
+
+    def count(keys: Value, on: Value) -> list[Value]:
+        b, nearest = lanes.b, _nearest(lanes, keys)
+        first = _distinct(lanes, nearest, 1)
+        counts = [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 8, 32)]
+        within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
+        banks = b.and_(b.trunc(keys, BYTES), within)
+        apart = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
+        own = b.select(first, banks, apart)
+        return [*counts, b.zext(_greatest(lanes, _alike(lanes, own)), I64)]
+
+    return _where_near(lanes, accesses, count, answers=4)
+
+
+def emit_count_coinciding(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits `count_coinciding` of addresses in memory, a mask and a shift (i64)."""
+
+    def count(keys: Value, on: Value) -> list[Value]:
+        b = lanes.b
+        alike = _alike(lanes, keys)
+        # Lanes that are off have the key of one that is on, and do not count for it.
+        off = b.trunc(lanes.popcount(b.not_(lanes.bits(on))), I8)
+        borrowed = b.icmp_unsigned("==", keys, lanes.splat(_key_of_one(lanes, keys, on)))
+        own = b.sub(alike, b.select(borrowed, lanes.splat(off), splat_constant(0, I8)))
+        return [b.zext(_greatest(lanes, own), I64)]
+
+    return _where_near(lanes, given, count, answers=1)
+
+
+def _where_near(
+    lanes: Lanes,
+    given: Sequence[Value],
+    count: Callable[[Value, Value], list[Value]],
+    *,
+    answers: int,
+) -> list[Value]:
+    """Emits a count of the lanes' keys, the numbers of their stretches in 32 bits; lanes that are
+    off have the key of one that is on. Returns zeros where 32 bits do not tell the lanes apart."""
+    b, (at, mask, shift) = lanes.b, given
+    on = lanes.mask(b.trunc(mask, I32))
+    one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
+    addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(one))
+    apart = b.lshr(
+        b.xor(addresses, lanes.splat(one)), lanes.splat(b.add(shift, I64(FURTHEST_BITS)))
+    )
+    far = lanes.any(b.icmp_unsigned("!=", apart, splat_constant(0, I64)))
+    before, near, done = b.block, b.append_basic_block("near"), b.append_basic_block("near.done")
+    b.cbranch(far, done, near)
+    b.position_at_end(near)
+    found = count(b.trunc(b.lshr(addresses, lanes.splat(shift)), KEYS), on)
+    behind = b.block
+    b.branch(done)
+    b.position_at_end(done)
+    results: list[Value] = []
+    for value in found[:answers]:
+        result = b.phi(I64)
+        result.add_incoming(I64(0), before)
+        result.add_incoming(value, behind)
+        results.append(result)
+    return results
+
+
+def _key_of_one(lanes: Lanes, keys: Value, on: Value) -> Value:
+    lowest = lanes.intrinsic("llvm.cttz.i32", I32, [lanes.bits(on), I1(0)])
+    return lanes.lane(keys, lanes.b.and_(lowest, I32(LANES - 1)))
+
+
+def _nearest(lanes: Lanes, keys: Value) -> Value:
+    """Returns in each lane the least difference, bit by bit, of its key from that of a lower lane:
+    0 where one has the same; less than n, a power of 2, where one is in the same group of n.
+    """
+    b, ones = lanes.b, splat_constant(-1, I32)
+    nearest: Value = ones
+    for size in (16, 8, 4, 2, 1):
+        upper = [lane for lane in range(LANES) if lane & size]
+        lower = [lane for lane in range(LANES) if not lane & size]
+        mine = b.shuffle_vector(keys, keys, selection(upper))
+        least: Value = ir.Constant(mine.type, [I32(-1)] * HALF)
+        for turn in range(size):
+            order = selection(lane & -size | (lane + turn) % size for lane in lower)
+            differ = b.xor(mine, b.shuffle_vector(keys, keys, order))
+            least = lanes.intrinsic(f"llvm.umin.v{HALF}i32", least.type, [least, differ])
+        back = [upper.index(lane) if lane & size else HALF for lane in range(LANES)]
+        none = ir.Constant(least.type, [I32(-1)] * HALF)
+        whole = b.shuffle_vector(least, none, selection(back))
+        nearest = lanes.intrinsic(f"llvm.umin.v{LANES}i32", KEYS, [nearest, whole])
+    return nearest
+
+
+def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
+    """Returns a mask of the lanes in whose aligned group of so many stretches no lower lane is."""
+    return lanes.b.icmp_unsigned(">=", nearest, splat_constant(group, I32))
+
+
+def _number(lanes: Lanes, mask: Value) -> Value:
+    return lanes.popcount(lanes.bits(mask))
+
+
+def _alike(lanes: Lanes, keys: Value) -> Value:
+    """Returns, for each lane, how many lanes have its key, as bytes."""
+    b, count = lanes.b, splat_constant(1, I8)
+    for turn in range(1, LANES):
+        order = [(lane + turn) % LANES for lane in range(LANES)]
+        same = b.icmp_unsigned("==", keys, b.shuffle_vector(keys, keys, selection(order)))
+        count = b.sub(count, b.sext(same, BYTES))
+    return count
+
+
+def _greatest(lanes: Lanes, counts: Value) -> Value:
+    return lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counts])

@@ -1,0 +1,154 @@
+"""`wgmma`: products of a warp group, of which each warp computes its own 16 rows.
+
+A product completes at once, or where the warp waits for it (`rules.in_flight`): only then it reads
+its registers and shared memory. What its descriptors and its other operands are is known from the
+beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.analysis.warp_groups import GroupOperands, group_operands
+from warploom.core.types import B32, PRED, U32, U64
+from warploom.isa.ops.wgmma import GROUP_WARPS
+from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.reference.access import Request, gather, part
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import Values, collect, lanes_of
+from warploom.machine.reference.matrix import (
+    Matrix,
+    Metadata,
+    assembled,
+    multiplied,
+    read_matrix,
+    read_metadata,
+    write_matrix,
+)
+from warploom.machine.reference.operands import read
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Immediate, Instruction, Space
+from warploom.rules.in_flight import CAPACITY, completes_late
+
+WORDS = UNIT_BYTES // U32.bytes
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A product as it was issued in the lanes `on`: instruction `index`, in group `group`.
+
+    `descriptors` are those of A and B (`GroupOperands.descriptors`); `scaled` says in which lanes D
+    is added.
+    """
+
+    index: int
+    group: int
+    on: Values
+    operands: GroupOperands
+    descriptors: tuple[int, int]
+    scaled: Values
+    metadata: Metadata | None
+
+
+def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Any `wgmma` but the fence."""
+    modifiers = instruction.operation.modifiers
+    if "mma_async" in modifiers:
+        _issue(warp, index, instruction, mask, on)
+    elif "commit_group" in modifiers:
+        warp.group += 1
+    else:
+        left = instruction.operands[0]
+        assert isinstance(left, Immediate)
+        while warp.in_flight and warp.in_flight[0].group + left.value < warp.group:
+            _complete(warp, warp.in_flight.popleft())
+
+
+def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    operands = group_operands(instruction)
+    lane = lanes_of(mask)[0]
+    if warp.number // GROUP_WARPS * GROUP_WARPS + GROUP_WARPS > warp.run.launch.warps_per_block:
+        _fault(warp, FaultKind.PART_OF_A_WARP_GROUP, index, lane)
+    a, b = (int(read(warp, operand, U64)[lane]) for operand in operands.descriptors)
+    issued = Issued(
+        index,
+        warp.group,
+        on,
+        operands,
+        (a, b),
+        read(warp, operands.scale_d, PRED),
+        None if operands.metadata is None else read_metadata(warp, *operands.metadata),
+    )
+    if not completes_late(warp.run.plan, warp.block.number, warp.number):
+        _complete(warp, issued)
+        return
+    if len(warp.in_flight) == CAPACITY:
+        _fault(warp, FaultKind.TOO_MANY_IN_FLIGHT, index, lane)
+    warp.in_flight.append(issued)
+
+
+def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
+    fault = Fault(kind, index, warp.block.number, warp.number, lane)
+    raise fault_error(fault, warp.run.program, warp.run.launch, None)
+
+
+def _complete(warp: Warp, issued: Issued) -> None:
+    """Compute the warp's rows of a product."""
+    operands, wanted = issued.operands, issued.operands.product
+    product = wanted.product
+    if wanted.shared_a is None:
+        a = read_matrix(warp, product.a, operands.a)
+    else:
+        a = _shared(warp, issued, wanted.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS)
+    b = _shared(warp, issued, wanted.shared_b, issued.descriptors[1], 0)
+    c = read_matrix(warp, product.d, operands.d)
+    scaled = _held_by(product.d.holders, issued.scaled, c.shape)
+    a = -a if wanted.negated else a
+    total = multiplied(product, a, b, np.where(scaled, c, np.zeros_like(c)), issued.metadata)
+    write_matrix(warp, product.d, operands.d, total, issued.on)
+
+
+def _held_by(
+    holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
+) -> Matrix:
+    """Returns which elements of a matrix are held by lanes of a predicate."""
+    found = np.zeros(shape, np.bool_)
+    for place, (lane, _) in holders.items():
+        found[place] = lanes[lane]
+    return found
+
+
+def _shared(
+    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first: int
+) -> Matrix:
+    """The matrix that a descriptor names, from block `first` on: of A, a block for each warp."""
+    blocks = [
+        _block(warp, issued, operand, descriptor, (first + block, block))
+        for block in range(operand.blocks)
+    ]
+    return np.concatenate(blocks)[: operand.rows]
+
+
+def _block(
+    warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, place: tuple[int, int]
+) -> Matrix:
+    """A block of a matrix, by its place in memory and in the matrix."""
+    at, block = place
+    first_line, first_place = operand.step(at)
+    request = Request(issued.index, Space.SHARED, "load", UNIT_BYTES)
+    words: list[Values] = []
+    for number in range(operand.requests):
+        units = [operand.unit_of(number, lane) for lane in range(warp.size)]
+        given = [
+            collect([descriptor] * warp.size, U64),
+            collect([first_line + line for line, _ in units], U32),
+            collect([first_place + along for _, along in units], U32),
+        ]
+        where = evaluate(unit_address(operand.transposed), given, warp.size).tolist()
+        mask = sum(operand.has(block, number, lane) << lane for lane in range(warp.size))
+        data = gather(warp, request, where, mask)
+        words += [part(data, word, B32) for word in range(WORDS)]
+    return assembled(operand.fragment, words)

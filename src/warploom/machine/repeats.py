@@ -1,0 +1,89 @@
+"""Makes costs of what access caches counted (`codegen.cache_layout`): of each kind of access the
+rules say what one costs, and the cache how often it came again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.strides import LANES
+from warploom.codegen.cache_layout import (
+    AHEAD,
+    ANY_RUNS,
+    COUNTS,
+    HEADER,
+    LAPS,
+    LEADER,
+    MOST_STRIDES,
+    PITCHES,
+    RUNS,
+    SETS,
+    STRIDE,
+    STRIDES,
+)
+from warploom.codegen.environment import CountLayout
+from warploom.machine.common import access_cost
+from warploom.machine.tally import Tally
+from warploom.ptx.ir import Space
+from warploom.rules.distinct import ALL_LANES
+
+Words = npt.NDArray[np.int64]
+
+_BEGIN = 1 << 44
+"""A multiple of every unit, from which addresses are counted, so that none is below 0."""
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Accesses that came again: how often, by which lanes, and the addresses of one like them."""
+
+    times: int
+    mask: int
+    addresses: tuple[int, ...]
+
+
+def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
+    """Adds to a tally what repeated accesses cost; `words` are a worker's keys and caches."""
+    for row in layout.caches.places:
+        for again in _repeated(layout, row, words):
+            cost = access_cost(
+                layout.program, layout.rows[row], layout.rules, again.mask, again.addresses
+            )
+            tally.accesses[row] += again.times * cost
+
+
+def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]:
+    place, size = layout.caches.places[row], layout.caches.sizes[row]
+    leader, length = int(words[place + LEADER]), layout.caches.entry(row)
+    if leader == 0:
+        return
+    local = layout.rows[row].space is Space.LOCAL
+    for number in range(SETS):
+        begin = HEADER + number * length
+        entry = words[leader + begin : leader + begin + length]
+        times = np.maximum(entry[COUNTS:] - 1, 0)
+        if leader != place:
+            times = times + words[place + begin + COUNTS : place + begin + length]
+        for at in np.flatnonzero(times).tolist():
+            steps = _steps(words[place : place + HEADER], entry)
+            first = _BEGIN + (at * size + steps[0]) % layout.caches.unit
+            addresses = tuple(first + step - steps[0] for step in steps)
+            if local:
+                addresses = tuple(_BEGIN + 4 * lane for lane in range(LANES))
+            yield Repeated(int(times[at]), int(words[number]) & ALL_LANES, addresses)
+
+
+def _steps(header: Words, entry: Words) -> list[int]:
+    """Returns how far each lane reaches behind where the first run of its group begins."""
+    laps = header[LAPS : LAPS + MOST_STRIDES] * entry[STRIDES : STRIDES + MOST_STRIDES]
+    ahead, runs, stride = int(header[AHEAD] + laps.sum()), int(header[RUNS]), int(header[STRIDE])
+    if runs == ANY_RUNS:
+        runs, stride = 1, int(entry[PITCHES + 1])
+    length = LANES // runs
+    return [
+        ahead + int(entry[PITCHES + lane // length]) + lane % length * stride
+        for lane in range(LANES)
+    ]

@@ -1,0 +1,142 @@
+"""Entries of access caches, worked out by hand (`codegen.cache_layout`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from warploom.codegen.cache_layout import (
+    ANY_RUNS,
+    COUNTS,
+    HEADER,
+    LEADER,
+    LOW,
+    MOST_RUNS,
+    MOST_STRIDES,
+    PITCHES,
+    ROOM,
+    SAFE,
+    SETS,
+    WITHIN,
+    entry_words,
+)
+from warploom.codegen.cache_learning import find_set, learn_access
+
+Words = npt.NDArray[np.int64]
+
+ALL = 0xFFFFFFFF
+UNIT, SIZE = 128, 4
+LENGTH = entry_words(UNIT, SIZE)
+PLACE = SETS
+"""Where the one cache stands, behind the keys."""
+
+
+def empty() -> Words:
+    words = np.zeros(SETS + HEADER + (SETS + 1) * LENGTH, np.int64)
+    words[0] = ALL
+    return words
+
+
+def group(runs: int, stride: int, offset: int = 0) -> Words:
+    """One access of words at an offset."""
+    return np.array([runs, stride, SIZE, UNIT, 0, 1, PLACE, offset, *[0] * MOST_STRIDES], np.int64)
+
+
+def at(*firsts: int) -> Words:
+    return np.array([*firsts, *[0] * (MOST_RUNS + MOST_STRIDES - len(firsts))], np.int64)
+
+
+def learned(
+    words: Words, one: Words, bases: Words, key: int = ALL, bounds: tuple[int, int] = (4096, 8192)
+) -> Words | None:
+    """The entry that is made; None where none is. A count that is not 0 says that it is."""
+    learn_access(words, one, bases, key, SETS, np.array(bounds, np.uint64))
+    number = words[:SETS].tolist().index(key)
+    begin = PLACE + HEADER + number * LENGTH
+    entry = words[begin : begin + LENGTH]
+    return entry if entry[COUNTS:].any() else None
+
+
+def test_consecutive_words_of_all_lanes_may_begin_wherever_they_fit() -> None:
+    entry = learned(empty(), group(1, SIZE), at(4096 + 36))
+    assert entry is not None
+    # 32 words end 128 bytes behind the first: the last place is 8192 - 128.
+    assert (entry[LOW], entry[ROOM]) == (4096, 8192 - 128 - 4096 + 1)
+    assert entry[WITHIN] == 127
+    assert entry[COUNTS:].nonzero()[0].tolist() == [9]  # 36 bytes into the unit
+
+
+def test_only_active_lanes_must_fit() -> None:
+    """The first 8 lanes end 32 bytes behind the first; others would be outside."""
+    entry = learned(empty(), group(1, SIZE), at(8192 - 32), key=0xFF)
+    assert entry is not None
+    assert entry[LOW] + entry[ROOM] - 1 == 8192 - 32
+    assert learned(empty(), group(1, SIZE), at(8192 - 32)) is None
+
+
+def test_runs_have_pitches_and_those_without_a_lane_borrow_one() -> None:
+    """Four runs of 8 lanes, 256 bytes apart, of which the first two have lanes."""
+    entry = learned(empty(), group(4, SIZE), at(4096, 4352, 4608, 4864), key=0xFFFF)
+    assert entry is not None
+    assert entry[PITCHES : PITCHES + 4].tolist() == [0, 256, 512, 768]
+    assert entry[SAFE : SAFE + 4].tolist() == [0, 256, 0, 0]
+    # The second run ends 256 + 32 bytes behind the first one's begin.
+    assert entry[LOW] + entry[ROOM] - 1 == 8192 - 288
+
+
+def test_where_lanes_agree_their_place_does_not_matter() -> None:
+    """Runs that lie whole units apart cost the same wherever they are; others do not."""
+    apart = learned(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 2 * UNIT))
+    beside = learned(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 32))
+    assert apart is not None
+    assert beside is not None
+    assert (apart[WITHIN], beside[WITHIN]) == (SIZE - 1, UNIT - 1)
+    assert apart[COUNTS:].nonzero()[0].tolist() == [0]
+    assert beside[COUNTS:].nonzero()[0].tolist() == [2]
+
+
+def test_any_step_is_kept_as_a_pitch() -> None:
+    """Lanes 12 bytes apart: the last begins 372 bytes behind the first."""
+    entry = learned(empty(), group(ANY_RUNS, 0), at(4096, 4108))
+    assert entry is not None
+    assert entry[PITCHES + 1] == 12
+    assert entry[ROOM] == 4096 - 376 + 1
+
+
+@pytest.mark.parametrize(
+    ("one", "bases", "bounds"),
+    [
+        (group(1, SIZE), at(4098), (4096, 8192)),  # not aligned
+        (group(2, SIZE), at(4096, 4096 + 66), (4096, 8192)),  # the second run is not
+        (group(1, SIZE), at(4096), (4100, 8192)),  # begins outside
+        (group(1, SIZE, offset=4096), at(4096), (4096, 8192)),  # ends outside
+        (group(2, SIZE), at(4096, 4096 + (1 << 41)), (4096, 1 << 42)),  # too far
+        (group(1, SIZE), at(4096), (0, 0)),  # no allocation is known yet
+    ],
+)
+def test_others_have_no_entry(one: Words, bases: Words, bounds: tuple[int, int]) -> None:
+    assert learned(empty(), one, bases, bounds=bounds) is None
+
+
+def test_an_entry_keeps_its_pitches() -> None:
+    """Its counts are of those; accesses with others are not known."""
+    words = empty()
+    assert learned(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
+    before = words.copy()
+    learned(words, group(2, SIZE), at(4096, 4096 + 512))
+    assert (words == before).all()
+
+
+def test_a_cache_is_of_one_group() -> None:
+    words = empty()
+    words[PLACE + LEADER] = PLACE + 1
+    assert learned(words, group(1, SIZE), at(4096)) is None
+
+
+def test_there_are_so_many_keys() -> None:
+    words = empty()
+    assert [find_set(words, key) for key in range(1, SETS)] == list(range(1, SETS))
+    assert find_set(words, 1000) == -1
+    assert find_set(words, 3) == 3
+    assert find_set(words, 5 << 32) == -1  # no lane is in its mask
