@@ -50,12 +50,15 @@ def at(*firsts: int) -> Words:
 def learned(
     words: Words, one: Words, bases: Words, key: int = ALL, bounds: tuple[int, int] = (4096, 8192)
 ) -> Words | None:
-    """The entry that is made; None where none is. A count that is not 0 says that it is."""
-    learn_access(words, one, bases, key, SETS, np.array(bounds, np.uint64))
-    number = words[:SETS].tolist().index(key)
+    """The entry that is made, which then counts the access; None where none is."""
+    number = find_set(words, key)
     begin = PLACE + HEADER + number * LENGTH
     entry = words[begin : begin + LENGTH]
-    return entry if entry[COUNTS:].any() else None
+    counted = learn_access(words, one, bases, key, number, np.array(bounds, np.uint64))
+    if not counted:
+        return None
+    entry[COUNTS + counted - 1] += 1
+    return entry
 
 
 def test_consecutive_words_of_all_lanes_may_begin_wherever_they_fit() -> None:
@@ -126,6 +129,13 @@ def test_an_entry_keeps_its_pitches() -> None:
     before = words.copy()
     learned(words, group(2, SIZE), at(4096, 4096 + 512))
     assert (words == before).all()
+
+
+def test_lanes_whose_key_is_new_are_not_counted_yet() -> None:
+    """Code looked the key up before it had a number, and so does not know where to count."""
+    words, bounds = empty(), np.array((4096, 8192), np.uint64)
+    assert learn_access(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
+    assert learn_access(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
 
 
 def test_a_cache_is_of_one_group() -> None:

@@ -20,7 +20,7 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
-from warploom.rules.fields import EXAMPLE_MASK
+from warploom.rules.fields import EXAMPLE_COST
 
 LIMIT = 20_000
 EDGES = np.array(
@@ -82,10 +82,10 @@ def never_ends(compiled: Any, reference: Any) -> bool:
 
 
 def counts(tally: Tally) -> dict[str, object]:
-    """Returns all counts; of the examples of costly accesses without their addresses, which differ
-    between two memories."""
+    """Returns all counts; of the examples of costly accesses only what they cost, for which of
+    several is kept is not promised."""
     found: dict[str, object] = {name: getattr(tally, name).tolist() for name in COLUMNS}
-    return found | {"records": tally.records[:, : EXAMPLE_MASK + 1].tolist()}
+    return found | {"records": tally.records[:, : EXAMPLE_COST + 1].tolist()}
 
 
 def check_agreement(

@@ -118,7 +118,6 @@ class AccessCache:
             conditions.append(b.icmp_unsigned("==", stride, self._word(entry, number)))
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
-            group.safe = self._safe(entry, group) if group.base.stride == 0 else group.firsts
         if group.step is not None:
             conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, PITCHES + 1)))
         place = self._place(entry, group)
@@ -126,11 +125,16 @@ class AccessCache:
             crooked = b.and_(place, I64(group.shape.size - 1))
             conditions.append(b.icmp_unsigned("==", crooked, I64(0)))
         counter = b.lshr(place, I64(group.shape.size.bit_length() - 1))
+        self.found(group, who, counter)
+        return reduce(b.and_, conditions)
+
+    def found(self, group: Group, who: LaneSet, counter: Value) -> None:
+        """Accesses of a group are counted there, an i64, among those of their entry."""
         group.counter = self._count_at(self._leader(group), who, counter)
         group.place = who.number, counter
-        counted = b.load(group.counter, typ=I64)
-        conditions.append(b.icmp_unsigned("!=", counted, I64(0)))
-        return reduce(b.and_, conditions)
+        if group.base.width > 1:
+            entry = self._entry(group, who)
+            group.safe = self._safe(entry, group) if group.base.stride == 0 else group.firsts
 
     def is_inside(self, entry: Value, first: Value) -> Value:
         """Returns whether the first run may begin at an address."""
@@ -222,8 +226,8 @@ class AccessCache:
     # ---- learning -------------------------------------------------------------------------------
 
     def learn(self, group: Group, who: LaneSet) -> Value:
-        """Have the next accesses like those of a group known. Returns whether this one is, an i64:
-        else the rules are to count it."""
+        """Have the next accesses like those of a group known. Returns 0 where the rules are to
+        count this one, else 1 and where it is counted (an i64)."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(
@@ -235,8 +239,16 @@ class AccessCache:
             b.store(second, self.lanes.slot(self._bases, 1))
         for number, stride in enumerate(group.strides.values(), MOST_RUNS):
             b.store(stride, self.lanes.slot(self._bases, number))
+        bounds = self._bounds(group)
+        if group.shape.space in (Space.GLOBAL, Space.CONST):
+            tables = [
+                self.frame.pointer(slot) for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)
+            ]
+            writes = I64(int(group.shape.op == "store"))
+            given = group.firsts[0], writes, self.frame.environment, *tables, bounds
+            call(self.lanes, "find_bounds", *given)
         sets = self.lanes.slot(self.frame.rows, self._begin)
-        given = sets, self._words(group), self._bases, who.key, who.number, self._bounds(group)
+        given = sets, self._words(group), self._bases, who.key, who.number, bounds
         return call(self.lanes, "learn_access", *given)
 
     def _bounds(self, group: Group) -> Value:

@@ -41,18 +41,18 @@ HEADER = LAPS + MOST_STRIDES
 nothing is known; the runs of its addresses, and the stride in them; how many bytes it lies behind
 the first access of the group, and how often each of the group's strides."""
 
-TAKEN, LOW, ROOM, WITHIN, STRIDES = range(5)
+TAKEN, LOW, ROOM, WITHIN, FIRST, STRIDES = range(6)
 PITCHES = STRIDES + MOST_STRIDES
 SAFE = PITCHES + MOST_RUNS
 COUNTS = SAFE + MOST_RUNS
 """An entry: 1 if it is in use; the first run begins at LOW or less than ROOM bytes behind it; the
 bits of its address that decide about costs: those of its place in the unit, or none but of what
-must be 0, where runs of equal addresses lie whole units apart; the strides; the pitches; from SAFE
-on the same, but for runs of which no lane is on, which have that of one with some, so that whoever
-reads there reads inside of the allocation; and by the place of the first run in the unit, in
-elements, how many accesses of the whole group there were and one more. A count of 0 says that such
-accesses have not been counted by the rules yet. An access that is not the first of its group has
-there how many it has more than the group."""
+must be 0, where runs of equal addresses lie whole units apart; where the first run of the first
+access began as the entry was made; the strides; the pitches; from SAFE on the same, but for runs of
+which no lane is on, which have that of one with some, so that whoever reads there reads inside of
+the allocation; and by the place of the first run in the unit, in elements, how many accesses of the
+whole group there were. An access that is not the first of its group has there how many it has more
+than the group."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from warploom.codegen.cache_layout import (
     AHEAD,
     ANY_RUNS,
     COUNTS,
+    FIRST,
     HEADER,
     LAPS,
     LEADER,
@@ -48,11 +49,10 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     """Makes an entry for accesses like those of a group, if all their active lanes are aligned and
     inside of `bounds`, two addresses.
 
-    Returns 1 where they are known by it at once. That is so if `known` is the number of their key,
-    and they cost no more than the cheapest access of all lanes; else the rules are to count them,
-    for the costliest of a row is kept as its example. `sets` are the kernel's keys, behind which
-    the caches stand; `bases` says where each run begins and, from MOST_RUNS on, the strides; `key`
-    is that of the active lanes.
+    Returns 1 and where such accesses are counted, from COUNTS on, if `known` is the number of their
+    key; else 0: then code does not know where to count this one, and the rules are to. `sets` are
+    the kernel's keys, behind which the caches stand; `bases` says where each run begins and, from
+    MOST_RUNS on, the strides; `key` is that of the active lanes.
     """
     number = find_set(sets, key)
     if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
@@ -78,12 +78,9 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     for stride in range(group[G_STRIDES]):
         sets[at + STRIDES + stride] = bases[MOST_RUNS + stride]
     sets[at + WITHIN] = _within(group, bases)
+    sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
-    place = at + COUNTS + first // group[G_SIZE]
-    if sets[place] != 0:
-        return int(number == known)
-    sets[place] = 1
-    return _is_cheapest(group, bases) if number == known else 0
+    return int(1 + first // group[G_SIZE]) if number == known else 0
 
 
 @jitable
@@ -96,17 +93,6 @@ def _within(group: Any, bases: Any) -> int:
         if (bases[run] - bases[0]) & (unit - 1) != 0:
             return unit - 1  # type: ignore[no-any-return]
     return group[G_SIZE] - 1  # type: ignore[no-any-return]
-
-
-@jitable
-def _is_cheapest(group: Any, bases: Any) -> int:
-    """Returns 1 for one run of lanes at one place, or at consecutive places that begin a unit: then
-    the count is the first of the entry, as code takes it to be that does not know the entry yet."""
-    if group[G_RUNS] > 1 or group[G_MEMBERS] > 1:
-        return 0
-    stride = _stride(group, bases)
-    first = (bases[0] + group[MEMBERS + M_OFFSET]) & (group[G_UNIT] - 1)
-    return 1 if stride == 0 or (stride == group[G_SIZE] and first == 0) else 0
 
 
 @jitable

@@ -62,6 +62,21 @@ def check_global(
     return 0
 
 
+def find_bounds(
+    address: int, write: int, environment: Any, starts: Any, ends: Any, flags: Any, cache: Any
+) -> int:
+    """Puts the bounds of the live allocation around an address into `cache`, unless it has them, or
+    there is none, or one that is not to be written."""
+    place = np.uint64(address)
+    if place >= cache[0] and place < cache[1]:
+        return 0
+    index = find_allocation(place, starts, environment[_ALLOCATIONS])
+    if index >= 0 and place < ends[index] and not (write and flags[index] != 0):
+        cache[0] = starts[index]
+        cache[1] = ends[index]
+    return 0
+
+
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
     """Whether every lane's access lies below `limit` and is aligned."""
     for lane in range(32):

@@ -130,14 +130,21 @@ class GroupWays:
             known, unknown = b.and_(known, follows), b.and_(unknown, follows)
         before, learn, done = b.block, *(b.append_basic_block(n) for n in ("learn", "learned"))
         b.cbranch(unknown, learn, done).set_weights([1, 1 << 20])
+        assert group.place is not None
+        _, there = group.place
         b.position_at_end(learn)
-        learned = b.icmp_unsigned("!=", self.cache.learn(group, who), I64(0))
-        behind = b.block
+        learned = self.cache.learn(group, who)
+        can = b.icmp_unsigned("!=", learned, I64(0))
+        counter, behind = b.sub(learned, I64(1)), b.block
         b.branch(done)
         b.position_at_end(done)
-        result = b.phi(I1)
-        result.add_incoming(known, before)
-        result.add_incoming(learned, behind)
+        result, place = b.phi(I1), b.phi(I64)
+        for phi, value, origin in (
+            (result, known, before), (result, can, behind),
+            (place, there, before), (place, counter, behind),
+        ):  # fmt: skip
+            phi.add_incoming(value, origin)
+        self.cache.found(group, who, place)
         return result
 
     def _find(self, group: Group, made: Instruction, on: Value) -> Value | None:

@@ -21,6 +21,7 @@ from warploom.rules.distinct import Addresses, Row
 
 CHECKS = {
     "check_global": "int64(u64*, int64, int64, int64, i64*, u64*, u64*, i64*, u64*)",
+    "find_bounds": "int64(int64, int64, i64*, u64*, u64*, i64*, u64*)",
     "check_span": "int64(u64*, int64, int64, int64, i64*)",
     "lasting": "int64(u64*, int64, i64*, int64)",
     "lane_order": "int64(u64*, int64, i64*, int64)",
@@ -50,6 +51,7 @@ _RARE = ("serve_texels", "record_block", "record_guard", "record_access", "recor
 
 _PLACES = {
     "check": "codegen.checks",
+    "find": "codegen.checks",
     "count": "rules.caches",
     "lasting": "rules.writes",
     "lane": "rules.atomics",

@@ -14,6 +14,7 @@ from warploom.codegen.cache_layout import (
     AHEAD,
     ANY_RUNS,
     COUNTS,
+    FIRST,
     HEADER,
     LAPS,
     LEADER,
@@ -23,12 +24,19 @@ from warploom.codegen.cache_layout import (
     SETS,
     STRIDE,
     STRIDES,
+    WITHIN,
 )
 from warploom.codegen.environment import CountLayout
 from warploom.machine.common import access_cost
-from warploom.machine.tally import Tally
+from warploom.machine.tally import Counts, Tally
 from warploom.ptx.ir import Space
 from warploom.rules.distinct import ALL_LANES
+from warploom.rules.fields import (
+    EXAMPLE_ADDRESSES,
+    EXAMPLE_COST,
+    EXAMPLE_MASK,
+    TRANSACTIONS,
+)
 
 Words = npt.NDArray[np.int64]
 
@@ -43,6 +51,8 @@ class Repeated:
     times: int
     mask: int
     addresses: tuple[int, ...]
+    moved: int
+    """How far these lie behind the addresses of an access that there was, or may have been."""
 
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
@@ -53,27 +63,42 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
                 layout.program, layout.rows[row], layout.rules, again.mask, again.addresses
             )
             tally.accesses[row] += again.times * cost
+            _keep_example(tally.records[row], int(cost[TRANSACTIONS]), again)
+
+
+def _keep_example(record: Counts, cost: int, again: Repeated) -> None:
+    """Keeps an access as its row's example if it took more transactions than any."""
+    if cost > record[EXAMPLE_COST]:
+        record[EXAMPLE_COST], record[EXAMPLE_MASK] = cost, again.mask
+        reached = record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES]
+        reached[:] = [
+            address - again.moved if again.mask >> lane & 1 else 0
+            for lane, address in enumerate(again.addresses)
+        ]
 
 
 def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]:
     place, size = layout.caches.places[row], layout.caches.sizes[row]
-    leader, length = int(words[place + LEADER]), layout.caches.entry(row)
+    leader, length, unit = int(words[place + LEADER]), layout.caches.entry(row), layout.caches.unit
     if leader == 0:
         return
     local = layout.rows[row].space is Space.LOCAL
     for number in range(SETS):
         begin = HEADER + number * length
         entry = words[leader + begin : leader + begin + length]
-        times = np.maximum(entry[COUNTS:] - 1, 0)
+        times = entry[COUNTS:]
         if leader != place:
             times = times + words[place + begin + COUNTS : place + begin + length]
         for at in np.flatnonzero(times).tolist():
             steps = _steps(words[place : place + HEADER], entry)
-            first = _BEGIN + (at * size + steps[0]) % layout.caches.unit
+            first = _BEGIN + (at * size + steps[0]) % unit
             addresses = tuple(first + step - steps[0] for step in steps)
             if local:
                 addresses = tuple(_BEGIN + 4 * lane for lane in range(LANES))
-            yield Repeated(int(times[at]), int(words[number]) & ALL_LANES, addresses)
+            moved = first - steps[0] - int(entry[FIRST])
+            if entry[WITHIN] >= size:  # places in the unit matter
+                moved = unit * round(moved / unit)
+            yield Repeated(int(times[at]), int(words[number]) & ALL_LANES, addresses, moved)
 
 
 def _steps(header: Words, entry: Words) -> list[int]:

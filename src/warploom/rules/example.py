@@ -1,7 +1,7 @@
 """Keeping the addresses of the costliest access, so that a report can say what was wrong with it.
 
 A record starts with `EXAMPLE_COST` at what the best access costs: only worse ones are kept, and of
-these the first that took the most transactions.
+these one that took the most transactions. Which one of several alike is not promised.
 """
 
 from __future__ import annotations

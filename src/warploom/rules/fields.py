@@ -52,5 +52,5 @@ EXAMPLE_COST = len(FIELDS)
 EXAMPLE_MASK = EXAMPLE_COST + 1
 EXAMPLE_ADDRESSES = EXAMPLE_COST + 2
 RECORD_WIDTH = EXAMPLE_ADDRESSES + 32
-"""A record is a row of counts, then the first of the accesses that took the most transactions: how
+"""A record is a row of counts, then one of the accesses that took the most transactions: how
 many, the lanes that took part, and the 32 addresses (`rules.example`)."""
