@@ -54,8 +54,10 @@ class Function:
 class Library:
     """A library to build. `codes` are what its functions give in a forked child, after Python has
     gone, and where there is no Python. The file `extra` defines the functions `own`, which need no
-    Python; `more` are declarations that stand in another header. The symbols of a `versioned` one
-    have its name for a version, as programs linked with NVIDIA's expect."""
+    Python; `more` are declarations that stand in another header. With the macro `per_thread` defined,
+    the header declares functions of other names as well, for programs in which each thread has a
+    default stream. The symbols of a `versioned` library have its name for a version, as programs
+    linked with NVIDIA's expect."""
 
     soname: str
     header: str
@@ -65,6 +67,7 @@ class Library:
     own: tuple[str, ...] = ()
     extra: str = ""
     more: tuple[str, ...] = ()
+    per_thread: str = ""
     links: tuple[str, ...] = ()
     versioned: bool = False
 
@@ -78,6 +81,8 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+    size_t shared, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
     size_t shared, cudaStream_t stream);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
@@ -111,9 +116,11 @@ LIBRARIES = (
         own=(
             *("cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetDevice"),
             *("cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"),
+            *("cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion_ptsz"),
         ),
         extra="runtime.h",
         more=(RUNTIME_INTERNALS,),
+        per_thread="CUDA_API_PER_THREAD_DEFAULT_STREAM",
         versioned=True,
     ),
     # NVJITLINK_ERROR_INTERNAL and NVRTC_ERROR_INTERNAL_ERROR, whatever happened
@@ -193,12 +200,18 @@ def _version_script(library: Library, folder: Path) -> list[str]:
 # ---- reading a header ----------------------------------------------------------------------------
 
 
-def _preprocessed(library: Library, compiler: str) -> str:
+def _declarations(library: Library, compiler: str) -> str:
+    """Returns all that a library's header declares, and what stands in other headers."""
+    modes = [library.defines, *([(library.per_thread,)] if library.per_thread else [])]
+    return "\n".join((*(_preprocessed(library, compiler, mode) for mode in modes), *library.more))
+
+
+def _preprocessed(library: Library, compiler: str, defines: Iterable[str]) -> str:
     """The declarations of a header, without comments, attributes and inline bodies."""
     made = subprocess.run(
         [
             *(compiler, "-E", "-P", "-x", "c", f"-I{nvidia_headers()}"),
-            *(f"-D{define}" for define in library.defines),
+            *(f"-D{define}" for define in defines),
             str(nvidia_headers() / library.header),
         ],
         check=True,
@@ -285,7 +298,7 @@ def _parameter(declaration: str, number: int, structures: set[str]) -> Parameter
 
 
 def _source(library: Library, compiler: str) -> Iterator[str]:
-    text = "\n".join((_preprocessed(library, compiler), *library.more))
+    text = _declarations(library, compiler)
     functions = [f for f in functions_of(text, library.result) if f.name not in library.own]
     yield "/* Written by tools/build_driver.py. */"
     yield '#include "bridge.h"'

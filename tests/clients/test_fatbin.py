@@ -46,7 +46,28 @@ def test_a_wrapper_leads_to_its_fat_binary() -> None:
     image = ctypes.create_string_buffer(fat_binary((1, 70, PLAIN, OLD.encode(), 0)))
     packed = struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0)
     wrapper = ctypes.create_string_buffer(packed)
-    assert ptx_at(ctypes.addressof(wrapper), (8, 0)) == OLD
+    assert ptx_at(ctypes.addressof(wrapper), (8, 0)) == [OLD]
+
+
+@pytest.mark.parametrize(("capability", "texts"), [((8, 0), [OLD]), ((9, 0), [OLD, NEW])])
+def test_a_wrapper_of_linked_objects_leads_to_the_ptx_of_each(
+    capability: tuple[int, int], texts: list[str]
+) -> None:
+    """The second version of a wrapper has a list of fat binaries, which a null pointer ends. The
+    one for newer devices alone is left out where the device has another."""
+    linked = ctypes.create_string_buffer(fat_binary((2, 80, PLAIN, b"machine code", 0)))
+    objects = [
+        ctypes.create_string_buffer(fat_binary((1, 70, PLAIN, OLD.encode(), 0))),
+        ctypes.create_string_buffer(
+            fat_binary((2, 70, PLAIN, b"machine code", 0), (1, 90, PLAIN, NEW.encode(), 0))
+        ),
+    ]
+    listed = (ctypes.c_uint64 * 3)(*(ctypes.addressof(one) for one in objects), 0)
+    packed = struct.pack(
+        "<IIQQ", 0x466243B1, 2, ctypes.addressof(linked), ctypes.addressof(listed)
+    )
+    wrapper = ctypes.create_string_buffer(packed)
+    assert ptx_at(ctypes.addressof(wrapper), capability) == texts
 
 
 def test_machine_code_alone_is_refused() -> None:

@@ -34,7 +34,7 @@ def with_runtime(device: Device, text: str, name: str, others: Sequence[str] = (
     """The program of a PTX text and `others`, with the functions of the device runtime that it
     declares."""
     parts = {name: text} | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
-    if any(needed in text for needed in NAMES):
+    if any(needed in part for needed in NAMES for part in parts.values()):
         from warploom.frontends.cuda_cpp import compile_cuda
 
         cc, file = device.spec.compute_capability, "grid_sync.cu"
