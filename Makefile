@@ -37,13 +37,11 @@ test: $(VENV)/helpers
 test-all: $(VENV)/helpers
 	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
 
-# Unmodified programs of every client, in an environment of their own. (PyCUDA wants a header of the
-# profiler's, and tests of numba-cuda want cffi.)
+# Unmodified programs of every client, in an environment of their own. (Tests of numba-cuda want cffi.)
 $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev \
-	  "nvidia-cuda-profiler-api>=13.0" cffi
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev cffi
 	$(CLIENTS)/bin/python tools/build_pycuda.py
 	touch $@
 

@@ -1,6 +1,30 @@
-/* What libcuda answers without Python: the names of errors, and where functions are. */
+/* What libcuda answers without Python: the names of errors, where functions are, and that the process
+ * is to end. */
 
 #include <ctype.h>
+#include <signal.h>
+
+static int termination_pipe = -1;
+static pid_t termination_process;
+
+/* In a forked child, whose parent reads the pipe, the signal does what it does by default. */
+static void on_termination(int number) {
+    char byte = 0;
+    if (getpid() != termination_process || write(termination_pipe, &byte, 1) != 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+}
+
+/* Let SIGTERM write a byte to a pipe, if the program has not said itself what it does; 1 if so. */
+int warploom_report_termination(int pipe) {
+    struct sigaction now, ours = {.sa_handler = on_termination, .sa_flags = SA_RESTART};
+    if (sigaction(SIGTERM, NULL, &now) || now.sa_handler != SIG_DFL) return 0;
+    termination_pipe = pipe;
+    termination_process = getpid();
+    sigemptyset(&ours.sa_mask);
+    return sigaction(SIGTERM, &ours, NULL) == 0;
+}
 
 static const char *result_name(CUresult code) {
     for (size_t n = 0; n < sizeof results / sizeof *results; ++n)

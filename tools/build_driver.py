@@ -54,10 +54,10 @@ class Function:
 class Library:
     """A library to build. `codes` are what its functions give in a forked child, after Python has
     gone, and where there is no Python. The file `extra` defines the functions `own`, which need no
-    Python; `more` are declarations that stand in another header. With the macro `per_thread` defined,
-    the header declares functions of other names as well, for programs in which each thread has a
-    default stream. The symbols of a `versioned` library have its name for a version, as programs
-    linked with NVIDIA's expect."""
+    Python; `more` are declarations that stand in another header. With the macro `per_thread`
+    defined, the header declares functions of other names as well, for programs in which each thread
+    has a default stream. The symbols of a `versioned` library have its name for a version, as
+    programs linked with NVIDIA's expect."""
 
     soname: str
     header: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import warploom as wl
 from tests.clients.conftest import PROGRAMS, RunProgram
 from tests.clients.images import fat_binary
 from warploom.clients.binaries import check_binary
-from warploom.clients.nvcc import build_program
+from warploom.clients.nvcc import build_program, real_nvcc
 
 CLIENTS = {
     "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
@@ -82,8 +82,8 @@ def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
 
 
 def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
     outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
     assert outcome.returncode == 0, outcome.stderr
     printed = "saxpy 2000 constant 6 graph 6 7 error 1"
@@ -93,8 +93,8 @@ def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
 def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
     """4x4 texels have three levels, here of ones, twos and threes, seen at 0, 0.5, ... 2.5; bytes
     are read as shares of 255. Source: CUDA C++ Programming Guide, "Texture and Surface Memory"."""
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
     outcome = run_program([str(build_program(PROGRAMS / "textures.cu"))])
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert outcome.stdout.splitlines() == [

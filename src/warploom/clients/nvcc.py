@@ -1,4 +1,7 @@
-"""CUDA C++ with a `main`: built by the machine's own nvcc, in the one way that can be run here."""
+"""CUDA C++ with a `main`: built by NVIDIA's nvcc, in the one way that can be run here.
+
+The nvcc is the one on the PATH, else the one of NVIDIA's wheels.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,77 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from warploom.clients.toolkit import missing_wheels, wheel_toolkit
 from warploom.core.errors import CompileError
 
-OPTIONS = ("-cudart", "shared", "-lineinfo", "-gencode", "arch=compute_75,code=compute_75")
-"""The shared runtime, and PTX for the oldest devices that nvcc knows: it runs on all."""
+RUNTIME = ("-cudart", "--cudart")
+LINES = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
+ARCHITECTURES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code")
+
+OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
+"""PTX for the oldest devices that nvcc knows: it runs on all."""
+
+INSTALL = "pip install 'warploom[nvcc]'"
+"""What installs all wheels that make an nvcc; they do not depend on each other."""
 
 PROGRAMS = Path(__file__).parent / "bin"
 """Where the nvcc is that programs find first."""
 
 
 def real_nvcc(path: str) -> str | None:
-    """The machine's own nvcc on a PATH."""
+    """NVIDIA's own nvcc: the machine's on a PATH, else that of the wheels; None without both."""
     folders = [part for part in path.split(os.pathsep) if Path(part) != PROGRAMS]
-    return shutil.which("nvcc", path=os.pathsep.join(folders))
+    found = shutil.which("nvcc", path=os.pathsep.join(folders))
+    if found is None and (toolkit := wheel_toolkit()) is not None:
+        found = str(toolkit / "bin" / "nvcc")
+    return found
+
+
+def found_nvcc() -> str:
+    """NVIDIA's own nvcc. Raises CompileError, which says what to install, where there is none."""
+    nvcc = real_nvcc(os.environ.get("PATH", ""))
+    if nvcc is None:
+        raise CompileError(
+            f"there is no nvcc: none is on the PATH, and these of its wheels are missing:"
+            f" {', '.join(missing_wheels())}. Install them with `{INSTALL}`, and a C++ compiler"
+            f" (gcc or clang)."
+        )
+    return nvcc
+
+
+def completed(arguments: Sequence[str]) -> list[str]:
+    """The arguments of nvcc with what makes a program that can be run here, where they do not say
+    otherwise: the shared runtime, lines of the source, and PTX."""
+
+    def has(options: Sequence[str]) -> bool:
+        return any(word.split("=")[0] in options for word in arguments)
+
+    added = [] if has(RUNTIME) else ["-cudart", "shared"]
+    added += [] if has(LINES) else ["-lineinfo"]
+    added += [] if has(ARCHITECTURES) else OLDEST
+    return [*added, *arguments]
 
 
 def build_program(source: Path) -> Path:
     """The program of a source, built in the system's folder for temporary files. Raises
     CompileError with nvcc's own words, or where there is no nvcc."""
-    nvcc = real_nvcc(os.environ.get("PATH", ""))
-    if nvcc is None:
+    try:
+        nvcc = found_nvcc()
+    except CompileError as missing:
         raise CompileError(
-            f"{source} has a main, so it is a whole program, and building it needs nvcc, which is"
-            f" not on the PATH. Without it, launch one of its kernels: `warploom run {source}"
-            f" --kernel NAME --grid ... --block ...`."
-        )
+            f"{source} has a main, so it is a whole program, and building it needs nvcc; {missing}"
+            f" Without it, launch one of its kernels: `warploom run {source} --kernel NAME --grid"
+            f" ... --block ...`."
+        ) from None
     text = source.read_bytes()
     name = hashlib.sha256(str(source.absolute()).encode() + b"\0" + text).hexdigest()[:16]
     folder = Path(tempfile.mkdtemp(prefix="warploom-"))
     target = folder / f"{source.stem}-{name}"
     made = subprocess.run(
-        [nvcc, *OPTIONS, str(source), "-o", str(target)],
+        [nvcc, *completed([str(source), "-o", str(target)])],
         capture_output=True,
         text=True,
         check=False,

@@ -21,6 +21,7 @@ from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
+from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch
 from warploom.observe.limits import TraceLimits
 
@@ -213,13 +214,15 @@ class Launcher:
         kernel, context = self.kernel, self.kernel.context
         context.turn.take(launch.cancellation)
         try:
-            started = time.perf_counter()
-            counted = execute(kernel.program, launch, context.memory, progress)
-            seconds = time.perf_counter() - started
+            program = kernel.program
+            started, compiled = time.perf_counter(), compile_seconds()
+            counted = execute(program, launch, context.memory, progress)
+            compiled = compile_seconds() - compiled
+            seconds = time.perf_counter() - started - compiled
         finally:
             context.turn.give_back()
         arguments.copy_back()
-        execution = Execution(counted, seconds)
+        execution = Execution(counted, seconds, compiled)
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution

@@ -45,10 +45,12 @@ class TimeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of running a launch; `record` is for timing, where the device keeps one."""
+    """What came of running a launch: the host's time for it, and for compiling the kernel where
+    that was due; `record` is for timing, where the device keeps one."""
 
     counted: Callable[[], Tally]
     seconds: float
+    compile_seconds: float
     record: Record | None = None
 
     @cached_property
@@ -107,8 +109,14 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """The host's time for the launch, compilation of the kernel included where it was due."""
+        """The host's time for the launch, without compiling the kernel."""
         return self._outcome.result().seconds
+
+    @property
+    def compile_seconds(self) -> float:
+        """The host's time for compiling the kernel, or for loading it from the cache; 0 where an
+        earlier launch did that."""
+        return self._outcome.result().compile_seconds
 
     @property
     def workers(self) -> int:
@@ -206,6 +214,7 @@ class Run:
             local_bytes=program.local_bytes,
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
+            compile_seconds=execution.compile_seconds,
         )
         return make_report(facts, program, self.counters, self.occupancy, self.examples)
 

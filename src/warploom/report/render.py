@@ -45,6 +45,10 @@ def render_text(report: Report, terms: str = "cuda") -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
+def _compiling(seconds: float) -> str:
+    return f", after {seconds:,.3f} s of compiling" if seconds >= 0.0005 else ""
+
+
 def render(report: Report, console: Console, terms: str = "cuda") -> None:
     """Print the report, in the terms of "cuda", "opencl" or "hip"."""
     facts, say = report.facts, translator(terms)
@@ -52,7 +56,8 @@ def render(report: Report, console: Console, terms: str = "cuda") -> None:
         Text.assemble(
             (facts.kernel, "bold"),
             f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
-            f" {facts.engine} engine in {facts.seconds:,.3f} s of this host",
+            f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
+            f"{_compiling(facts.compile_seconds)}",
         )
     )
     if facts.newer_target is not None:

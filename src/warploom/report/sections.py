@@ -23,7 +23,8 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a launch beside its counters. `seconds` were measured on the host.
+    """What is known of a launch beside its counters. `seconds` and `compile_seconds`
+    (0 where the code was there already) were measured on the host.
 
     `registers_from` is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas
     could tell. `newer_target` is the module's `.target` where the device is older than it.
@@ -43,6 +44,7 @@ class Facts:
     local_bytes: int
     newer_target: str | None
     seconds: float
+    compile_seconds: float
 
     @property
     def blocks(self) -> int:

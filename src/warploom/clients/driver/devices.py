@@ -10,6 +10,7 @@ from warploom.clients.driver.state import check_device, started_by, state
 from warploom.clients.driver.table import entry, registry
 from warploom.clients.driver.words import put, put_int, put_text, text_at
 from warploom.clients.session import session
+from warploom.clients.termination import before_termination
 
 VERSION = 13050
 """The CUDA version that the driver reports; libraries of an older toolkit accept a newer driver."""
@@ -29,8 +30,11 @@ def init(flags: int) -> None:
     """Nothing works before it."""
     if flags:
         raise DriverError(Result.INVALID_VALUE)
+    first = not state.process
     state.initialise()
     started_by(registry.started)
+    if first and session().reports:
+        before_termination(session().tell)
 
 
 @entry("cuDriverGetVersion")

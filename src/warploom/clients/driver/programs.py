@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from warploom.clients.driver.grid_sync import with_runtime
+from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
