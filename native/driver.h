@@ -114,12 +114,14 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
     int per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     const entry *found = address_of(symbol, version, per_thread);
+    /* A function that came with a later version is no error: there is none for this one. */
+    int newer = !found && is_known(symbol);
     *function = found ? found->address : NULL;
     if (status)
         *status = found ? CU_GET_PROC_ADDRESS_SUCCESS
-                  : is_known(symbol) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                                     : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return found || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+                  : newer ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return found || newer || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {

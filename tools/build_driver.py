@@ -90,6 +90,9 @@ cudaError_t cudaProfilerStop(void);
 """What nvcc's own code calls, as crt/host_runtime.h declares it for C++; what `registration.h`
 calls of Python; and the functions of cuda_profiler_api.h, which is in another wheel."""
 
+DEVICE_RUNTIME, EMPTY_ARCHIVE = "libcudadevrt.a", b"!<arch>\n"
+"""A file that clients look for before they link device code; the driver has what is in it."""
+
 LIBRARIES = (
     Library(
         soname="libcuda.so.1",
@@ -149,6 +152,7 @@ def build(destination: Path = DESTINATION) -> bool:
             source = Path(folder) / f"{library.header}.c"
             source.write_text("\n".join(_source(library, compiler)))
             _compile(compiler, source, library, destination / library.soname)
+    (destination / DEVICE_RUNTIME).write_bytes(EMPTY_ARCHIVE)
     return True
 
 

@@ -32,6 +32,10 @@ CLIENTS = {
     "triton_programs.py": ("triton", "add softmax matmul"),
     "pycuda_programs.py": ("pycuda", "saxpy"),
     "pycuda_source_programs.py": ("pycuda", "module array elementwise sum"),
+    "pycuda_linked_programs.py": ("pycuda", "linked"),
+    "numba_mlir_programs.py": ("numba_cuda_mlir", "saxpy sums"),
+    "runtime_bindings_programs.py": ("cuda.bindings", "A100 8 cudaErrorInvalidValue"),
+    "kernel_tuner_programs.py": ("kernel_tuner", "nvcuda 3 pycuda 3"),
 }  # fmt: skip
 """What each needs, and what it prints when all is well."""
 
@@ -51,6 +55,24 @@ def assert_runs(run_program: RunProgram, program: str) -> None:
 @pytest.mark.parametrize("program", CLIENTS)
 def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert_runs(run_program, program)
+
+
+KERNEL_TUNER = Path(sys.prefix) / "kernel_tuner" / "test"
+"""Kernel Tuner's own tests, which `make test-clients` takes from its source distribution."""
+
+
+@pytest.mark.parametrize(
+    ("file", "passed"), [("test_cuda_functions.py", 6), ("test_pycuda_functions.py", 2)]
+)
+def test_kernel_tuners_own_tests(run_program: RunProgram, file: str, passed: int) -> None:
+    """All but the one of green contexts, which are not there."""
+    if not KERNEL_TUNER.exists():
+        pytest.skip(f"{KERNEL_TUNER} is not there")
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
+    chosen = ["-k", "not set_sm_percentage", str(KERNEL_TUNER / file)]
+    outcome = run_program([*command, *chosen])
+    assert outcome.returncode == 0, outcome.stdout
+    assert f"{passed} passed" in outcome.stdout
 
 
 def test_kernels_from_source_without_nvcc(

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from warploom.clients.toolkit import missing_wheels, wheel_toolkit
+from warploom.clients.toolkit import PROGRAMS, missing_wheels, wheel_toolkit
 from warploom.core.errors import CompileError
 
 RUNTIME = ("-cudart", "--cudart")
@@ -26,17 +26,26 @@ OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
 INSTALL = "pip install 'warploom[nvcc]'"
 """What installs all wheels that make an nvcc; they do not depend on each other."""
 
-PROGRAMS = Path(__file__).parent / "bin"
-"""Where the nvcc is that programs find first."""
-
 
 def real_nvcc(path: str) -> str | None:
-    """NVIDIA's own nvcc: the machine's on a PATH, else that of the wheels; None without both."""
-    folders = [part for part in path.split(os.pathsep) if Path(part) != PROGRAMS]
-    found = shutil.which("nvcc", path=os.pathsep.join(folders))
-    if found is None and (toolkit := wheel_toolkit()) is not None:
+    """NVIDIA's own nvcc: the machine's on a PATH, else that of the wheels where there is gcc, which
+    it calls; None without both."""
+    found = next((nvcc for part in path.split(os.pathsep) if (nvcc := _nvcc_in(part))), None)
+    if found is None and shutil.which("gcc", path=path) and (toolkit := wheel_toolkit()):
         found = str(toolkit / "bin" / "nvcc")
     return found
+
+
+def _lacking() -> str:
+    """Returns what the nvcc of the wheels lacks."""
+    missing = missing_wheels()
+    return f"{', '.join(missing)} are not installed" if missing else "there is no gcc"
+
+
+def _nvcc_in(folder: str) -> str | None:
+    """The nvcc in a folder of a PATH, if it is not Warploom's."""
+    nvcc = shutil.which("nvcc", path=folder) if folder else None
+    return None if nvcc is None or Path(nvcc).resolve().parent == PROGRAMS.resolve() else nvcc
 
 
 def found_nvcc() -> str:
@@ -44,9 +53,8 @@ def found_nvcc() -> str:
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     if nvcc is None:
         raise CompileError(
-            f"there is no nvcc: none is on the PATH, and these of its wheels are missing:"
-            f" {', '.join(missing_wheels())}. Install them with `{INSTALL}`, and a C++ compiler"
-            f" (gcc or clang)."
+            f"there is no nvcc: none is on the PATH, and {_lacking()}. Install its wheels with"
+            f" `{INSTALL}`, and the C++ compiler that it calls (Debian: apt-get install g++)."
         )
     return nvcc
 

@@ -1,7 +1,8 @@
-"""A CUDA toolkit of NVIDIA's wheels: folders as nvcc and CMake expect them, made of symbolic links.
+"""CUDA toolkits of NVIDIA's wheels: folders as nvcc, CMake and programs expect them, made of
+symbolic links.
 
 The wheels have the files, but neither `lib64` nor libraries without a version in their name, which
-linkers look for.
+linkers look for. One toolkit has the nvcc of the wheels, one Warploom's in front of it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ PARTS = {
 }
 """A file of each wheel that nvcc needs, by which it is known to be there."""
 
-FOLDERS = ("bin", "include", "lib", "nvvm")
+FOLDERS = ("include", "lib", "nvvm")
+
+PROGRAMS = Path(__file__).parent / "bin"
+"""Where Warploom's nvcc is."""
 
 LINKED = {"lib/stubs/libcuda.so": "libcuda.so.1"}
 """Libraries of Warploom's that programs are linked with where there is no driver."""
@@ -41,15 +45,25 @@ def missing_wheels() -> list[str]:
 def wheel_toolkit() -> Path | None:
     """Returns the folder of a toolkit made of the wheels, made when it is first asked for; None
     where wheels are missing."""
-    if missing_wheels():
-        return None
+    return None if missing_wheels() else _toolkit([root / "bin" for root in _roots()])
+
+
+def front_toolkit() -> Path:
+    """Returns the folder of a toolkit with Warploom's nvcc, for programs that look for CUDA by its
+    place. Raises OSError where the cache cannot be written."""
+    return _toolkit([PROGRAMS])
+
+
+def _toolkit(programs: list[Path]) -> Path:
+    """The toolkit with the programs of these folders."""
     roots = _roots()
-    key = hashlib.sha256("\n".join(map(str, (*roots, _libraries()))).encode()).hexdigest()[:16]
+    parts = map(str, (*programs, *roots, _libraries()))
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     target = cache_directory() / "toolkits" / key
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=target.parent))
-        _lay_out(roots, made)
+        _lay_out({"bin": programs} | {name: [r / name for r in roots] for name in FOLDERS}, made)
         try:
             made.rename(target)
         except OSError:  # another process was first
@@ -69,12 +83,12 @@ def _libraries() -> Path:
     return Path(__file__).parent / "lib"
 
 
-def _lay_out(roots: list[Path], target: Path) -> None:
-    """Fills an empty folder with links."""
-    for folder in FOLDERS:
+def _lay_out(folders: dict[str, list[Path]], target: Path) -> None:
+    """Fills an empty folder with folders of links to the files of others."""
+    for folder, sources in folders.items():
         (target / folder).mkdir()
-        for root in roots:
-            for file in sorted((root / folder).glob("*")):
+        for source in sources:
+            for file in sorted(source.glob("*")):
                 if not (target / folder / file.name).is_symlink():
                     (target / folder / file.name).symlink_to(file)
     for library in sorted((target / "lib").glob("lib*.so.*")):
