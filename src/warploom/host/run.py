@@ -172,9 +172,10 @@ class Run:
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
-    def report(self, terms: str = "cuda", timing: Timing | None = None) -> str:
-        """The report as text, in the terms of "cuda", "opencl" or "hip"; with the sections of a
-        modelled time of the launch (`run.time()`), where it is given."""
+    def report(self, terms: str | None = None, timing: Timing | None = None) -> str:
+        """The report as text, in the terms of "cuda", "opencl" or "hip", those of the program's
+        language if left out; with the sections of a modelled time of the launch (`run.time()`),
+        where it is given."""
         from warploom.report.render import render_text
 
         return render_text(self.summarised(timing), terms)
@@ -215,6 +216,7 @@ class Run:
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
             compile_seconds=execution.compile_seconds,
+            terms=kernel.terms,
         )
         return make_report(facts, program, self.counters, self.occupancy, self.examples)
 
