@@ -39,7 +39,12 @@ ReportKind = Annotated[
 ]
 JsonFile = Annotated[
     str,
-    typer.Option("--json", metavar="FILE", help="Write the report of all kernels as JSON."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the report of all kernels as JSON; %p in the name stands for the number of the"
+        " process, where there are several.",
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import json
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Generator
@@ -151,7 +152,8 @@ class Session:
             _flush_output()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.settings.json:
-            Path(self.settings.json).write_text(json.dumps(self.data(), indent=2))
+            name = self.settings.json.replace("%p", str(os.getpid()))
+            Path(name).write_text(json.dumps(self.data(), indent=2))
 
     def text(self, report: str) -> str:
         """The report: a line for each kernel, or all sections of each ("full")."""
