@@ -90,6 +90,36 @@ cudaError_t cudaProfilerStop(void);
 """What nvcc's own code calls, as crt/host_runtime.h declares it for C++; what `registration.h`
 calls of Python; and the functions of cuda_profiler_api.h, which is in another wheel."""
 
+FORWARDED = "libcute_dsl_runtime.so"
+"""A library of CuTe DSL's with a CUDA runtime linked into it, where `cudaFree` is `_cudaFree`: the
+stand-in hands such functions on."""
+
+FORWARDS = {
+    "libcuda.so.1": (
+        *("cuDeviceGet", "cuKernelGetAttribute", "cuLibraryGetGlobal", "cuLibraryGetKernel"),
+        *("cuLibraryGetKernelCount", "cuLibraryGetManaged", "cuLibraryGetModule"),
+        *("cuLibraryGetUnifiedFunction", "cuLibraryLoadData", "cuLibraryLoadFromFile"),
+        *("cuLibraryUnload", "cuTensorMapEncodeTiled"),
+    ),
+    "libcudart.so.13": (
+        *("cudaDeviceGetAttribute", "cudaDeviceSynchronize", "cudaEventCreate"),
+        *("cudaEventDestroy", "cudaEventElapsedTime", "cudaEventRecord", "cudaFree"),
+        *("cudaFreeAsync", "cudaFreeHost", "cudaFuncSetAttribute", "cudaGetDevice"),
+        *("cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaGraphDestroy"),
+        *("cudaGraphExecDestroy", "cudaGraphInstantiate", "cudaGraphLaunch"),
+        *("cudaKernelSetAttributeForDevice", "cudaLaunchKernel", "cudaLibraryGetGlobal"),
+        *("cudaLibraryGetKernel", "cudaLibraryGetKernelCount", "cudaLibraryGetManaged"),
+        *("cudaLibraryGetUnifiedFunction", "cudaLibraryLoadData", "cudaLibraryLoadFromFile"),
+        *("cudaLibraryUnload", "cudaMalloc", "cudaMallocAsync", "cudaMallocHost"),
+        *("cudaMallocManaged", "cudaMemcpy", "cudaMemcpyAsync", "cudaMemset"),
+        *("cudaMemsetAsync", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"),
+        *("cudaProfilerStart", "cudaProfilerStop", "cudaSetDevice", "cudaStreamAddCallback"),
+        *("cudaStreamBeginCapture", "cudaStreamCreate", "cudaStreamDestroy"),
+        *("cudaStreamEndCapture", "cudaStreamSynchronize", "cudaStreamWaitEvent"),
+    ),
+}
+RENAMED = {"_cudaLaunchKernelEx": "cudaLaunchKernelExC"}
+
 DEVICE_RUNTIME, EMPTY_ARCHIVE = "libcudadevrt.a", b"!<arch>\n"
 """A file that clients look for before they link device code; the driver has what is in it."""
 
@@ -152,6 +182,7 @@ def build(destination: Path = DESTINATION) -> bool:
             source = Path(folder) / f"{library.header}.c"
             source.write_text("\n".join(_source(library, compiler)))
             _compile(compiler, source, library, destination / library.soname)
+        _forward(compiler, Path(folder) / "forwards.c", destination)
     (destination / DEVICE_RUNTIME).write_bytes(EMPTY_ARCHIVE)
     return True
 
@@ -190,6 +221,27 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
             ],
             check=True,
         )
+
+
+def _forward(compiler: str, source: Path, destination: Path) -> None:
+    """Builds the library that hands functions on. Arguments are words in registers in all of them,
+    so that one more or less does no harm."""
+    names = {f"_{name}": name for listed in FORWARDS.values() for name in listed} | RENAMED
+    words = ", ".join(f"long {letter}" for letter in "abcdefgh")
+    given = ", ".join("abcdefgh")
+    lines = [
+        f"int {name}({words}); int {own}({words}) {{ return {name}({given}); }}"
+        for own, name in names.items()
+    ]
+    source.write_text("\n".join(lines) + "\n")
+    subprocess.run(
+        [
+            *(compiler, "-shared", "-fPIC", "-O2", "-fno-builtin", str(source)),
+            *(str(destination / library) for library in FORWARDS),
+            *("-Wl,-rpath,$ORIGIN", "-o", str(destination / FORWARDED)),
+        ],
+        check=True,
+    )
 
 
 def _version_script(library: Library, folder: Path) -> list[str]:

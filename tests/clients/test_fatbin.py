@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from tests.clients.images import fat_binary
-from warploom.clients.fatbin import NoPtx, has_ptx, ptx_at, ptx_of
+from warploom.clients.fatbin import NoPtx, has_ptx, machine_code_at, ptx_at, ptx_of
 
 OLD, NEW = ".version 7.0\n.target sm_70\n", ".version 8.0\n.target sm_90\n"
 PLAIN, LZ4, ZSTD = 0x11, 0x2011, 0x8011
@@ -118,3 +118,12 @@ def test_damaged_or_huge_ptx_is_refused(flags: int, payload: bytes, size: int) -
     stored = entry(payload, flags=flags, size=size)
     with pytest.raises(NoPtx, match="PTX"):
         ptx_of(HEADER.pack(0xBA55ED50, 1, 16, len(stored)) + stored, (8, 0))
+
+
+def test_the_machine_code_of_an_image() -> None:
+    """An ELF file ends with its table of sections: here two entries of 64 bytes from byte 64 on."""
+    elf = struct.pack("<4s36xQ10xHHH", b"\x7fELF", 64, 64, 2, 0).ljust(64 + 2 * 64, b"x")
+    for image in (elf, fat_binary((1, 80, PLAIN, b"text", 0), (2, 80, PLAIN, elf, 0))):
+        buffer = ctypes.create_string_buffer(image)
+        assert machine_code_at(ctypes.addressof(buffer)) == [elf]
+    assert machine_code_at(ctypes.addressof(ctypes.create_string_buffer(b"// PTX"))) == []

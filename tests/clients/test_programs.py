@@ -35,6 +35,7 @@ CLIENTS = {
     "pycuda_linked_programs.py": ("pycuda", "linked"),
     "numba_mlir_programs.py": ("numba_cuda_mlir", "saxpy sums"),
     "runtime_bindings_programs.py": ("cuda.bindings", "A100 8 cudaErrorInvalidValue"),
+    "cute_programs.py": ("cutlass", "product"),
     "kernel_tuner_programs.py": ("kernel_tuner", "nvcuda 3 pycuda 3"),
 }  # fmt: skip
 """What each needs, and what it prints when all is well."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from warploom.core.unpacking import UnpackError, unpack_lz4, unpack_zstd
 
 FATBIN, WRAPPER, ELF = 0xBA55ED50, 0x466243B1, 0x464C457F
-PTX = 1
+PTX, MACHINE = 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
 MACHINE_CODE = (
@@ -35,6 +35,9 @@ LINKED = 2
 
 _WRAPPER = struct.Struct("<IIQQ")
 _HEADER = struct.Struct("<IHHQ")
+_ELF_SECTIONS = struct.Struct("<40xQ10xHH")
+"""Of an ELF header: where the table of sections is, the size of an entry, and how many."""
+
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _MAGIC = FATBIN.to_bytes(4, "little")
 
@@ -69,6 +72,21 @@ def ptx_at(address: int, compute_capability: tuple[int, int]) -> list[str]:
         images = list(_pointers(linked)) if version == LINKED else [data]
         return _chosen([_fat_binary_at(image) for image in images], compute_capability)
     return [ctypes.string_at(address).decode(errors="replace")]
+
+
+def machine_code_at(address: int) -> list[bytes]:
+    """Returns the machine code in the image at an address: an ELF file, or those in a fat binary;
+    nothing where there is none that can be read."""
+    (magic,) = struct.unpack("<I", ctypes.string_at(address, 4))
+    if magic == ELF:
+        start, size, count = _ELF_SECTIONS.unpack(ctypes.string_at(address, _ELF_SECTIONS.size))
+        return [ctypes.string_at(address, start + size * count)]
+    if magic != FATBIN:
+        return []
+    with suppress(Damaged, NoPtx):
+        entries = [e for e in _entries(_fat_binary_at(address), 0) if e.kind == MACHINE]
+        return [_plain(entry) for entry in entries]
+    return []
 
 
 def _pointers(address: int) -> Iterator[int]:

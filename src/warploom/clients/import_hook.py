@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # slow to import
     from types import ModuleType
 
 PREPARED = {
+    "cutlass.base_dsl.env_manager": ("warploom.clients.kept_ptx", "keep_ptx"),
     "cuda.bindings._internal.runtime": ("warploom.clients.runtime_bindings", "use_stand_in"),
     "cuda.bindings._internal.runtime_ptds": ("warploom.clients.runtime_bindings", "use_stand_in"),
     "torch": ("warploom.clients.torch.installation", "install"),

@@ -10,6 +10,7 @@ from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
+from warploom.clients.kept_ptx import kept_ptx
 from warploom.core.errors import WarploomError
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
@@ -119,7 +120,10 @@ def load(image: int, name: str = "module") -> LoadedProgram:
     try:
         text, *others = ptx_at(image, device.spec.compute_capability)
     except NoPtx as missing:
-        raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
+        kept = kept_ptx(image)
+        if kept is None:
+            raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
+        text, others = kept, []
     try:
         return LoadedProgram(with_runtime(device, text, name, others))
     except WarploomError as error:

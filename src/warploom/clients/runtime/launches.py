@@ -12,6 +12,7 @@ from warploom.clients.driver.libraries import parameter_info as driver_parameter
 from warploom.clients.driver.occupancy import available_shared, best_block, max_active_blocks
 from warploom.clients.driver.programs import function_at
 from warploom.clients.driver.results import DriverError
+from warploom.clients.driver.state import check_device
 from warploom.clients.driver.structures import LaunchConfig
 from warploom.clients.driver.words import put
 from warploom.clients.runtime.registration import function_of
@@ -128,6 +129,12 @@ def function_attributes(attributes: int, host: int) -> None:
 @entry("cudaFuncSetAttribute")
 def set_function_attribute(host: int, number: int, value: int) -> None:
     set_attribute(function_of(host), number, value)
+
+
+@entry("cudaKernelSetAttributeForDevice")
+def set_kernel_attribute(kernel: int, number: int, value: int, device: int) -> None:
+    check_device(device)
+    set_attribute(function_of(kernel), number, value)
 
 
 @entry("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
