@@ -6,8 +6,9 @@ down how it went: docs/cuda_samples.md.
     python tools/cuda_samples.py cuda-samples [--only REGEX] [--missing] [--build FOLDER]
         [--results FILE] [--document FILE]
 
-The compiler is the nvcc of the wheels. The one thing that is asked of CMake is the shared runtime
-(CMAKE_CUDA_RUNTIME_LIBRARY); architectures, -rdc=true and all else are the samples' own. Each runs
+The compiler is the nvcc of the wheels behind Warploom's, which adds PTX where a sample asks for machine
+code alone. The one thing that is asked of CMake is the shared runtime (CMAKE_CUDA_RUNTIME_LIBRARY);
+architectures, -rdc=true and all else are the samples' own. Each runs
 with the arguments of their own list of tests (test_args.json); its exit status is the verdict.
 Samples that want graphics, MPI or libraries of NVIDIA's beyond the runtime are left out. Results
 are kept in a file, so that a run of some samples leaves the others as they were.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +29,7 @@ from typing import Any
 
 from warploom.clients.environment import environment_for
 from warploom.clients.settings import Settings
-from warploom.clients.toolkit import missing_wheels, wheel_toolkit
+from warploom.clients.toolkit import front_toolkit, missing_wheels
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "h100"
@@ -77,7 +79,8 @@ def samples(checkout: Path) -> list[Path]:
 
 def built(sample: Path, build: Path) -> Path | str:
     """The program of a sample, or the last words of what failed to build it."""
-    toolkit = wheel_toolkit()
+    toolkit = front_toolkit()
+    environment = {**os.environ, "WARPLOOM_PYTHON": sys.executable}
     configure = [
         *("cmake", "-S", str(sample), "-B", str(build), "-G", "Ninja"),
         *(f"-DCMAKE_CUDA_COMPILER={toolkit}/bin/nvcc", "-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared"),
@@ -85,7 +88,12 @@ def built(sample: Path, build: Path) -> Path | str:
     for command in (configure, ["cmake", "--build", str(build), "-j", "1"]):
         try:
             ended = subprocess.run(
-                command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=BUILD_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return f"not built in {BUILD_SECONDS} s"

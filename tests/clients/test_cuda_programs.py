@@ -156,6 +156,12 @@ def test_without_a_compiler_its_wheels_are_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_arguments_say_otherwise() -> None:
-    """What a command line says of the runtime, lines and architectures stays as it is."""
-    given = ["--cudart=static", "-G", "-gencode=arch=compute_80,code=sm_80", "x.cu"]
+    """What a command line says of the runtime, lines and architectures stays as it is; PTX is added
+    where it asks for machine code alone."""
+    given = ["--cudart=static", "-G", "-gencode=arch=compute_80,code=[compute_80,sm_80]", "x.cu"]
     assert completed(given) == given
+    given = ["-cudart", "static", "-lineinfo", "-arch=sm_80", "x.cu"]
+    assert completed(given) == given
+    machine = ["-gencode", "arch=compute_90a,code=sm_90a", "-gencode", "arch=compute_80,code=sm_80"]
+    given = ["-cudart=static", "-lineinfo", *machine, "x.cu"]
+    assert completed(given) == ["-gencode", "arch=compute_80,code=compute_80", *given]

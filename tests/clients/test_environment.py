@@ -108,3 +108,16 @@ def test_a_pytorch_that_cannot_be_served_is_told_why(
     assert "SourceFileLoader" in outcome.stdout
     assert "built for CUDA 12.6" in outcome.stderr
     assert "pip install torch" in outcome.stderr
+
+
+def test_why_jax_computes_on_the_cpu_is_told(
+    run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX imports its plugin for CUDA whatever the program does; here a module of that name."""
+    plugin = tmp_path / "jax_plugins" / "xla_cuda13" / "__init__.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = run_program([sys.executable, "-c", "import jax_plugins.xla_cuda13"])
+    assert outcome.returncode == 0
+    assert outcome.stderr.startswith("warploom: JAX computes on the CPU")

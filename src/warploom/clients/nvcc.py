@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,9 @@ from warploom.core.errors import CompileError
 RUNTIME = ("-cudart", "--cudart")
 LINES = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
 ARCHITECTURES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code")
+
+_GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(.+)")
+"""The value of `-gencode`."""
 
 OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
 """PTX for the oldest devices that nvcc knows: it runs on all."""
@@ -60,16 +64,29 @@ def found_nvcc() -> str:
 
 
 def completed(arguments: Sequence[str]) -> list[str]:
-    """The arguments of nvcc with what makes a program that can be run here, where they do not say
-    otherwise: the shared runtime, lines of the source, and PTX."""
+    """The arguments of nvcc with what makes a program that can be run here: the shared runtime and
+    lines of the source, where they do not say otherwise, and PTX."""
 
     def has(options: Sequence[str]) -> bool:
         return any(word.split("=")[0] in options for word in arguments)
 
     added = [] if has(RUNTIME) else ["-cudart", "shared"]
     added += [] if has(LINES) else ["-lineinfo"]
-    added += [] if has(ARCHITECTURES) else OLDEST
+    added += _missing_ptx(arguments) if has(ARCHITECTURES) else OLDEST
     return [*added, *arguments]
+
+
+def _missing_ptx(arguments: Sequence[str]) -> list[str]:
+    """The option that adds PTX where `-gencode` asks for machine code alone."""
+    asked = [found.groups() for word in arguments if (found := _GENERATED.search(word))]
+    if not asked or any("compute_" in codes for _, codes in asked):
+        return []
+    oldest = min((architecture for architecture, _ in asked), key=_number)
+    return ["-gencode", f"arch=compute_{oldest},code=compute_{oldest}"]
+
+
+def _number(architecture: str) -> int:
+    return int(architecture.rstrip("af"))
 
 
 def build_program(source: Path) -> Path:

@@ -18,10 +18,11 @@ VERSION = 13050
 BUS_ID = "0000:01:00.0"
 
 STATIC_RUNTIME = (
-    "This program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
-    " statically (nvcc's default; CuPy's libraries and cuBLAS, too). Build it with `nvcc -cudart"
-    " shared`, load its kernels with the driver API, or use PyTorch, numba-cuda, cuda.core,"
-    " tinygrad or `from warploom import cuda`."
+    "This program has a CUDA runtime linked into it (nvcc's default; CuPy, Warp and cuBLAS, too),"
+    " which asks for undocumented tables of NVIDIA's driver and stops without them. Build it with"
+    " `nvcc -cudart shared` (or `warploom nvcc`), load its kernels with the driver API, or use"
+    " PyTorch, numba-cuda, cuda.core, tinygrad or `from warploom import cuda`. docs/drop-in.md lists"
+    " the clients."
 )
 
 
