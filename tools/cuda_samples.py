@@ -6,9 +6,9 @@ down how it went: docs/cuda_samples.md.
     python tools/cuda_samples.py cuda-samples [--only REGEX] [--missing] [--build FOLDER]
         [--results FILE] [--document FILE]
 
-The compiler is the nvcc of the wheels behind Warploom's, which adds PTX where a sample asks for machine
-code alone. The one thing that is asked of CMake is the shared runtime (CMAKE_CUDA_RUNTIME_LIBRARY);
-architectures, -rdc=true and all else are the samples' own. Each runs
+The compiler is the nvcc of the wheels behind Warploom's, which adds PTX where a sample asks for
+machine code alone. The one thing that is asked of CMake is the shared runtime
+(CMAKE_CUDA_RUNTIME_LIBRARY); architectures, -rdc=true and all else are the samples' own. Each runs
 with the arguments of their own list of tests (test_args.json); its exit status is the verdict.
 Samples that want graphics, MPI or libraries of NVIDIA's beyond the runtime are left out. Results
 are kept in a file, so that a run of some samples leaves the others as they were.
@@ -43,6 +43,18 @@ BEYOND = re.compile(
     re.IGNORECASE,
 )
 """Words of a CMake file that asks for more than a CUDA toolkit of the wheels."""
+
+REASONS = {
+    r"cdp": "kernels that launch kernels",
+    r"MC_EstimatePi[PQ]": "the kernels of cuRAND's library are machine code alone",
+    r"IPC": "memory between processes",
+    r"MMAP": "virtual memory management",
+    r"segmentationTreeThrust": "does not compile with the Thrust of the wheels",
+    r"matrixMulDynlinkJIT": "PTX for sm_10, with a `mad.f32` that newer devices do not have",
+    r"P2P|MultiGPU|p2p": "a second GPU",
+    r"simpleAttributes": "persisting accesses to L2",
+}
+"""Why a sample does not pass, by name."""
 
 FOLDERS = (
     "0_Introduction",
@@ -99,7 +111,7 @@ def built(sample: Path, build: Path) -> Path | str:
             return f"not built in {BUILD_SECONDS} s"
         if ended.returncode:
             (build / "failure.txt").write_text(ended.stdout + ended.stderr)
-            return f"not built ({build / 'failure.txt'})"
+            return "not built"
     return build / sample.name
 
 
@@ -144,6 +156,14 @@ def arguments_of(checkout: Path) -> dict[str, list[str]]:
     }
 
 
+def reason(result: Result) -> str:
+    """Returns the reason why a sample does not pass, behind a colon, where it is known."""
+    if result.verdict == "passed":
+        return ""
+    known = [text for pattern, text in REASONS.items() if re.search(pattern, result.sample)]
+    return f": {known[0]}" if known else ""
+
+
 def document(results: list[Result]) -> str:
     """The page."""
     passed = [result for result in results if result.verdict == "passed"]
@@ -168,7 +188,7 @@ def document(results: list[Result]) -> str:
         "| sample | verdict | to build, s | to run, s |",
         "| --- | --- | --- | --- |",
         *(
-            f"| {r.sample} | {r.verdict} | {r.build_seconds:.0f} | {r.run_seconds:.1f} |"
+            f"| {r.sample} | {r.verdict}{reason(r)} | {r.build_seconds:.0f} | {r.run_seconds:.1f} |"
             for r in sorted(results, key=lambda r: (r.verdict != "passed", r.sample.lower()))
         ),
     ]
