@@ -29,13 +29,16 @@ from typing import Any
 
 from warploom.clients.environment import environment_for
 from warploom.clients.settings import Settings
-from warploom.clients.toolkit import front_toolkit, missing_wheels
+from warploom.clients.toolkit import front_toolkit, missing_wheels, wheel_toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "h100"
 BUILD_SECONDS, RUN_SECONDS = 600, 240
 WAIVED = 2
 """The exit status of a sample that finds that it cannot run on the device."""
+
+HAS_RUN = re.compile(r"Warploom ran|by thread \(")
+"""Words on standard error of a program whose kernels have run, or failed while they ran."""
 
 BEYOND = re.compile(
     r"find_package\((?!CUDAToolkit|OpenMP|Threads)|CUDA::(cublas|cufft|cusolver|cusparse|npp|nvjpeg)"
@@ -49,6 +52,7 @@ REASONS = {
     r"MC_EstimatePi[PQ]": "the kernels of cuRAND's library are machine code alone",
     r"IPC": "memory between processes",
     r"MMAP": "virtual memory management",
+    r"simpleCooperativeGroups": "barriers of clusters in its PTX for sm_90",
     r"segmentationTreeThrust": "does not compile with the Thrust of the wheels",
     r"matrixMulDynlinkJIT": "PTX for sm_10, with a `mad.f32` that newer devices do not have",
     r"P2P|MultiGPU|p2p": "a second GPU",
@@ -92,7 +96,8 @@ def samples(checkout: Path) -> list[Path]:
 def built(sample: Path, build: Path) -> Path | str:
     """The program of a sample, or the last words of what failed to build it."""
     toolkit = front_toolkit()
-    environment = {**os.environ, "WARPLOOM_PYTHON": sys.executable}
+    path = f"{wheel_toolkit()}/bin:{os.environ['PATH']}"
+    environment = {**os.environ, "WARPLOOM_PYTHON": sys.executable, "PATH": path}
     configure = [
         *("cmake", "-S", str(sample), "-B", str(build), "-G", "Ninja"),
         *(f"-DCMAKE_CUDA_COMPILER={toolkit}/bin/nvcc", "-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared"),
@@ -131,6 +136,8 @@ def run(program: Path, sample: Path, arguments: list[str]) -> str:
     except subprocess.TimeoutExpired:
         return f"not done in {RUN_SECONDS} s"
     (program.parent / "output.txt").write_text(f"{ended.stdout}\n{ended.stderr}")
+    if ended.returncode == 0 and not HAS_RUN.search(ended.stderr):
+        return "exit status 0, but no kernel ran"
     verdicts = {0: "passed", WAIVED: "waived"}
     return verdicts.get(ended.returncode, f"exit status {ended.returncode}")
 
@@ -164,6 +171,15 @@ def reason(result: Result) -> str:
     return f": {known[0]}" if known else ""
 
 
+PREFACE = """\
+Programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics nor
+libraries beyond the runtime, built by their own CMake files with the nvcc of NVIDIA's wheels and
+run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). The verdict
+is their own, where a kernel has run: they compare with a result of the CPU's and exit with 0 if it
+is the same; a sample waives a test that the device cannot do, such as one for two GPUs. Seconds are
+those of one core that others used too."""
+
+
 def document(results: list[Result]) -> str:
     """The page."""
     passed = [result for result in results if result.verdict == "passed"]
@@ -171,16 +187,7 @@ def document(results: list[Result]) -> str:
     lines = [
         "# NVIDIA's cuda-samples",
         "",
-        "Programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither"
-        " graphics nor",
-        "libraries beyond the runtime, built by their own CMake files with the nvcc of NVIDIA's"
-        " wheels and run",
-        "on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). The"
-        " verdict is their",
-        "own: they compare with a result of the CPU's and exit with 0 if it is the same; a sample"
-        " waives a test",
-        "that the device cannot do, such as one for two GPUs. Seconds are those of one core"
-        " that others used too.",
+        *PREFACE.splitlines(),
         "",
         f"**{len(passed)} of {len(results)} passed**, {separate} of them with separate compilation"
         " (`-rdc=true`).",
