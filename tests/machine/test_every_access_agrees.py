@@ -6,6 +6,7 @@ import random
 
 import pytest
 from form_kernels import VECTORS, Kernel, assert_agreement, covering
+from random_programs import statement
 
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.isa.spec import FORMS, Operation, OpSpec
@@ -136,22 +137,26 @@ def _plain(kernel: Kernel, operation: Operation) -> None:
 
 
 def _converted(kernel: Kernel, operation: Operation) -> None:
-    """The generic address less where its space begins, for that differs from launch to launch."""
+    """What is converted is taken from the result, for addresses differ from launch to launch."""
     m = operation.modifiers
     space, size = m.text("space", ""), m.text("size", "")
-    whole = "b" + size[1:]
     named = {
         "global": "%own", "const": "fixed", "local": "own", "param": "given", "shared": "cells",
     }[space.partition("::")[0]]  # fmt: skip
     if named == "%own" and size == "u32":
         kernel.lines.append("cvt.u32.u64 %i, %own")
         named = "%i"
-    if "to" not in m:
-        kernel.add(operation, [f"%o{size[1:]}_0", named])
-        return
-    kernel.lines.append(f"cvta.{space}.{size} %o{size[1:]}_1, {named}")
-    kernel.add(operation, [f"%o{size[1:]}_0", f"%o{size[1:]}_1"])
-    assert whole
+    result, generic, begin = (f"%o{size[1:]}_{number}" for number in range(3))
+    kernel.lines.append(f"mov.{size} {begin}, {named}")
+    if named == "given" and "to" not in m:
+        convert = "cvt.u32.u64" if size == "u32" else "mov.u64"
+        kernel.lines += ["cvta.param.u64 %at, given", f"{convert} {begin}, %at"]
+    if "to" in m:
+        kernel.lines.append(f"cvta.{space}.{size} {generic}, {named}")
+    kernel.at[kernel.size] = operation.text
+    kernel.lines.append(statement(operation, [result, generic if "to" in m else named]))
+    kernel.lines.append(f"sub.{size} {result}, {result}, {begin}")
+    kernel.put(f"b{size[1:]}", result)
 
 
 def _at_barrier(kernel: Kernel, operation: Operation) -> None:

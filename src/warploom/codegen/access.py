@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.lanes import I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Space
@@ -91,7 +92,7 @@ class Call:
         self.function = ir.Function(module, _signature(addresses), name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
-        self.lanes = Lanes(module, ir.IRBuilder(self.function.append_basic_block("entry")))
+        self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))
         self._scratch = self.lanes.alloca(vector(I64))
         (
             self.environment,

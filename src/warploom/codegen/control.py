@@ -278,7 +278,7 @@ class Control:
         """Lanes that were together in a block are about to part, and will read these registers."""
         self.frame.part(live)
         if self.frame.shapes.around(block):
-            self.leaving.note(block)
+            self.leaving.note(block, live)
 
     def step_apart(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
         """Go on with an instruction in the divergent copy if a condition holds. Its guard has been

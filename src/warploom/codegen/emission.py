@@ -67,7 +67,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
         )
         grid.emit()
-        return KernelIR(str(module), scheduled, warp.saved.context_bytes)
+        return KernelIR(str(module), scheduled, warp.frame.context_layout.size)
 
 
 def _object(text: str, effort: Effort) -> bytes:

@@ -1,13 +1,15 @@
 """The frame of a warp's function: its registers, its mask, its way back to the environment.
 
-Every register is an alloca of 32 lanes that LLVM turns into vector registers. What a suspended warp
-must keep has a fixed place in its context (`codegen.saved`).
+In code for all lanes together a register is an alloca, of 32 lanes or of as many values as its
+shape has, that LLVM turns into vector registers. Code for lanes that have parted keeps registers
+that basic blocks share in the warp's context (`codegen.context_layout`): as values they would be
+phi nodes of 32 lanes in every one of its many blocks, and most of what there is to compile.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -15,7 +17,9 @@ from llvmlite import ir
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Shapes, ShapesHere
 from warploom.analysis.strides import Shape
+from warploom.codegen.context_layout import ContextLayout, shared_registers
 from warploom.codegen.environment import CountLayout, Slot, Status
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.lanes import (
     I1,
     I8,
@@ -30,7 +34,6 @@ from warploom.codegen.lanes import (
     zero,
 )
 from warploom.codegen.nans import open_nan_registers
-from warploom.codegen.pieces import frame_pieces
 from warploom.core.types import PRED
 from warploom.ptx.ir import Register
 from warploom.rules.plan_words import STATE_WORDS
@@ -38,8 +41,9 @@ from warploom.rules.warp_table import NODE_WORDS, NODES_AT, NONE, POINT, node_co
 
 ALL_NODES = (1 << node_count(LANES)) - 1
 
-WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64])
-"""`status = warp(environment, counts, rows, warp in block)`."""
+WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
+"""`status = warp(environment, counts, rows, contexts of the block, warp in block)`. Through the
+contexts only registers are reached; what else is there, by addresses in the environment."""
 
 
 class Frame:
@@ -55,33 +59,35 @@ class Frame:
         program: Program,
         layout: CountLayout,
         shapes: Shapes,
+        context: ContextLayout,
+        pieces: Mapping[int, Register],
         *,
         alike: bool,
     ) -> None:
         self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
-        self.warps_alike = alike
+        self.context_layout, self.pieces, self.warps_alike = context, pieces, alike
         self.convergent = False
         """Whether code is made for all living lanes together, so that registers have shapes."""
         self.here: ShapesHere = {}
         """The shapes that they then have in the block for which code is made."""
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
-        for argument in self.function.args[:3]:
+        for argument in self.function.args[:4]:
             argument.add_attribute("noalias")
-        self.environment, self.counts, self.rows, warp = self.function.args
+        self.environment, self.counts, self.rows, self._contexts, warp = self.function.args
         self.entry = self.function.append_basic_block("entry")
-        self.prologue = Lanes(module, ir.IRBuilder(self.entry))
-        self.lanes = Lanes(module, ir.IRBuilder())
+        self.prologue = Lanes(module, FoldingBuilder(self.entry))
+        self.lanes = Lanes(module, FoldingBuilder())
         self.open_nans = open_nan_registers(program)
-        self.shared_over_blocks = frozenset[Register]().union(*program.live_in)
+        self.shared_over_blocks = shared_registers(program)
         self._loaded: dict[Slot, Value] = {}
+        self._warp_values: dict[tuple[str, ir.Block], Value] = {}
         self._known: dict[Slot, Value] = {}
         self._sums: dict[int, Value] | None = None
         self._pointers: dict[Slot, Value] = {}
-        self.pieces = frame_pieces(program)
-        self.registers = {
+        self._registers = {
             register: self.variable(storage_type(register.type))
-            for register in (*program.registers, *self.pieces.values())
+            for register in (*program.registers, *pieces.values())
         }
         self.steady: Mapping[Register, int] = {}
         """Registers that go into the context as soon as they are written (`codegen.saved`), and
@@ -116,18 +122,17 @@ class Frame:
 
     def set_warp(self, number: Value) -> None:
         """Run another warp from here on."""
+        self._warp_values.clear()
         self.lanes.b.store(number, self._warp)
 
     def clear(self, kept: Iterable[Register] = ()) -> None:
-        """Registers hold zeros, as at the begin of the function; but for those that are kept."""
-        others = set(kept)
-        for register, place in self.registers.items():
-            if register not in others:
-                self.lanes.b.store(zero(storage_type(register.type)), place)
-        for register, place in self._shaped.items():
-            if register not in others:
+        """Fills the registers that blocks share with zeros, as at the begin of the function; but
+        for those that are kept."""
+        for register in self._sorted(self.context_layout.apart.keys() - set(kept)):
+            self.lanes.b.store(zero(storage_type(register.type)), self._registers[register])
+            if register in self._shaped:
                 whole = storage_type(register.type, self.shapes.known[register].width)
-                self.lanes.b.store(zero(whole), place)
+                self.lanes.b.store(zero(whole), self._shaped[register])
 
     # ---- the environment ------------------------------------------------------------------------
 
@@ -171,8 +176,11 @@ class Frame:
 
     def state(self, word: int) -> Value:
         """The address of a word of this warp's state."""
-        b = self.lanes.b
-        index = b.add(b.mul(self.warp, I64(STATE_WORDS)), I64(word))
+        return self.lanes.slot(self._of_warp("state", self._states), word)
+
+    def _states(self) -> Value:
+        """Returns the address of this warp's state."""
+        index = self.lanes.b.mul(self.warp, I64(STATE_WORDS))
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
@@ -229,9 +237,11 @@ class Frame:
 
     def load(self, register: Register, width: int = LANES) -> Value:
         """A register in 32 lanes, or in as many as its shape has or a wider one needs."""
+        if self._is_apart(register):
+            return self._get(register, self.context_layout.apart[register], LANES)
         if not self.has_shape(register):
             assert width == LANES, register
-            return self.lanes.b.load(self.registers[register], typ=storage_type(register.type))
+            return self.lanes.b.load(self._registers[register], typ=storage_type(register.type))
         shape = self.here[register]
         kept = self.lanes.b.load(
             self._shaped[register], typ=storage_type(register.type, shape.width)
@@ -245,8 +255,15 @@ class Frame:
         if self.convergent and register in self.steady:
             self.keep(register, self.steady[register])
 
+    def _is_apart(self, register: Register) -> bool:
+        """Returns True where code made now keeps a register in the context."""
+        return not self.convergent and register in self.context_layout.apart
+
     def _put(self, register: Register, value: Value) -> None:
-        if self.has_shape(register):
+        if self._is_apart(register):
+            assert value.type.count == LANES, register
+            self.put_apart(register, value)
+        elif self.has_shape(register):
             shape = self.here[register]
             if value.type.count > shape.width:
                 value = self.by_shape(value, self.active(), shape)
@@ -254,16 +271,24 @@ class Frame:
             self.lanes.b.store(whole, self._shaped[register])
         else:
             assert value.type.count == LANES, register
-            self.lanes.b.store(value, self.registers[register])
+            self.put_loose(register, value)
 
-    def spread(self, registers: Iterable[Register]) -> None:
-        """Lanes are about to part: keep these registers lane by lane, whatever their shapes."""
-        for register in sorted(self.here.keys() & set(registers), key=lambda r: r.name):
-            self.lanes.b.store(self.load(register), self.registers[register])
+    def put_loose(self, register: Register, value: Value) -> None:
+        """Writes a register lane by lane in code for all lanes together, whatever its shape."""
+        self.lanes.b.store(value, self._registers[register])
+
+    def put_apart(self, register: Register, value: Value) -> None:
+        """Writes a register as code for lanes that have parted finds it."""
+        self._set(register, value, self.context_layout.apart[register])
+
+    def get_apart(self, register: Register) -> Value:
+        """Returns a register as code for lanes that have parted has left it."""
+        return self._get(register, self.context_layout.apart[register], LANES)
 
     def loosen(self, origin: int, index: int) -> None:
         """All lanes go on from one block to another: keep lane by lane what has no shape there."""
-        self.spread(self.loosened(origin, index))
+        for register in self._sorted(self.here.keys() & self.loosened(origin, index)):
+            self.put_loose(register, self.load(register))
 
     def loosened(self, origin: int, index: int) -> frozenset[Register]:
         """The registers that have a shape in block `origin` and none in the next, which reads
@@ -272,28 +297,32 @@ class Frame:
         return live & self.shapes.loosened(index) - self.shapes.loosened(origin)
 
     def part(self, live: Iterable[Register]) -> None:
-        """Lanes that were together are about to part, and will read these registers. The others
-        become zeros: as nobody reads those, it costs nothing, and code for lanes together need not
-        carry along what they were."""
-        kept = set(live)
-        self.spread(kept)
-        if self.shapes:
-            for register in sorted(self.shared_over_blocks - kept, key=lambda r: r.name):
-                place = self.registers[register]
-                self.lanes.b.store(zero(storage_type(register.type)), place)
+        """Lanes that were together are about to part, and will read these registers: put them
+        where code for lanes that have parted finds them."""
+        kept = {*live, *self.pieces.values()}
+        places = self.context_layout
+        for register in self._sorted(kept & places.apart.keys()):
+            self.put_apart(register, self.load(register))
+            if register in self.here:
+                self.keep(register, places.shaped[register])
+        for register in self._sorted(kept & self.here.keys() - places.apart.keys()):
+            self.put_loose(register, self.load(register))
 
-    def gather(self, registers: Iterable[Register]) -> Value:
-        """The opposite: keep registers by their shapes, and answer whether they have them."""
-        b, lanes = self.lanes.b, self.lanes
-        bits, holds = self.active(), ir.Constant(I1, 1)
-        for register in sorted(self.here.keys() & set(registers), key=lambda r: r.name):
-            shape = self.here[register]
-            found = b.load(self.registers[register], typ=storage_type(register.type))
-            kept = self.by_shape(found, bits, shape)
-            b.store(kept, self._shaped[register])
-            other = b.icmp_unsigned("!=", lanes.fan(kept, shape.stride), found)
-            holds = b.and_(holds, b.not_(lanes.any(b.and_(other, self.mask()))))
-        return holds
+    def join(self, registers: Iterable[Register]) -> None:
+        """The opposite: takes the registers that are read from here on from where `part` has put
+        them. All others hold nothing any more; zeros tell the optimiser so, which else would carry
+        along what they were."""
+        places, live = self.context_layout, {*registers, *self.pieces.values()}
+        for register in self._sorted(places.apart.keys() - self.here.keys()):
+            kept = register in live
+            value = self.get_apart(register) if kept else zero(storage_type(register.type))
+            self.put_loose(register, value)
+        for register in self._sorted(places.shaped.keys() & self.here.keys() & live):
+            self.fetch(register, places.shaped[register])
+
+    @staticmethod
+    def _sorted(registers: Iterable[Register]) -> list[Register]:
+        return sorted(registers, key=lambda register: register.name)
 
     def by_shape(self, found: Value, bits: Value, shape: Shape) -> Value:
         """32 lanes as those of a shape, by the lowest lane of the warp or of each row in `bits`."""
@@ -344,13 +373,22 @@ class Frame:
     # ---- suspension -----------------------------------------------------------------------------
 
     def context(self, offset: int) -> Value:
-        """An address in this warp's context."""
-        return self.lanes.b.gep(self._context(), [I64(offset)], source_etype=ir.IntType(8))
+        """An address in this warp's context, of what is not a register."""
+        base = self._of_warp("context", lambda: self._in_context(self.pointer(Slot.CONTEXTS_AT)))
+        return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
 
-    def _context(self) -> Value:
-        offset = self.lanes.b.mul(self.warp, self.slot(Slot.CONTEXT_BYTES))
-        base = self.pointer(Slot.CONTEXTS_AT)
-        return self.lanes.b.gep(base, [offset], source_etype=ir.IntType(8))
+    def _in_context(self, contexts: Value) -> Value:
+        """Returns the begin of this warp's context, behind the block's first one."""
+        b = self.lanes.b
+        start = b.mul(self.warp, I64(self.context_layout.size))
+        return b.gep(contexts, [start], source_etype=I8)
+
+    def _of_warp(self, name: str, make: Callable[[], Value]) -> Value:
+        """Returns a value that depends on the running warp alone, made once in an LLVM block."""
+        key = name, self.lanes.b.block
+        if key not in self._warp_values:
+            self._warp_values[key] = make()
+        return self._warp_values[key]
 
     def width(self, register: Register) -> int:
         """In how many lanes code that is made now keeps a register."""
@@ -358,24 +396,36 @@ class Frame:
 
     def keep(self, register: Register, offset: int) -> None:
         """Put a register into the context, by its shape or lane by lane."""
-        b = self.lanes.b
-        width = self.width(register)
-        value = self.load(register, width)
-        if register.type == PRED:
-            value = b.zext(value, ir.VectorType(I8, 1)) if width == 1 else self.lanes.bits(value)
-        b.store(value, self.context(offset), align=alignment(offset))
+        self._set(register, self.load(register, self.width(register)), offset)
 
     def fetch(self, register: Register, offset: int) -> None:
         """The opposite of `keep`."""
-        b, at, align = self.lanes.b, self.context(offset), alignment(offset)
-        width = self.width(register)
+        self._put(register, self._get(register, offset, self.width(register)))
+
+    def _set(self, register: Register, value: Value, offset: int) -> None:
+        """Writes a value of a register into the context."""
+        b = self.lanes.b
+        if register.type == PRED:
+            single = value.type.count == 1
+            value = b.zext(value, ir.VectorType(I8, 1)) if single else self.lanes.bits(value)
+        b.store(value, self._held(offset), align=alignment(offset))
+
+    def _get(self, register: Register, offset: int, width: int) -> Value:
+        """Returns the value of a register in the context, of so many lanes."""
+        b, at, align = self.lanes.b, self._held(offset), alignment(offset)
         if register.type != PRED:
-            value = b.load(at, typ=storage_type(register.type, width), align=align)
-        elif width == 1:
-            value = b.trunc(b.load(at, typ=ir.VectorType(I8, 1)), ir.VectorType(I1, 1))
-        else:
-            value = self.lanes.mask(b.load(at, typ=I32))
-        self._put(register, value)
+            return b.load(at, typ=storage_type(register.type, width), align=align)
+        if width == 1:
+            return b.trunc(b.load(at, typ=ir.VectorType(I8, 1)), ir.VectorType(I1, 1))
+        return self.lanes.mask(b.load(at, typ=I32))
+
+    def registers_at(self) -> Value:
+        """Returns the address of this warp's context, through which registers are reached."""
+        return self._of_warp("registers", lambda: self._in_context(self._contexts))
+
+    def _held(self, offset: int) -> Value:
+        """Returns the address of a register in this warp's context."""
+        return self.lanes.b.gep(self.registers_at(), [I64(offset)], source_etype=I8)
 
     def level(self) -> Value:
         """How many calls deep the running lanes are (`analysis.calls`), where there are any."""
@@ -386,9 +436,12 @@ class Frame:
 
     def node(self, node: Value, word: int) -> Value:
         """The address of a word of a node."""
-        b = self.lanes.b
-        index = b.add(b.mul(node, I64(NODE_WORDS)), I64(NODES_AT + word))
-        return self.lanes.slot(self.context(0), index)
+        return self.lanes.slot(self.node_at(node), word)
+
+    def node_at(self, node: Value) -> Value:
+        """The address of a node."""
+        index = self.lanes.b.mul(node, I64(NODE_WORDS))
+        return self.lanes.slot(self.context(8 * NODES_AT), index)
 
     def set_top(self, node: Value) -> None:
         """Make a node (or NONE) the innermost; `point` is where it gathers."""

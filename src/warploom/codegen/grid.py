@@ -12,6 +12,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot, Status, local_stride
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.rules import plan_words
@@ -34,7 +35,7 @@ class GridFunction:
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
         self.environment, self.counts, self.rows, self.first, self.last = self.function.args
-        self.lanes = Lanes(module, ir.IRBuilder(self._append("entry")))
+        self.lanes = Lanes(module, FoldingBuilder(self._append("entry")))
         self.b = self.lanes.b
 
     def emit(self) -> None:
@@ -66,7 +67,8 @@ class GridFunction:
 
     def _run(self, warp: Value) -> Value:
         """Run one warp; come back from `run` where it met with a fault."""
-        arguments = [self.environment, self.counts, self.rows, warp]
+        contexts = self._pointer(Slot.CONTEXTS_AT)
+        arguments = [self.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
         self._return_if(self.b.icmp_signed(">=", status, I64(int(Status.FAULT))), status)
         return status

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.lanes import I8, I32, I64, LANES, PTR, Lanes, Value, element_type, vector
 from warploom.codegen.products import SumCode
 from warploom.isa.fragments import Fragment, accumulator
@@ -98,7 +99,7 @@ def group_product_function(module: ir.Module, opcode: str, wanted: GroupProduct)
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        lanes = Lanes(module, ir.IRBuilder(function.append_basic_block("entry")))
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
         _GroupProductBody(lanes, function.args[0], wanted).emit()
     return module.globals[name]
 

@@ -34,6 +34,7 @@ CHECKS = {
     "relay_start": "int64(i64*, i64*, int64)",
     "end_relay": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
     "learn_access": "int64(i64*, i64*, i64*, int64, int64, i64*)",
+    "reshape_registers": "int64(i64*, i64*, int64, int64)",
     "next_in_relay": "int64(i64*, i64*, i64*)",
     "record_block": "int64(i64*, i64*, i64*, int64, int64, int64, int64, int64)",
     "record_guard": "int64(i64*, int64, int64)",
@@ -57,6 +58,7 @@ _PLACES = {
     "branch": "rules.scheduling",
     "learn": "codegen.cache_learning",
     "record": "codegen.log",
+    "reshape": "codegen.reshape_rules",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

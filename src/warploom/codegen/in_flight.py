@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from warploom.analysis.program import Program
+from warploom.codegen.context_layout import RING_AT
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I8, I32, I64, LANES, Value, vector
@@ -17,10 +18,6 @@ from warploom.isa.ops.wgmma import is_group_product
 from warploom.rules.choosing import ADVERSARIAL, RANDOM
 from warploom.rules.in_flight import CAPACITY
 from warploom.rules.plan_words import POLICY, SEED
-from warploom.rules.warp_table import table_words
-
-RING_AT = 8 * table_words(LANES)
-"""Behind a warp's table in its context (`codegen.saved`)."""
 
 
 class Word(IntEnum):
@@ -37,10 +34,9 @@ ENTRY_BYTES = 64 + METADATA_BYTES
 RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
-def ring_bytes(program: Program) -> int:
-    """Returns the bytes that a warp's context needs for its products; 0 where it has none."""
-    has = any(is_group_product(made.operation) for made in program.instructions)
-    return RING_BYTES if has else 0
+def has_group_products(program: Program) -> bool:
+    """Returns True for a program that issues products of warp groups."""
+    return any(is_group_product(made.operation) for made in program.instructions)
 
 
 @dataclass(frozen=True)

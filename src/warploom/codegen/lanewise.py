@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_compiler import SHARED
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.many import count_many_listed
@@ -134,7 +135,7 @@ def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) ->
     function = ir.Function(lanes.module, type, name)
     function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
-    inside = Lanes(lanes.module, ir.IRBuilder(function.append_basic_block()))
+    inside = Lanes(lanes.module, FoldingBuilder(function.append_basic_block()))
     whole: Value = ir.Constant(result, ir.Undefined)
     for number, value in enumerate(emit(inside, function.args)):
         whole = inside.b.insert_value(whole, value, number)

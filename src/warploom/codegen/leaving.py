@@ -43,6 +43,14 @@ class LeavingCode:
         for loop in loops:
             self.b.store(self.frame.active(), self._came[loop])
 
+    def begin_anew(self, loops: Iterable[Loop]) -> None:
+        """All lanes come to loops from where they had parted: none has left these, and what some
+        had left behind when they parted is forgotten."""
+        for loop in loops:
+            for register, place in self._behind[loop].items():
+                self.b.store(zero(storage_type(register.type)), place)
+        self.enter(loops)
+
     def some_leave(self, loop: Loop, bits: Value, branch: int) -> None:
         """Some of the active lanes, as bits, leave a loop at a branch. They stay active here."""
         b, gone = self.b, self.lanes.mask(bits)
@@ -60,16 +68,15 @@ class LeavingCode:
         for register, place in self._behind[loop].items():
             held = b.load(place, typ=storage_type(register.type))
             both = self.lanes.blend(frame.mask(), frame.load(register), held)
-            b.store(both, frame.registers[register])
+            frame.put_loose(register, both)
         met = b.zext(self._some_left(loop), I64)
         self.nodes.count_meeting(frame.get(self._first[loop]), met)
         frame.activate(self._came_to(loop))
 
-    def note(self, block: int) -> None:
+    def note(self, block: int, live: frozenset[Register]) -> None:
         """The active lanes, in a block inside of loops, are about to part in another way, or to
-        wait: note in the warp's table who has left. Registers are kept lane by lane already; those
-        that nobody reads any more are zero for lanes that have left, so that it does not show how
-        long these have been computed for them."""
+        wait, with the `live` registers put where code for parted lanes finds them: note in the
+        warp's table who has left, and what those lanes hold."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active()
@@ -82,16 +89,16 @@ class LeavingCode:
                 self.nodes.push(loop.point, I64(NONE), I32(0), first)
                 top = frame.get(frame.top)
                 self.nodes.add_lanes(frame.node(top, ARRIVED), gone)
-                self._put_back(loop, self.lanes.mask(gone))
+                self._put_back(loop, live, self.lanes.mask(gone))
         frame.activate(inside)
 
-    def _put_back(self, loop: Loop, gone: Value) -> None:
+    def _put_back(self, loop: Loop, live: frozenset[Register], gone: Value) -> None:
         b, frame = self.b, self.frame
-        for register in _sorted(loop.written & frame.shared_over_blocks):
-            whole, place = storage_type(register.type), frame.registers[register]
+        for register in _sorted(loop.written & live & frame.shared_over_blocks):
+            whole = storage_type(register.type)
             behind = self._behind[loop].get(register)
             held = zero(whole) if behind is None else b.load(behind, typ=whole)
-            b.store(self.lanes.blend(gone, held, b.load(place, typ=whole)), place)
+            frame.put_apart(register, self.lanes.blend(gone, held, frame.get_apart(register)))
 
     def have_left(self, block: int) -> Value:
         """Whether some lanes have left a loop around a block that has one."""

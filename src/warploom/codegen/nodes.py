@@ -47,8 +47,9 @@ class NodeCode:
         }
         if self.program.depth is not None:
             words[LEVEL] = frame.level()
+        place = frame.node_at(node)
         for word, value in words.items():
-            b.store(value, frame.node(node, word))
+            b.store(value, self.lanes.slot(place, word))
         b.store(node, frame.top)
         b.store(I64(point), frame.point)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.lanes import (
     I8,
     I32,
@@ -66,7 +67,7 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
         function = ir.Function(module, signature, name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        lanes = Lanes(module, ir.IRBuilder(function.append_basic_block("entry")))
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
         _ProductBody(lanes, function.args[0], product).emit()
     return module.globals[name]
 

@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from warploom.codegen.access import count_change
 from warploom.codegen.cache_learning import FURTHEST
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.groups import Group
 from warploom.codegen.lanes import (
     I8,
@@ -166,7 +167,7 @@ def _function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Val
         function.linkage = "internal"
         function.attributes.add("noinline")
         function.args[2].add_attribute("noalias")
-        _emit(Lanes(module, ir.IRBuilder()), function, element, offsets)
+        _emit(Lanes(module, FoldingBuilder()), function, element, offsets)
     return module.globals[name]
 
 

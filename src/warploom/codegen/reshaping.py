@@ -5,9 +5,13 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.codegen.blocks import Blocks, Copy
-from warploom.codegen.lanes import I1
+from warploom.codegen.helper_calls import call
+from warploom.codegen.lanes import I1, I64, PTR, Value
 from warploom.codegen.leaving import LeavingCode
+from warploom.codegen.reshape_rules import ENTRY_WORDS
 from warploom.codegen.saved import Saved
+from warploom.core.types import PRED
+from warploom.ptx.ir import Register
 
 
 class Reshaping:
@@ -36,29 +40,60 @@ class Reshaping:
         """Where all living lanes go on together at a block, and registers were kept lane by lane:
         in the convergent copy if they still have their shapes."""
         if not self.frame.shapes or index == self.blocks.program.exit:
-            return self.blocks.entrance(Copy.CONVERGENT, index)
+            return self._settled(index)
         if index not in self._reshaped:
             self._reshaped[index] = self.blocks.append(f"reshape{index}")
             standing = self.frame.standing(index, convergent=False)
             with self.b.goto_block(self._reshaped[index]), standing:
-                holds = self.frame.gather(self.blocks.live(index))
+                holds = self._gather(index)
                 self.b.store(self.b.not_(holds), self._stale)
                 self.b.cbranch(
                     holds, self._settled(index), self.blocks.copies[Copy.DIVERGENT, index]
                 )
         return self._reshaped[index]
 
+    def _gather(self, index: int) -> Value:
+        """Emits what finds the shapes again that live registers have in a block; returns whether
+        they have them (an i1)."""
+        frame, shaped = self.frame, self.frame.context_layout.shaped
+        here = self.blocks.live(index) & frame.here.keys() & shaped.keys()
+        words = [word for r in sorted(here, key=lambda r: r.name) for word in self._entry(r)]
+        if not words:
+            return I1(1)
+        type = ir.ArrayType(I64, len(words))
+        table = ir.GlobalVariable(frame.module, type, f"shapes{index}")
+        table.linkage, table.global_constant = "internal", True
+        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        table.type = PTR
+        count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active(), I64)
+        found = call(frame.lanes, "reshape_registers", frame.registers_at(), table, count, active)
+        return self.b.icmp_signed("!=", found, I64(0))
+
+    def _entry(self, register: Register) -> list[int]:
+        """Returns the words about a register, or the two halves of one, in a table of
+        `codegen.reshape_rules`."""
+        frame, bits = self.frame, register.type.bits
+        shape, places = frame.here[register], frame.context_layout
+        apart, shaped = 8 * places.apart[register], 8 * places.shaped[register]
+        last = shape.width, shape.stride
+        if register.type == PRED:
+            return [apart, 1, 1, shaped, 8, 8, *last]
+        halves = range(0, bits, 64)
+        one = min(64, bits)
+        return [w for h in halves for w in (apart + h, bits, one, shaped + h, bits, one, *last)]
+
     def _settled(self, index: int) -> ir.Block:
         """Where all living lanes go on together at a block, and all registers have their shapes."""
         loops = self.frame.shapes.around(index)
-        if index == self.blocks.program.exit or not (self.frame.steady or loops):
+        if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settlings:
             self._settlings[index] = self.blocks.append(f"settle{index}")
             standing = self.frame.standing(index, convergent=True)
             with self.b.goto_block(self._settlings[index]), standing:
+                self.frame.join(self.blocks.live(index))
                 if self.frame.steady:
-                    self.saved.settle(self.blocks.live(index))
-                self.leaving.enter(loops)
+                    self.saved.settle()
+                self.leaving.begin_anew(loops)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
         return self._settlings[index]

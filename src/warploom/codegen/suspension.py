@@ -51,7 +51,7 @@ class Suspension:
             self.saved.save(self.blocks.live(index))
         elif frame.convergent:
             known = isinstance(index, int)
-            frame.spread(self.blocks.live(index) if known else frame.shared_over_blocks)
+            frame.part(self.blocks.live(index) if known else frame.shared_over_blocks)
         if (status, whole) not in self._leaving:
             name = f"leave.{status.name.lower()}{'.saved' if whole else ''}"
             self._leaving[status, whole] = self.blocks.append(name)
@@ -91,11 +91,11 @@ class Suspension:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_leaving(self) -> None:
-        """Emit the blocks through which a warp leaves: everything that it may need is saved."""
+        """Emit the blocks through which a warp leaves."""
         for (status, saved), block in self._leaving.items():
             self.b.position_at_end(block)
             if not saved:
-                self.saved.save(self.frame.shared_over_blocks)
+                self.saved.save_head()
             self.frame.set_state(RESUME, I64(FROM_TABLE))
             self.frame.leave(status)
 
@@ -147,8 +147,6 @@ class Suspension:
         for copy, block in switches.items():
             b.position_at_end(block)
             self.reshaping.set_stale(True)
-            if copy is Copy.DIVERGENT:
-                self.saved.take_up(frame.shared_over_blocks)
             targets = b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
             for place in sorted(self._partings.resumable):
                 apart = copy is Copy.DIVERGENT
@@ -160,7 +158,6 @@ class Suspension:
         """Emits the block in which all lanes are taken up at a place; returns it."""
         block = self.blocks.append(f"take.up.{place}")
         with self.b.goto_block(block):
-            self.saved.take_up(self.blocks.live(place))
             first = self.blocks.program.blocks[place].start
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not ask whether lanes have waited: they are all there.

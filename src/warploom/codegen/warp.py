@@ -16,15 +16,18 @@ from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
+from warploom.codegen.context_layout import context_layout
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
 from warploom.codegen.guards import Guards
+from warploom.codegen.in_flight import RING_BYTES, has_group_products
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.operands import Operands
+from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.saved import Saved
@@ -47,8 +50,11 @@ class WarpFunction:
         formation, shuffles = variant.formation, variant.shuffles
         plain = variant.mixes or variant.records or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
-        self.frame = Frame(module, program, layout, shapes, alike=variant.alike)
-        self.saved = Saved(self.frame, delays=shuffles)
+        pieces = frame_pieces(program)
+        delays = shuffles and has_group_products(program)
+        context = context_layout(program, shapes, pieces.values(), RING_BYTES if delays else 0)
+        self.frame = Frame(module, program, layout, shapes, context, pieces, alike=variant.alike)
+        self.saved = Saved(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
@@ -133,7 +139,7 @@ class WarpFunction:
         self.saved.begin(I32(-1) if copy is Copy.ROUND else self.members.existing())
         self.control.reshaping.set_stale(False)
         if frame.steady:
-            self.saved.settle(())  # a block before may have left its nodes in the table
+            self.saved.settle()  # a block before may have left its nodes in the table
         if copy is Copy.ROUND:
             self.saved.save_head()
             self.control.suspension.idle.begin()
