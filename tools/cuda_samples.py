@@ -174,10 +174,10 @@ def reason(result: Result) -> str:
 PREFACE = """\
 Programs of [cuda-samples](https://github.com/NVIDIA/cuda-samples) that need neither graphics nor
 libraries beyond the runtime, built by their own CMake files with the nvcc of NVIDIA's wheels and
-run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). The verdict
-is their own, where a kernel has run: they compare with a result of the CPU's and exit with 0 if it
-is the same; a sample waives a test that the device cannot do, such as one for two GPUs. Seconds are
-those of one core that others used too."""
+run on a software H100 (`python tools/cuda_samples.py CHECKOUT`, which writes this page). The
+verdict is their own, where a kernel has run: they compare with a result of the CPU's and exit with
+0 if it is the same; a sample waives a test that the device cannot do, such as one for two GPUs.
+Seconds are those of one core that others used too."""
 
 
 def document(results: list[Result]) -> str:
