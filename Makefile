@@ -37,14 +37,17 @@ test: $(VENV)/helpers
 test-all: $(VENV)/helpers
 	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
 
-# Unmodified programs of every client, in an environment of their own. (PyCUDA wants a header of the
-# profiler's, and tests of numba-cuda want cffi.)
+# Unmodified programs of every client, in an environment of their own, and Kernel Tuner's tests, which
+# its source distribution has. (Tests of numba-cuda want cffi.)
 $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev \
-	  "nvidia-cuda-profiler-api>=13.0" cffi
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev cffi
 	$(CLIENTS)/bin/python tools/build_pycuda.py
+	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner
+	$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-build-isolation \
+	  --no-binary kernel-tuner --dest $(CLIENTS)/kernel_tuner kernel-tuner
+	tar xzf $(CLIENTS)/kernel_tuner/kernel_tuner-*.tar.gz -C $(CLIENTS)/kernel_tuner --strip-components 1
 	touch $@
 
 test-clients: $(CLIENTS)/installed

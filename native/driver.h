@@ -1,6 +1,30 @@
-/* What libcuda answers without Python: the names of errors, and where functions are. */
+/* What libcuda answers without Python: the names of errors, where functions are, and that the process
+ * is to end. */
 
 #include <ctype.h>
+#include <signal.h>
+
+static int termination_pipe = -1;
+static pid_t termination_process;
+
+/* In a forked child, whose parent reads the pipe, the signal does what it does by default. */
+static void on_termination(int number) {
+    char byte = 0;
+    if (getpid() != termination_process || write(termination_pipe, &byte, 1) != 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+}
+
+/* Let SIGTERM write a byte to a pipe, if the program has not said itself what it does; 1 if so. */
+int warploom_report_termination(int pipe) {
+    struct sigaction now, ours = {.sa_handler = on_termination, .sa_flags = SA_RESTART};
+    if (sigaction(SIGTERM, NULL, &now) || now.sa_handler != SIG_DFL) return 0;
+    termination_pipe = pipe;
+    termination_process = getpid();
+    sigemptyset(&ours.sa_mask);
+    return sigaction(SIGTERM, &ours, NULL) == 0;
+}
 
 static const char *result_name(CUresult code) {
     for (size_t n = 0; n < sizeof results / sizeof *results; ++n)
@@ -90,12 +114,14 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
     int per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     const entry *found = address_of(symbol, version, per_thread);
+    /* A function that came with a later version is no error: there is none for this one. */
+    int newer = !found && is_known(symbol);
     *function = found ? found->address : NULL;
     if (status)
         *status = found ? CU_GET_PROC_ADDRESS_SUCCESS
-                  : is_known(symbol) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                                     : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return found || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+                  : newer ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return found || newer || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {

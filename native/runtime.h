@@ -92,3 +92,20 @@ cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigne
                                     enum cudaDriverEntryPointQueryResult *status) {
     return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }
+
+/* In a program whose threads have default streams of their own, so have the driver's functions. */
+static unsigned long long per_thread(unsigned long long flags) {
+    return flags == cudaEnableDefault ? cudaEnablePerThreadDefaultStream : flags;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **function,
+                                                  unsigned version, unsigned long long flags,
+                                                  enum cudaDriverEntryPointQueryResult *status) {
+    return cudaGetDriverEntryPointByVersion(symbol, function, version, per_thread(flags), status);
+}
+
+cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function,
+                                         unsigned long long flags,
+                                         enum cudaDriverEntryPointQueryResult *status) {
+    return cudaGetDriverEntryPoint(symbol, function, per_thread(flags), status);
+}

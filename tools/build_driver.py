@@ -54,8 +54,10 @@ class Function:
 class Library:
     """A library to build. `codes` are what its functions give in a forked child, after Python has
     gone, and where there is no Python. The file `extra` defines the functions `own`, which need no
-    Python; `more` are declarations that stand in another header. The symbols of a `versioned` one
-    have its name for a version, as programs linked with NVIDIA's expect."""
+    Python; `more` are declarations that stand in another header. With the macro `per_thread`
+    defined, the header declares functions of other names as well, for programs in which each thread
+    has a default stream. The symbols of a `versioned` library have its name for a version, as
+    programs linked with NVIDIA's expect."""
 
     soname: str
     header: str
@@ -65,6 +67,7 @@ class Library:
     own: tuple[str, ...] = ()
     extra: str = ""
     more: tuple[str, ...] = ()
+    per_thread: str = ""
     links: tuple[str, ...] = ()
     versioned: bool = False
 
@@ -79,11 +82,46 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
     size_t shared, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+    size_t shared, cudaStream_t stream);
 cudaError_t cudaProfilerStart(void);
 cudaError_t cudaProfilerStop(void);
 """
 """What nvcc's own code calls, as crt/host_runtime.h declares it for C++; what `registration.h`
 calls of Python; and the functions of cuda_profiler_api.h, which is in another wheel."""
+
+FORWARDED = "libcute_dsl_runtime.so"
+"""A library of CuTe DSL's with a CUDA runtime linked into it, where `cudaFree` is `_cudaFree`: the
+stand-in hands such functions on."""
+
+FORWARDS = {
+    "libcuda.so.1": (
+        *("cuDeviceGet", "cuKernelGetAttribute", "cuLibraryGetGlobal", "cuLibraryGetKernel"),
+        *("cuLibraryGetKernelCount", "cuLibraryGetManaged", "cuLibraryGetModule"),
+        *("cuLibraryGetUnifiedFunction", "cuLibraryLoadData", "cuLibraryLoadFromFile"),
+        *("cuLibraryUnload", "cuTensorMapEncodeTiled"),
+    ),
+    "libcudart.so.13": (
+        *("cudaDeviceGetAttribute", "cudaDeviceSynchronize", "cudaEventCreate"),
+        *("cudaEventDestroy", "cudaEventElapsedTime", "cudaEventRecord", "cudaFree"),
+        *("cudaFreeAsync", "cudaFreeHost", "cudaFuncSetAttribute", "cudaGetDevice"),
+        *("cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaGraphDestroy"),
+        *("cudaGraphExecDestroy", "cudaGraphInstantiate", "cudaGraphLaunch"),
+        *("cudaKernelSetAttributeForDevice", "cudaLaunchKernel", "cudaLibraryGetGlobal"),
+        *("cudaLibraryGetKernel", "cudaLibraryGetKernelCount", "cudaLibraryGetManaged"),
+        *("cudaLibraryGetUnifiedFunction", "cudaLibraryLoadData", "cudaLibraryLoadFromFile"),
+        *("cudaLibraryUnload", "cudaMalloc", "cudaMallocAsync", "cudaMallocHost"),
+        *("cudaMallocManaged", "cudaMemcpy", "cudaMemcpyAsync", "cudaMemset"),
+        *("cudaMemsetAsync", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"),
+        *("cudaProfilerStart", "cudaProfilerStop", "cudaSetDevice", "cudaStreamAddCallback"),
+        *("cudaStreamBeginCapture", "cudaStreamCreate", "cudaStreamDestroy"),
+        *("cudaStreamEndCapture", "cudaStreamSynchronize", "cudaStreamWaitEvent"),
+    ),
+}
+RENAMED = {"_cudaLaunchKernelEx": "cudaLaunchKernelExC"}
+
+DEVICE_RUNTIME, EMPTY_ARCHIVE = "libcudadevrt.a", b"!<arch>\n"
+"""A file that clients look for before they link device code; the driver has what is in it."""
 
 LIBRARIES = (
     Library(
@@ -111,9 +149,11 @@ LIBRARIES = (
         own=(
             *("cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetDevice"),
             *("cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"),
+            *("cudaGetDriverEntryPoint_ptsz", "cudaGetDriverEntryPointByVersion_ptsz"),
         ),
         extra="runtime.h",
         more=(RUNTIME_INTERNALS,),
+        per_thread="CUDA_API_PER_THREAD_DEFAULT_STREAM",
         versioned=True,
     ),
     # NVJITLINK_ERROR_INTERNAL and NVRTC_ERROR_INTERNAL_ERROR, whatever happened
@@ -142,6 +182,8 @@ def build(destination: Path = DESTINATION) -> bool:
             source = Path(folder) / f"{library.header}.c"
             source.write_text("\n".join(_source(library, compiler)))
             _compile(compiler, source, library, destination / library.soname)
+        _forward(compiler, Path(folder) / "forwards.c", destination)
+    (destination / DEVICE_RUNTIME).write_bytes(EMPTY_ARCHIVE)
     return True
 
 
@@ -181,6 +223,27 @@ def _compile(compiler: str, source: Path, library: Library, target: Path) -> Non
         )
 
 
+def _forward(compiler: str, source: Path, destination: Path) -> None:
+    """Builds the library that hands functions on. Arguments are words in registers in all of them,
+    so that one more or less does no harm."""
+    names = {f"_{name}": name for listed in FORWARDS.values() for name in listed} | RENAMED
+    words = ", ".join(f"long {letter}" for letter in "abcdefgh")
+    given = ", ".join("abcdefgh")
+    lines = [
+        f"int {name}({words}); int {own}({words}) {{ return {name}({given}); }}"
+        for own, name in names.items()
+    ]
+    source.write_text("\n".join(lines) + "\n")
+    subprocess.run(
+        [
+            *(compiler, "-shared", "-fPIC", "-O2", "-fno-builtin", str(source)),
+            *(str(destination / library) for library in FORWARDS),
+            *("-Wl,-rpath,$ORIGIN", "-o", str(destination / FORWARDED)),
+        ],
+        check=True,
+    )
+
+
 def _version_script(library: Library, folder: Path) -> list[str]:
     """The option that gives symbols their version."""
     if not library.versioned:
@@ -193,12 +256,18 @@ def _version_script(library: Library, folder: Path) -> list[str]:
 # ---- reading a header ----------------------------------------------------------------------------
 
 
-def _preprocessed(library: Library, compiler: str) -> str:
+def _declarations(library: Library, compiler: str) -> str:
+    """Returns all that a library's header declares, and what stands in other headers."""
+    modes = [library.defines, *([(library.per_thread,)] if library.per_thread else [])]
+    return "\n".join((*(_preprocessed(library, compiler, mode) for mode in modes), *library.more))
+
+
+def _preprocessed(library: Library, compiler: str, defines: Iterable[str]) -> str:
     """The declarations of a header, without comments, attributes and inline bodies."""
     made = subprocess.run(
         [
             *(compiler, "-E", "-P", "-x", "c", f"-I{nvidia_headers()}"),
-            *(f"-D{define}" for define in library.defines),
+            *(f"-D{define}" for define in defines),
             str(nvidia_headers() / library.header),
         ],
         check=True,
@@ -285,7 +354,7 @@ def _parameter(declaration: str, number: int, structures: set[str]) -> Parameter
 
 
 def _source(library: Library, compiler: str) -> Iterator[str]:
-    text = "\n".join((_preprocessed(library, compiler), *library.more))
+    text = _declarations(library, compiler)
     functions = [f for f in functions_of(text, library.result) if f.name not in library.own]
     yield "/* Written by tools/build_driver.py. */"
     yield '#include "bridge.h"'

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from warploom.host.device import Device
     from warploom.host.explore import explore
     from warploom.host.kernel import Kernel
+    from warploom.host.local_memory import LocalMemory
     from warploom.host.module import Module
     from warploom.host.occupancy import occupancy
     from warploom.host.run import Run
@@ -63,6 +64,7 @@ __all__ = [
     "LaunchCancelled",
     "LaunchError",
     "LinkError",
+    "LocalMemory",
     "MemoryFault",
     "Module",
     "OptionError",
@@ -91,6 +93,7 @@ _PLACES = {
     "Buffer": "host.buffer",
     "Device": "host.device",
     "Kernel": "host.kernel",
+    "LocalMemory": "host.local_memory",
     "Module": "host.module",
     "Run": "host.run",
     "Stream": "host.stream",

@@ -23,9 +23,11 @@ from warploom.clients.environment import LIBRARIES, PRELOADED, environment_for
 from warploom.clients.import_hook import watch_imports
 from warploom.clients.session import Session, session, use
 from warploom.clients.settings import Settings
-from warploom.devices.catalog import DEFAULT
+from warploom.core.errors import WarploomError
+from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.device import Device
 
+OPTION = "--warploom"
 ORDER = "_warploom_order"
 
 _others: list[dict[str, Any]] = []
@@ -35,7 +37,7 @@ _others: list[dict[str, Any]] = []
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("warploom", "GPU tests on the software GPU")
     group.addoption(
-        "--warploom",
+        OPTION,
         nargs="?",
         const=DEFAULT,
         metavar="DEVICE",
@@ -46,9 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     """Put the libraries in place before any conftest imports a client of them."""
-    device = early_config.known_args_namespace.warploom
+    device = _chosen_device(early_config.known_args_namespace.warploom, args)
     if device:
         use(device)
         environment = environment_for(session().settings)
@@ -61,6 +63,23 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
                 " have pytest load Warploom's first, with `-p warploom.pytest_plugin`"
             )
         watch_imports()
+
+
+def _chosen_device(given: str | None, args: list[str]) -> str | None:
+    """Returns the device that the option names; for `--warploom FILE`, where the word behind the
+    option names tests, the default one, and has pytest take the file. Raises UsageError for what is
+    neither."""
+    if given is None:
+        return None
+    try:
+        find_device(given)
+    except WarploomError as unknown:
+        at = next((n for n, arg in enumerate(args) if arg == OPTION), None)
+        if at is None or not Path(given.partition("::")[0]).exists():
+            raise pytest.UsageError(f"{OPTION} {given}: no such file, and {unknown}") from None
+        args[at] = f"{OPTION}={DEFAULT}"
+        return DEFAULT
+    return given
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -71,12 +71,13 @@ def test_first_versions_with_the_same_arguments_are_served(run_program: RunProgr
 
 
 def test_addresses_by_version(run_program: RunProgram) -> None:
-    """cuMemAlloc has its 64-bit form since CUDA 3.2, cuLaunchKernelEx is there since 11.8."""
+    """cuMemAlloc has its 64-bit form since CUDA 3.2; cuLaunchKernelEx is there since 11.8, and for
+    an earlier version there is no address and no error."""
     outcome = run_program("driver_odds.py", "addresses")
     assert outcome.stdout.splitlines() == [
         "0 True True",
         "0 True False",
-        "500 False False",
+        "0 False False",
         "500 False False",
         "True",
     ]
@@ -107,3 +108,16 @@ def test_a_pytorch_that_cannot_be_served_is_told_why(
     assert "SourceFileLoader" in outcome.stdout
     assert "built for CUDA 12.6" in outcome.stderr
     assert "pip install torch" in outcome.stderr
+
+
+def test_why_jax_computes_on_the_cpu_is_told(
+    run_program: RunProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX imports its plugin for CUDA whatever the program does; here a module of that name."""
+    plugin = tmp_path / "jax_plugins" / "xla_cuda13" / "__init__.py"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    outcome = run_program([sys.executable, "-c", "import jax_plugins.xla_cuda13"])
+    assert outcome.returncode == 0
+    assert outcome.stderr.startswith("warploom: JAX computes on the CPU")

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from tests.clients.images import fat_binary
-from warploom.clients.fatbin import NoPtx, has_ptx, ptx_at, ptx_of
+from warploom.clients.fatbin import NoPtx, has_ptx, machine_code_at, ptx_at, ptx_of
 
 OLD, NEW = ".version 7.0\n.target sm_70\n", ".version 8.0\n.target sm_90\n"
 PLAIN, LZ4, ZSTD = 0x11, 0x2011, 0x8011
@@ -46,7 +46,26 @@ def test_a_wrapper_leads_to_its_fat_binary() -> None:
     image = ctypes.create_string_buffer(fat_binary((1, 70, PLAIN, OLD.encode(), 0)))
     packed = struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(image), 0)
     wrapper = ctypes.create_string_buffer(packed)
-    assert ptx_at(ctypes.addressof(wrapper), (8, 0)) == OLD
+    assert ptx_at(ctypes.addressof(wrapper), (8, 0)) == [OLD]
+
+
+@pytest.mark.parametrize(("capability", "texts"), [((8, 0), [OLD]), ((9, 0), [OLD, NEW])])
+def test_a_wrapper_of_linked_objects_leads_to_the_ptx_of_each(
+    capability: tuple[int, int], texts: list[str]
+) -> None:
+    """The second version of a wrapper has a list of fat binaries, which a null pointer ends. The
+    one for newer devices alone is left out where the device has another."""
+    linked = ctypes.create_string_buffer(fat_binary((2, 80, PLAIN, b"machine code", 0)))
+    objects = [
+        ctypes.create_string_buffer(fat_binary((1, 70, PLAIN, OLD.encode(), 0))),
+        ctypes.create_string_buffer(
+            fat_binary((2, 70, PLAIN, b"machine code", 0), (1, 90, PLAIN, NEW.encode(), 0))
+        ),
+    ]
+    listed = (ctypes.c_uint64 * 3)(*(ctypes.addressof(one) for one in objects), 0)
+    packed = struct.pack("<IIQQ", 0x466243B1, 2, ctypes.addressof(linked), ctypes.addressof(listed))
+    wrapper = ctypes.create_string_buffer(packed)
+    assert ptx_at(ctypes.addressof(wrapper), capability) == texts
 
 
 def test_machine_code_alone_is_refused() -> None:
@@ -99,3 +118,12 @@ def test_damaged_or_huge_ptx_is_refused(flags: int, payload: bytes, size: int) -
     stored = entry(payload, flags=flags, size=size)
     with pytest.raises(NoPtx, match="PTX"):
         ptx_of(HEADER.pack(0xBA55ED50, 1, 16, len(stored)) + stored, (8, 0))
+
+
+def test_the_machine_code_of_an_image() -> None:
+    """An ELF file ends with its table of sections: here two entries of 64 bytes from byte 64 on."""
+    elf = struct.pack("<4s36xQ10xHHH", b"\x7fELF", 64, 64, 2, 0).ljust(64 + 2 * 64, b"x")
+    for image in (elf, fat_binary((1, 80, PLAIN, b"text", 0), (2, 80, PLAIN, elf, 0))):
+        buffer = ctypes.create_string_buffer(image)
+        assert machine_code_at(ctypes.addressof(buffer)) == [elf]
+    assert machine_code_at(ctypes.addressof(ctypes.create_string_buffer(b"// PTX"))) == []

@@ -19,6 +19,7 @@ extern "C" __global__ void scale(float *x) { x[0] *= FACTOR; }
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder as the current one, with the stand-in alone on the PATH."""
     monkeypatch.setenv("PATH", str(PROGRAMS))
+    monkeypatch.setattr("warploom.clients.nvcc.wheel_toolkit", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernel.cu").write_text(KERNEL)
     return tmp_path
@@ -55,6 +56,7 @@ def test_nvidias_own_is_asked_for_ptx(
     monkeypatch.setenv("PATH", path)
     assert real_nvcc(path) == str(folder / "nvcc")
     assert main(["--cubin", "-arch", "sm_80", "kernel.cu"]) == 3
-    assert capfd.readouterr().out == "--ptx -arch sm_80 kernel.cu -o kernel.cubin\n"
-    assert main(["-cudart", "shared", "kernel.cu", "-o", "program"]) == 3
-    assert capfd.readouterr().out == "-cudart shared kernel.cu -o program\n"
+    always = "-cudart shared -lineinfo"
+    assert capfd.readouterr().out == f"{always} --ptx -arch sm_80 kernel.cu -o kernel.cubin\n"
+    assert main(["-cudart", "shared", "-G", "-arch=sm_80", "kernel.cu", "-o", "program"]) == 3
+    assert capfd.readouterr().out == "-cudart shared -G -arch=sm_80 kernel.cu -o program\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import warploom as wl
 from tests.clients.conftest import PROGRAMS, RunProgram
 from tests.clients.images import fat_binary
 from warploom.clients.binaries import check_binary
-from warploom.clients.nvcc import build_program
+from warploom.clients.nvcc import build_program, real_nvcc
 
 CLIENTS = {
     "numba_programs.py": ("numba_cuda", "saxpy matmul histogram shuffles grid_sync streams"
@@ -32,6 +32,13 @@ CLIENTS = {
     "triton_programs.py": ("triton", "add softmax matmul"),
     "pycuda_programs.py": ("pycuda", "saxpy"),
     "pycuda_source_programs.py": ("pycuda", "module array elementwise sum"),
+    "pycuda_linked_programs.py": ("pycuda", "linked"),
+    "numba_mlir_programs.py": ("numba_cuda_mlir", "saxpy sums"),
+    "runtime_bindings_programs.py": ("cuda.bindings", "A100 8 cudaErrorInvalidValue"),
+    "cute_programs.py": ("cutlass", "product"),
+    # 108 SMs: groups of at least 25 have 26, for they are multiples of 2
+    "green_contexts.py": ("cuda.bindings", "108 2 [26, 26] 56 26 CUDA_ERROR_INVALID_VALUE"),
+    "kernel_tuner_programs.py": ("kernel_tuner", "nvcuda 3 pycuda 3"),
 }  # fmt: skip
 """What each needs, and what it prints when all is well."""
 
@@ -51,6 +58,22 @@ def assert_runs(run_program: RunProgram, program: str) -> None:
 @pytest.mark.parametrize("program", CLIENTS)
 def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert_runs(run_program, program)
+
+
+KERNEL_TUNER = Path(sys.prefix) / "kernel_tuner" / "test"
+"""Kernel Tuner's own tests, which `make test-clients` takes from its source distribution."""
+
+
+@pytest.mark.parametrize(
+    ("file", "passed"), [("test_cuda_functions.py", 7), ("test_pycuda_functions.py", 2)]
+)
+def test_kernel_tuners_own_tests(run_program: RunProgram, file: str, passed: int) -> None:
+    if not KERNEL_TUNER.exists():
+        pytest.skip(f"{KERNEL_TUNER} is not there")
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider"]
+    outcome = run_program([*command, str(KERNEL_TUNER / file)])
+    assert outcome.returncode == 0, outcome.stdout
+    assert f"{passed} passed" in outcome.stdout
 
 
 def test_kernels_from_source_without_nvcc(
@@ -82,8 +105,8 @@ def test_the_report_at_the_end(run_program: RunProgram, tmp_path: Path) -> None:
 
 
 def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
     outcome = run_program([str(build_program(PROGRAMS / "runtime.cu")), "1000"])
     assert outcome.returncode == 0, outcome.stderr
     printed = "saxpy 2000 constant 6 graph 6 7 error 1"
@@ -93,8 +116,8 @@ def test_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
 def test_textures_of_a_program_compiled_by_nvcc(run_program: RunProgram) -> None:
     """4x4 texels have three levels, here of ones, twos and threes, seen at 0, 0.5, ... 2.5; bytes
     are read as shares of 255. Source: CUDA C++ Programming Guide, "Texture and Surface Memory"."""
-    if shutil.which("nvcc") is None:
-        pytest.skip("there is no nvcc")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
     outcome = run_program([str(build_program(PROGRAMS / "textures.cu"))])
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert outcome.stdout.splitlines() == [

@@ -104,3 +104,22 @@ def test_without_the_option_nothing_changes(pytester: pytest.Pytester) -> None:
     outcome = pytester.runpytest_subprocess()
     outcome.assert_outcomes(passed=1)
     outcome.stdout.no_fnmatch_line("*software GPU*")
+
+
+def test_a_file_behind_the_option_is_a_file(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", CACHE)
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    pytester.makepyfile(
+        test_one="def test_one(gpu): assert gpu.name == 'h100'",
+        test_two="def test_two(): assert False",
+    )
+    options = ("-p", "no:cacheprovider", "-W", "ignore")
+    pytester.runpytest_subprocess("--warploom", "test_one.py", *options).assert_outcomes(passed=1)
+    outcome = pytester.runpytest_subprocess(*options, "--warploom", "test_one.py::test_one")
+    outcome.assert_outcomes(passed=1)
+    outcome = pytester.runpytest_subprocess("--warploom", "no-gpu")
+    outcome.stderr.fnmatch_lines(["*--warploom no-gpu: no such file, and*"])
+    assert outcome.ret == pytest.ExitCode.USAGE_ERROR

@@ -47,6 +47,7 @@ FACTS = Facts(
     dynamic_shared_bytes=0,
     local_bytes=0,
     newer_target=None,
+    compile_seconds=0.0,
     seconds=0.25,
 )
 

@@ -16,7 +16,7 @@ from warploom.cli.explore import explore
 from warploom.cli.learn import learn
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
-from warploom.cli.programs import program, shell
+from warploom.cli.programs import nvcc, program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
 from warploom.cli.time import time
@@ -41,6 +41,9 @@ EXIT_CODES: tuple[tuple[tuple[type[WarploomError], ...], int], ...] = (
     ((KernelFault, DeadlockError, InstructionLimit), BAD_KERNEL),
 )
 
+EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Settings of a verb that passes its arguments on."""
+
 app = typer.Typer(
     name="warploom",
     help="Run CUDA kernels without a GPU, and see what one would hide.",
@@ -54,6 +57,7 @@ app = typer.Typer(
 app.command()(run)
 app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
 app.command()(shell)
+app.command(context_settings=EVERYTHING, add_help_option=False)(nvcc)
 app.command()(profile)
 app.command()(time)
 app.command()(tune)

@@ -24,10 +24,11 @@ from warploom.timing.schedulers import POLICIES as SCHEDULERS
 ARGUMENT_HELP = (
     "An argument, in the kernel's order: a number (42, 2.5), or a buffer"
     " TYPE[SHAPE]=zeros|ones|arange|random:SEED|FILE.npy with TYPE f16 f32 f64 i8..i64 u8..u64, or"
-    " FILE.npy. A buffer may have a name before it (y:f32[64]=ones), else its position is one."
+    " FILE.npy; local:BYTES is local memory for an OpenCL kernel. A buffer may have a name before"
+    " it (y:f32[64]=ones), else its position is one."
 )
 
-File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu) or PTX (.ptx) file.")]
+File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx) file.")]
 KernelName = Annotated[
     str | None, typer.Option(help="The kernel to launch; needed where there are several.")
 ]

@@ -31,8 +31,12 @@ def profile(
     device: DeviceOptions,
     rules: RuleOptions,
     terms: Annotated[
-        str, typer.Option(help=f"The words of the report: {', '.join(VOCABULARIES)}.")
-    ] = "cuda",
+        str | None,
+        typer.Option(
+            help=f"The words of the report: {', '.join(VOCABULARIES)}; if left out, those of the"
+            " program's language."
+        ),
+    ] = None,
     time: Annotated[
         bool,
         typer.Option(
@@ -47,7 +51,8 @@ def profile(
     Example: `warploom profile transpose.cu --kernel transpose_naive --grid 4,4 --block 32,8 --arg
     'f32[128,128]=arange' --arg 'f32[128,128]=zeros' --arg 128 --terms opencl`
     """
-    translator(terms)  # a wrong word is refused before the work
+    if terms is not None:
+        translator(terms)  # a wrong word is refused before the work
     gpu = device.make(launched.device, rules, record=time)
     run = launch(gpu, launched.request(file)).run
     report = run.summarised(run.time() if time else None)

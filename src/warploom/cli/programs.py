@@ -13,7 +13,7 @@ import typer
 from warploom.cli.options import Engine, Schedule, Seed, Workers, grouped
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
-from warploom.clients.nvcc import build_program
+from warploom.clients.nvcc import build_program, completed, found_nvcc
 from warploom.clients.settings import REPORTS, Settings
 from warploom.core.errors import WarploomError
 
@@ -39,7 +39,12 @@ ReportKind = Annotated[
 ]
 JsonFile = Annotated[
     str,
-    typer.Option("--json", metavar="FILE", help="Write the report of all kernels as JSON."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the report of all kernels as JSON; %p in the name stands for the number of the"
+        " process, where there are several.",
+    ),
 ]
 
 
@@ -84,6 +89,17 @@ def program(
 def shell(options: ProgramOptions, report: ReportKind = "none") -> None:
     """Start a shell in which every program finds the software GPU."""
     _become([os.environ.get("SHELL", "/bin/sh")], options.settings(report))
+
+
+def nvcc(context: typer.Context) -> None:
+    """Compile with NVIDIA's nvcc (the one on the PATH, else that of its wheels) into programs that
+    `warploom run` takes: without other options with the shared runtime, PTX and lines of the
+    source. All arguments are nvcc's own.
+
+    Example: `warploom nvcc -O3 saxpy.cu -o saxpy && warploom run ./saxpy`
+    """
+    command = [found_nvcc(), *completed(context.args)]
+    os.execv(command[0], command)
 
 
 def _command(file: str) -> list[str]:

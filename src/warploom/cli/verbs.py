@@ -45,6 +45,6 @@ def _names_program(name: str) -> bool:
             return bool(MAIN.search(path.read_text(errors="replace")))
         except OSError:
             return False
-    if path.suffix.lower() == ".ptx":
+    if path.suffix.lower() in (".ptx", ".cl"):
         return False
     return path.suffix == ".py" or (path.exists() and not path.suffix) or bool(shutil.which(name))

@@ -6,10 +6,12 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from warploom.clients.nvcc import PROGRAMS, real_nvcc
+from warploom.clients.nvcc import real_nvcc
 from warploom.clients.settings import Settings
+from warploom.clients.toolkit import PROGRAMS, front_toolkit
 from warploom.core.errors import WarploomError
 
 LIBRARIES = Path(__file__).parent / "lib"
@@ -58,11 +60,18 @@ def environment_for(settings: Settings, outer: Mapping[str, str] | None = None) 
 
 
 def _kernel_compiler(outer: Mapping[str, str]) -> dict[str, str]:
-    """An nvcc in front of the machine's own, for PyCUDA's `SourceModule`. Where there is none,
-    nobody can preprocess sources, as PyCUDA's cache of them wants it."""
+    """An nvcc in front of the machine's own, for PyCUDA's `SourceModule`, in a toolkit that
+    programs find by CUDA_HOME, too. Where there is no nvcc behind it, nobody can preprocess
+    sources, as PyCUDA's cache of them wants it."""
     path = outer.get("PATH", "")
-    cache = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
-    return {"PATH": _joined(str(PROGRAMS), path), "WARPLOOM_PYTHON": sys.executable, **cache}
+    found = {} if real_nvcc(path) else {"PYCUDA_DISABLE_CACHE": "1"}
+    programs = PROGRAMS
+    with suppress(OSError):  # the cache may be read-only
+        toolkit = front_toolkit()
+        programs = toolkit / "bin"
+        if not {"CUDA_HOME", "CUDA_PATH"} & {*outer}:
+            found["CUDA_HOME"] = str(toolkit)
+    return {"PATH": _joined(str(programs), path), "WARPLOOM_PYTHON": sys.executable, **found}
 
 
 def _torch_options(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:

@@ -1,21 +1,24 @@
 """Fat binaries: finds the PTX in what compilers hand over as an image.
 
 An image is PTX text, a fat binary (entries for several devices, PTX or machine code, plain or
-compressed), the small structure that points to one, or machine code alone, which cannot be run.
+compressed), the small structure (a wrapper) that points to one, or machine code alone, which cannot
+be run. The wrapper of a program with separate compilation (`nvcc -rdc=true`) also points to the fat
+binaries of its object files: what the device linker made of them is machine code, and their PTX is
+linked here.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from warploom.core.unpacking import UnpackError, unpack_lz4, unpack_zstd
 
 FATBIN, WRAPPER, ELF = 0xBA55ED50, 0x466243B1, 0x464C457F
-PTX = 1
+PTX, MACHINE = 1, 2
 LZ4, ZSTD = 0x2000, 0x8000
 
 MACHINE_CODE = (
@@ -27,7 +30,14 @@ MACHINE_CODE = (
 MOST_BYTES = 1 << 28
 """PTX is not unpacked to more: 256 MiB, a hundred times the largest modules."""
 
+LINKED = 2
+"""The version of a wrapper that points to the fat binaries of object files."""
+
+_WRAPPER = struct.Struct("<IIQQ")
 _HEADER = struct.Struct("<IHHQ")
+_ELF_SECTIONS = struct.Struct("<40xQ10xHH")
+"""Of an ELF header: where the table of sections is, the size of an entry, and how many."""
+
 _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 _MAGIC = FATBIN.to_bytes(4, "little")
 
@@ -49,20 +59,48 @@ class _Entry:
     payload: memoryview
 
 
-def ptx_at(address: int, compute_capability: tuple[int, int]) -> str:
-    """The PTX of the image at an address, for a device. Raises NoPtx."""
+def ptx_at(address: int, compute_capability: tuple[int, int]) -> list[str]:
+    """Returns the PTX of the image at an address, for a device: one text, or those of all object
+    files of a program with separate compilation, to be linked. Raises NoPtx."""
     (magic,) = struct.unpack("<I", ctypes.string_at(address, 4))
-    if magic == WRAPPER:
-        address = int.from_bytes(ctypes.string_at(address + 8, 8), "little")
-        (magic,) = struct.unpack("<I", ctypes.string_at(address, 4))
-    if magic == FATBIN:
-        _, _, header, size = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
-        if header + size >= 1 << 31:
-            raise NoPtx(f"the fat binary is damaged: it says that it has {size:,} bytes")
-        return ptx_of(ctypes.string_at(address, header + size), compute_capability)
     if magic == ELF:
         raise NoPtx(MACHINE_CODE)
-    return ctypes.string_at(address).decode(errors="replace")
+    if magic == FATBIN:
+        return _chosen([_fat_binary_at(address)], compute_capability)
+    if magic == WRAPPER:
+        _, version, data, linked = _WRAPPER.unpack(ctypes.string_at(address, _WRAPPER.size))
+        images = list(_pointers(linked)) if version == LINKED else [data]
+        return _chosen([_fat_binary_at(image) for image in images], compute_capability)
+    return [ctypes.string_at(address).decode(errors="replace")]
+
+
+def machine_code_at(address: int) -> list[bytes]:
+    """Returns the machine code in the image at an address: an ELF file, or those in a fat binary;
+    nothing where there is none that can be read."""
+    (magic,) = struct.unpack("<I", ctypes.string_at(address, 4))
+    if magic == ELF:
+        start, size, count = _ELF_SECTIONS.unpack(ctypes.string_at(address, _ELF_SECTIONS.size))
+        return [ctypes.string_at(address, start + size * count)]
+    if magic != FATBIN:
+        return []
+    with suppress(Damaged, NoPtx):
+        entries = [e for e in _entries(_fat_binary_at(address), 0) if e.kind == MACHINE]
+        return [_plain(entry) for entry in entries]
+    return []
+
+
+def _pointers(address: int) -> Iterator[int]:
+    """The pointers of a list that ends with a null pointer."""
+    while found := int.from_bytes(ctypes.string_at(address, 8), "little"):
+        yield found
+        address += 8
+
+
+def _fat_binary_at(address: int) -> bytes:
+    _, _, header, size = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
+    if header + size >= 1 << 31:
+        raise NoPtx(f"the fat binary is damaged: it says that it has {size:,} bytes")
+    return ctypes.string_at(address, header + size)
 
 
 def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
@@ -71,20 +109,25 @@ def ptx_of(data: bytes, compute_capability: tuple[int, int]) -> str:
         raise NoPtx(MACHINE_CODE)
     if data[:4] != FATBIN.to_bytes(4, "little"):
         return data.rstrip(b"\0").decode(errors="replace")
+    [text] = _chosen([data], compute_capability)
+    return text
+
+
+def _chosen(images: Sequence[bytes], compute_capability: tuple[int, int]) -> list[str]:
+    """The PTX of fat binaries that make one program: of each the newest that the device has. Where
+    none has any for the device, the oldest architecture of all decides. An image without PTX for
+    it is left out, as NVIDIA's device runtime is, which has PTX for the newest devices alone."""
     try:
-        entries = [entry for entry in _entries(data, 0) if entry.kind == PTX]
+        found = [[e for e in _entries(image, 0) if e.kind == PTX] for image in images]
     except Damaged as damaged:
         raise NoPtx(f"the fat binary is damaged: {damaged}") from None
-    if not entries:
+    architectures = [entry.architecture for entries in found for entry in entries]
+    if not architectures:
         raise NoPtx(MACHINE_CODE)
-    here = compute_capability[0] * 10 + compute_capability[1]
-    fitting = [entry for entry in entries if entry.architecture <= here]
-    chosen = (
-        max(fitting, key=lambda entry: entry.architecture)
-        if fitting
-        else min(entries, key=lambda entry: entry.architecture)
-    )
-    return _plain(chosen).rstrip(b"\0").decode(errors="replace")
+    newest = max(compute_capability[0] * 10 + compute_capability[1], min(architectures))
+    fitting = [[e for e in entries if e.architecture <= newest] for entries in found]
+    chosen = [max(entries, key=lambda e: e.architecture) for entries in fitting if entries]
+    return [_plain(entry).rstrip(b"\0").decode(errors="replace") for entry in chosen]
 
 
 def has_ptx(data: bytes) -> bool:

@@ -1,5 +1,5 @@
-"""Prepares PyTorch and Triton for the software GPU when a program imports them, and imports nothing
-before.
+"""Prepares PyTorch, Triton and other clients for the software GPU when a program imports them, and
+imports nothing before.
 
 It needs little of the standard library and nothing else: `startup/sitecustomize.py` loads it by its
 path when Python starts, also where Warploom is not installed.
@@ -19,6 +19,11 @@ if TYPE_CHECKING:  # slow to import
     from types import ModuleType
 
 PREPARED = {
+    "cutlass.base_dsl.env_manager": ("warploom.clients.kept_ptx", "keep_ptx"),
+    "cuda.bindings._internal.runtime": ("warploom.clients.runtime_bindings", "use_stand_in"),
+    "cuda.bindings._internal.runtime_ptds": ("warploom.clients.runtime_bindings", "use_stand_in"),
+    "jax_plugins.xla_cuda12": ("warploom.clients.jax_fallback", "explain"),
+    "jax_plugins.xla_cuda13": ("warploom.clients.jax_fallback", "explain"),
     "torch": ("warploom.clients.torch.installation", "install"),
     "torch._inductor.runtime.benchmarking": ("warploom.clients.autotuning", "settle_inductor"),
     "torch._inductor.runtime.triton_heuristics": (

@@ -1,45 +1,111 @@
-"""CUDA C++ with a `main`: built by the machine's own nvcc, in the one way that can be run here."""
+"""CUDA C++ with a `main`: built by NVIDIA's nvcc, in the one way that can be run here.
+
+The nvcc is the one on the PATH, else the one of NVIDIA's wheels.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+from warploom.clients.toolkit import PROGRAMS, missing_wheels, wheel_toolkit
 from warploom.core.errors import CompileError
 
-OPTIONS = ("-cudart", "shared", "-lineinfo", "-gencode", "arch=compute_75,code=compute_75")
-"""The shared runtime, and PTX for the oldest devices that nvcc knows: it runs on all."""
+RUNTIME = ("-cudart", "--cudart")
+LINES = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
+ARCHITECTURES = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code")
 
-PROGRAMS = Path(__file__).parent / "bin"
-"""Where the nvcc is that programs find first."""
+_GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(.+)")
+"""The value of `-gencode`."""
+
+OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
+"""PTX for the oldest devices that nvcc knows: it runs on all."""
+
+INSTALL = "pip install 'warploom[nvcc]'"
+"""What installs all wheels that make an nvcc; they do not depend on each other."""
 
 
 def real_nvcc(path: str) -> str | None:
-    """The machine's own nvcc on a PATH."""
-    folders = [part for part in path.split(os.pathsep) if Path(part) != PROGRAMS]
-    return shutil.which("nvcc", path=os.pathsep.join(folders))
+    """NVIDIA's own nvcc: the machine's on a PATH, else that of the wheels where there is gcc, which
+    it calls; None without both."""
+    found = next((nvcc for part in path.split(os.pathsep) if (nvcc := _nvcc_in(part))), None)
+    if found is None and shutil.which("gcc", path=path) and (toolkit := wheel_toolkit()):
+        found = str(toolkit / "bin" / "nvcc")
+    return found
+
+
+def _lacking() -> str:
+    """Returns what the nvcc of the wheels lacks."""
+    missing = missing_wheels()
+    return f"{', '.join(missing)} are not installed" if missing else "there is no gcc"
+
+
+def _nvcc_in(folder: str) -> str | None:
+    """The nvcc in a folder of a PATH, if it is not Warploom's."""
+    nvcc = shutil.which("nvcc", path=folder) if folder else None
+    return None if nvcc is None or Path(nvcc).resolve().parent == PROGRAMS.resolve() else nvcc
+
+
+def found_nvcc() -> str:
+    """NVIDIA's own nvcc. Raises CompileError, which says what to install, where there is none."""
+    nvcc = real_nvcc(os.environ.get("PATH", ""))
+    if nvcc is None:
+        raise CompileError(
+            f"there is no nvcc: none is on the PATH, and {_lacking()}. Install its wheels with"
+            f" `{INSTALL}`, and the C++ compiler that it calls (Debian: apt-get install g++)."
+        )
+    return nvcc
+
+
+def completed(arguments: Sequence[str]) -> list[str]:
+    """The arguments of nvcc with what makes a program that can be run here: the shared runtime and
+    lines of the source, where they do not say otherwise, and PTX."""
+
+    def has(options: Sequence[str]) -> bool:
+        return any(word.split("=")[0] in options for word in arguments)
+
+    added = [] if has(RUNTIME) else ["-cudart", "shared"]
+    added += [] if has(LINES) else ["-lineinfo"]
+    added += _missing_ptx(arguments) if has(ARCHITECTURES) else OLDEST
+    return [*added, *arguments]
+
+
+def _missing_ptx(arguments: Sequence[str]) -> list[str]:
+    """The option that adds PTX where `-gencode` asks for machine code alone."""
+    asked = [found.groups() for word in arguments if (found := _GENERATED.search(word))]
+    if not asked or any("compute_" in codes for _, codes in asked):
+        return []
+    oldest = min((architecture for architecture, _ in asked), key=_number)
+    return ["-gencode", f"arch=compute_{oldest},code=compute_{oldest}"]
+
+
+def _number(architecture: str) -> int:
+    return int(architecture.rstrip("af"))
 
 
 def build_program(source: Path) -> Path:
     """The program of a source, built in the system's folder for temporary files. Raises
     CompileError with nvcc's own words, or where there is no nvcc."""
-    nvcc = real_nvcc(os.environ.get("PATH", ""))
-    if nvcc is None:
+    try:
+        nvcc = found_nvcc()
+    except CompileError as missing:
         raise CompileError(
-            f"{source} has a main, so it is a whole program, and building it needs nvcc, which is"
-            f" not on the PATH. Without it, launch one of its kernels: `warploom run {source}"
-            f" --kernel NAME --grid ... --block ...`."
-        )
+            f"{source} has a main, so it is a whole program, and building it needs nvcc; {missing}"
+            f" Without it, launch one of its kernels: `warploom run {source} --kernel NAME --grid"
+            f" ... --block ...`."
+        ) from None
     text = source.read_bytes()
     name = hashlib.sha256(str(source.absolute()).encode() + b"\0" + text).hexdigest()[:16]
     folder = Path(tempfile.mkdtemp(prefix="warploom-"))
     target = folder / f"{source.stem}-{name}"
     made = subprocess.run(
-        [nvcc, *OPTIONS, str(source), "-o", str(target)],
+        [nvcc, *completed([str(source), "-o", str(target)])],
         capture_output=True,
         text=True,
         check=False,

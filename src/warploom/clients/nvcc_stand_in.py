@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warploom.clients.nvcc import real_nvcc
+from warploom.clients.nvcc import INSTALL, completed, real_nvcc
 from warploom.clients.settings import Settings
 from warploom.core.errors import CompileError, WarploomError
 from warploom.devices.catalog import find_device
@@ -83,8 +83,8 @@ def compile_kernels(request: Request) -> None:
     if not request.kind or len(request.sources) != 1:
         raise CompileError(
             "there is no nvcc here but Warploom's stand-in, which compiles the kernels of one file"
-            " (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need NVIDIA's own nvcc on"
-            " the PATH."
+            " (nvcc --cubin, --fatbin or --ptx FILE.cu). Whole programs need NVIDIA's own nvcc, on"
+            f" the PATH or from its wheels: pip install {INSTALL}"
         )
     [source] = request.sources
     try:
@@ -97,13 +97,14 @@ def compile_kernels(request: Request) -> None:
 
 
 def forward(nvcc: str, arguments: Sequence[str]) -> int:
-    """Let NVIDIA's own do it, with PTX for a cubin; gives its exit status."""
+    """Lets NVIDIA's own do it, with PTX for a cubin and with what programs need to be run here;
+    returns its exit status."""
     changed = ["--ptx" if word.lstrip("-") == "cubin" else word for word in arguments]
     if changed != list(arguments):
         request = read(arguments)
         if request.sources and request.given_target is None:
             changed += ["-o", str(request.target)]
-    return subprocess.run([nvcc, *changed], check=False).returncode
+    return subprocess.run([nvcc, *completed(changed)], check=False).returncode
 
 
 def main(arguments: Sequence[str]) -> int:

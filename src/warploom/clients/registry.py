@@ -55,6 +55,10 @@ class Registry:
 
         return register
 
+    def find(self, name: str) -> Entry:
+        """The function that serves one of the library's."""
+        return self._entries[name]
+
     def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
         """What C calls: the number of a function among `names`, and its words. `given` are the
         words that each has; an entry may take fewer, and `*words` takes all."""

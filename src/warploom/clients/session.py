@@ -6,7 +6,9 @@ The driver library and `warploom.cuda` share it.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Generator
@@ -44,6 +46,7 @@ class KernelRuns:
     block: Dim3
     launches: int = 0
     seconds: float = 0.0
+    compile_seconds: float = 0.0
     runs: list[Run] = field(default_factory=list[Run])
 
     @cached_property
@@ -55,6 +58,7 @@ class KernelRuns:
         """Count one more launch."""
         self.launches += 1
         self.seconds += run.seconds
+        self.compile_seconds += run.compile_seconds
         self.runs.append(run)
         if len(self.runs) > self.batch:
             self.total()
@@ -66,7 +70,7 @@ class KernelRuns:
 
             first = self.runs[0]
             tally = together([run.counted for run in self.runs])
-            done = Done(Execution(lambda: tally, self.seconds))
+            done = Done(Execution(lambda: tally, self.seconds, self.compile_seconds))
             self.runs = [Run(first.kernel, first.launch, done)]
         return self.runs[0]
 
@@ -131,18 +135,25 @@ class Session:
                 self.kernels[key] = KernelRuns(run.kernel, launch.grid, launch.block)
             self.kernels[key].add(run)
 
+    @property
+    def reports(self) -> bool:
+        """True if the settings want a report at the end."""
+        return self.settings.report != "none" or bool(self.settings.json)
+
     def tell(self) -> None:
         """Write the report, once, to where the settings say."""
-        if self._told:
-            return
-        self._told = True
+        with self._lock:
+            if self._told:
+                return
+            self._told = True
         if self.if_nothing_ran and not self.launched:
             print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
         if self.settings.report != "none" and (self.kernels or self.host_work):
-            sys.stdout.flush()
+            _flush_output()
             print(self.text(self.settings.report), file=sys.stderr, end="", flush=True)
         if self.settings.json:
-            Path(self.settings.json).write_text(json.dumps(self.data(), indent=2))
+            name = self.settings.json.replace("%p", str(os.getpid()))
+            Path(name).write_text(json.dumps(self.data(), indent=2))
 
     def text(self, report: str) -> str:
         """The report: a line for each kernel, or all sections of each ("full")."""
@@ -186,6 +197,7 @@ class Session:
                 f"{_launches(one)}: {counters.warp_instructions:,} warp instructions,"
                 f" {sectors:,} global sectors,"
                 f" {counters.divergent_branches:,} divergent branches, {one.seconds:.3f} s"
+                f"{_compiling(one.compile_seconds)}"
             )
         return lines
 
@@ -204,11 +216,24 @@ class Session:
         }
 
 
+def _flush_output() -> None:
+    """Writes what the program has printed and keeps in buffers, those of C's library included: into
+    a pipe, that would come when the process ends, after the report."""
+    sys.stdout.flush()
+    library = ctypes.CDLL(None)
+    library.fflush(ctypes.c_void_p.in_dll(library, "stdout"))
+
+
 def _launches(one: KernelRuns) -> str:
     grid, block = ("x".join(map(str, dims)) for dims in (one.grid, one.block))
     times = _counted(one.launches, "launch", "launches")
     name = source_name(one.kernel.name)
     return f"{name}, {times} of {grid} blocks of {block}"
+
+
+def _compiling(seconds: float) -> str:
+    """Returns words on the time that compiling took, where it is long enough to be seen."""
+    return f" after {seconds:.3f} s of compiling" if seconds >= 0.0005 else ""
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

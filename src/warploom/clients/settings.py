@@ -23,7 +23,8 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Settings:
-    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file."""
+    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file, in whose
+    name `%p` stands for the number of the process."""
 
     device: str = DEFAULT
     engine: str = "compiled"

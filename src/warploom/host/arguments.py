@@ -20,11 +20,12 @@ from warploom.core.errors import LaunchError
 from warploom.core.types import Kind
 from warploom.host.buffer import Array, Buffer, upload
 from warploom.host.cpp_types import Class
+from warploom.host.local_memory import LocalMemory
 from warploom.host.names import source_name
 from warploom.host.signatures import Parameter
 from warploom.host.texture import Handle
 from warploom.machine.memory import DeviceMemory
-from warploom.ptx.ir import Variable
+from warploom.ptx.ir import Space, Variable
 
 
 @dataclass
@@ -36,6 +37,8 @@ class Arguments:
     """Whether values must fit the types that the source declares."""
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     handles: list[Handle] = field(default_factory=list[Handle])
+    local_end: int = 0
+    """Where local memory of arguments ends so far, in the shared memory of a block."""
     borrowed: list[tuple[Array, Buffer]] = field(default_factory=list[tuple[Array, Buffer]])
 
     def lend(self, host: Array, what: str, memory: DeviceMemory) -> Buffer:
@@ -76,6 +79,7 @@ class Packer:
     ) -> None:
         self.name = source_name(program.name)
         self._size = program.parameter_bytes
+        self._local_start = program.dynamic_shared_offset
         self._packings = [
             _Packing(in_ptx, in_source, f"argument {index} of {self.name}", memory)
             for index, (in_ptx, in_source) in enumerate(zip(parameters, declared, strict=True))
@@ -95,7 +99,7 @@ class Packer:
                 f"{self.name} takes {len(self._packings)} arguments ({wanted}), and got"
                 f" {len(values)}."
             )
-        packed = Arguments(bytearray(self._size), strict)
+        packed = Arguments(bytearray(self._size), strict, local_end=self._local_start)
         try:
             for packing, place, value in zip(self._packings, self._ranges, values, strict=True):
                 packed.data[place] = packing.bytes_of(value, packed)
@@ -128,6 +132,10 @@ class _Packing:
             return self._pointer(value, packed)
         if isinstance(value, Handle):
             return self._handle(value, packed)
+        if isinstance(value, LocalMemory):
+            return self._local(value, packed)
+        if self.parameter.pointer_space is Space.SHARED:
+            raise self._refuse(value, "points to local memory: give it LocalMemory(bytes)")
         if isinstance(value, np.ndarray):
             return self._borrow(cast(Array, value), packed)
         if self.parameter.type.kind is Kind.FLOAT:
@@ -168,6 +176,14 @@ class _Packing:
             raise LaunchError(f"{self.what}: {value} belongs to another device; make it with this")
         packed.handles.append(value)
         return value.handle.to_bytes(8, "little")
+
+    def _local(self, value: LocalMemory, packed: Arguments) -> bytes:
+        """A stretch of shared memory by its place."""
+        if self.parameter.pointer_space is not Space.SHARED:
+            raise self._refuse(value, "is no pointer to local memory")
+        start = packed.local_end
+        packed.local_end += value.room
+        return start.to_bytes(self.parameter.size, "little")
 
     def _borrow(self, host: Array, packed: Arguments) -> bytes:
         """A host array: copied to the device now, and back after the launch."""

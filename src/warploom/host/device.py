@@ -140,7 +140,7 @@ class Device(MakesTextures):
 
     @checked("Device.load(...)")
     def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
-        """The program in a file: CUDA C++ (.cu) or PTX (.ptx), by suffix.
+        """The program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
 
         `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
         for what cannot be used, WarploomError for a file that cannot be read.
@@ -157,14 +157,16 @@ class Device(MakesTextures):
         *,
         name: str | None = None,
     ) -> Module:
-        """The program in a text of "cuda" (CUDA C++) or "ptx". `name` stands for it in messages.
+        """The program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name` stands
+        for it in messages.
 
         Raises what `load` raises.
         """
-        name = name or {"cuda": "kernel.cu"}.get(language, "kernel.ptx")
+        name = name or {"cuda": "kernel.cu", "opencl": "kernel.cl"}.get(language, "kernel.ptx")
         cc = self.spec.compute_capability
         ptx = ptx_of(text, language, name, cc, options, self.spec.warp_size)
-        return self._loaded(ptx, name, Text(name, text))
+        terms = "opencl" if language == "opencl" else "cuda"
+        return self._loaded(ptx, name, Text(name, text), terms)
 
     @checked("Device.link(...)")
     def link(
@@ -191,10 +193,10 @@ class Device(MakesTextures):
         ]
         return self._loaded(link(parts), " + ".join(named))
 
-    def _loaded(self, ptx: Ptx, name: str, source: Text = NO_TEXT) -> Module:
+    def _loaded(self, ptx: Ptx, name: str, source: Text = NO_TEXT, terms: str = "cuda") -> Module:
         if self._strict_target:
             check_strictly(ptx, self.spec)
-        return Module(self._context, ptx, name, source)
+        return Module(self._context, ptx, name, source, terms)
 
     # ---- memory -----------------------------------------------------------------------------
 

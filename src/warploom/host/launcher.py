@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from warploom.analysis.program import PARAMETERS
-from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
+from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, choose_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
+from warploom.host.local_memory import local_bytes
 from warploom.host.option_types import Count, Engine, Policy, Seed
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
+from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch
 from warploom.observe.limits import TraceLimits
 
@@ -72,7 +74,7 @@ class Launcher:
         LaunchError for what does not fit, KernelFault, DeadlockError or InstructionLimit for what
         the kernel did.
         """
-        launch = self._launch(options)
+        launch = self._launch(options, args)
         return self._run(launch, self._pack(args, options), progress)
 
     @checked("kernel[grid, block].packed(...)")
@@ -134,7 +136,7 @@ class Launcher:
         from warploom.host.recording import recording_of
         from warploom.host.tracing import trace_of
 
-        launch = self._launch(options)
+        launch = self._launch(options, args)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
         error = self._watch(launch, self._pack(args, options), recording.execute)
         return trace_of(self.kernel, launch, engine, recording.recorded(), error)
@@ -158,7 +160,7 @@ class Launcher:
     ) -> str:
         """Launch on the reference machine and tell `listener` all that happens; gives the error
         that ended it, or nothing. Raises LaunchError for what does not fit."""
-        launch = self._launch(options)
+        launch = self._launch(options, args)
         context = self.kernel.context
         execute = watched(context.spec, context.options, listener)
         return self._watch(launch, self._pack(args, options), execute)
@@ -175,12 +177,19 @@ class Launcher:
             return str(wrong)
         return ""
 
-    def _launch(self, options: LaunchOptions) -> Launch:
-        """The launch without its arguments. Raises LaunchError for what the device cannot do."""
+    def _launch(self, options: LaunchOptions, args: tuple[Any, ...] = ()) -> Launch:
+        """The launch without its arguments, with the local memory that is among them. Raises
+        LaunchError for what the device cannot do."""
+        local = local_bytes(args)
+        if local and self.shared_bytes:
+            raise LaunchError(
+                f"{self.kernel.name} has {self.shared_bytes} bytes of dynamic shared memory and"
+                f" LocalMemory among its arguments; give it all as LocalMemory"
+            )
         asked = Configuration(
             self.grid,
             self.block,
-            self.shared_bytes,
+            self.shared_bytes + local,
             options.get("max_instructions"),
             bool(options.get("cooperative")),
             options.get("schedule"),
@@ -213,13 +222,15 @@ class Launcher:
         kernel, context = self.kernel, self.kernel.context
         context.turn.take(launch.cancellation)
         try:
-            started = time.perf_counter()
-            counted = execute(kernel.program, launch, context.memory, progress)
-            seconds = time.perf_counter() - started
+            program = kernel.program
+            started, compiled = time.perf_counter(), compile_seconds()
+            counted = execute(program, launch, context.memory, progress)
+            compiled = compile_seconds() - compiled
+            seconds = time.perf_counter() - started - compiled
         finally:
             context.turn.give_back()
         arguments.copy_back()
-        execution = Execution(counted, seconds)
+        execution = Execution(counted, seconds, compiled)
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution

@@ -24,9 +24,16 @@ class LoadedKernel:
     """A kernel and what is known of it on its device, whatever the launch."""
 
     def __init__(
-        self, context: Context, ptx: Module, image: Image, name: str, source: Text = NO_TEXT
+        self,
+        context: Context,
+        ptx: Module,
+        image: Image,
+        name: str,
+        source: Text = NO_TEXT,
+        terms: str = "cuda",
     ) -> None:
         self.context, self.image, self.name, self.source = context, image, name, source
+        self.terms = terms
         self._ptx = ptx
         self.prepared: dict[object, Launch] = {}
         """Launches without arguments by configuration (`host.prepare`)."""

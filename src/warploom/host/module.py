@@ -14,15 +14,24 @@ from warploom.ptx.ir import Module as Ptx
 
 
 class Module:
-    """A PTX module on a device; `module["name"]` is one of its kernels."""
+    """A PTX module on a device; `module["name"]` is one of its kernels. Reports are in the `terms`
+    of its language, where they are not asked for in others."""
 
-    def __init__(self, context: Context, ptx: Ptx, name: str, source: Text = NO_TEXT) -> None:
+    def __init__(
+        self,
+        context: Context,
+        ptx: Ptx,
+        name: str,
+        source: Text = NO_TEXT,
+        terms: str = "cuda",
+    ) -> None:
         self._context = context
         self._kernels: dict[str, Kernel] = {}
         self._bound: dict[str, Handle] = {}
         self.ir = ptx
         self.name = name
         self.source = source
+        self.terms = terms
         self.image = Image(ptx, context.memory)
 
     @property
@@ -39,7 +48,9 @@ class Module:
         """The kernel that PTX or C++ calls `name`; LaunchError where there is none."""
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
-            self._kernels[symbol] = Kernel(self._context, self.ir, self.image, symbol, self.source)
+            self._kernels[symbol] = Kernel(
+                self._context, self.ir, self.image, symbol, self.source, self.terms
+            )
         return self._kernels[symbol]
 
     def bind(self, variable: str, handle: Handle) -> None:

@@ -45,10 +45,12 @@ class TimeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of running a launch; `record` is for timing, where the device keeps one."""
+    """What came of running a launch: the host's time for it, and for compiling the kernel where
+    that was due; `record` is for timing, where the device keeps one."""
 
     counted: Callable[[], Tally]
     seconds: float
+    compile_seconds: float
     record: Record | None = None
 
     @cached_property
@@ -107,8 +109,14 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """The host's time for the launch, compilation of the kernel included where it was due."""
+        """The host's time for the launch, without compiling the kernel."""
         return self._outcome.result().seconds
+
+    @property
+    def compile_seconds(self) -> float:
+        """The host's time for compiling the kernel, or for loading it from the cache; 0 where an
+        earlier launch did that."""
+        return self._outcome.result().compile_seconds
 
     @property
     def workers(self) -> int:
@@ -164,9 +172,10 @@ class Run:
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
-    def report(self, terms: str = "cuda", timing: Timing | None = None) -> str:
-        """The report as text, in the terms of "cuda", "opencl" or "hip"; with the sections of a
-        modelled time of the launch (`run.time()`), where it is given."""
+    def report(self, terms: str | None = None, timing: Timing | None = None) -> str:
+        """The report as text, in the terms of "cuda", "opencl" or "hip", those of the program's
+        language if left out; with the sections of a modelled time of the launch (`run.time()`),
+        where it is given."""
         from warploom.report.render import render_text
 
         return render_text(self.summarised(timing), terms)
@@ -206,6 +215,8 @@ class Run:
             local_bytes=program.local_bytes,
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
+            compile_seconds=execution.compile_seconds,
+            terms=kernel.terms,
         )
         return make_report(facts, program, self.counters, self.occupancy, self.examples)
 

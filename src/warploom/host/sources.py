@@ -1,4 +1,4 @@
-"""Reads the sources of a program, CUDA C++ or PTX, and turns each into verified PTX."""
+"""Reads the sources of a program, CUDA C++, OpenCL C or PTX, and turns each into verified PTX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warploom.ptx.ir import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 
-LANGUAGES = {".cu": "cuda", ".ptx": "ptx"}
+LANGUAGES = {".cu": "cuda", ".ptx": "ptx", ".cl": "opencl"}
 
 
 def source_of(file: Path) -> tuple[str, str]:
@@ -21,8 +21,8 @@ def source_of(file: Path) -> tuple[str, str]:
     if language is None:
         raise CompileError(
             f"{file} cannot be loaded: its suffix is {file.suffix or 'missing'}, and CUDA C++"
-            f" (.cu) and PTX (.ptx) are what can. Of a binary, load the source or the PTX that"
-            f" it was made from (`cuobjdump -ptx` extracts it)."
+            f" (.cu), OpenCL C (.cl) and PTX (.ptx) are what can. Of a binary, load the"
+            f" source or the PTX that it was made from (`cuobjdump -ptx` extracts it)."
         )
     return _read(file), language
 
@@ -35,14 +35,19 @@ def ptx_of(
     options: Sequence[str] = (),
     warp_size: int = 32,
 ) -> Module:
-    """The PTX of a text in "cuda" or "ptx", verified; `name` stands for it in messages."""
+    """The PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
     if language == "cuda":
         from warploom.frontends.cuda_cpp import compile_cuda
 
         text = compile_cuda(text, name, compute_capability, options)
         name += ".ptx"
+    elif language == "opencl":
+        from warploom.frontends.opencl import compile_opencl
+
+        text = compile_opencl(text, name, compute_capability, options)
+        name += ".ptx"
     elif language != "ptx":
-        known = " and ".join(repr(known) for known in LANGUAGES.values())
+        known = ", ".join(repr(known) for known in LANGUAGES.values())
         raise CompileError(f"the language {language!r} is none of {known}")
     elif options:
         raise CompileError(f"PTX is not compiled, so these options mean nothing: {options}")

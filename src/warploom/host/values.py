@@ -4,6 +4,7 @@
     f32[1024]=ones                                  a buffer: type, shape, content
     y:i32[64,64]=arange                             a buffer with a name
     in.npy                                          a buffer from a file
+    local:1024                                      so many bytes of local memory (OpenCL's)
 
 Contents are zeros, ones, arange, random:SEED (floats from 0 to 1, integers of the whole range) or
 a .npy file.
@@ -22,6 +23,7 @@ import numpy as np
 
 from warploom.core.errors import LaunchError, WarploomError
 from warploom.host.buffer import Array
+from warploom.host.local_memory import LocalMemory
 
 DTYPES: dict[str, type[np.number[Any]]] = {
     "f16": np.float16,
@@ -38,6 +40,7 @@ DTYPES: dict[str, type[np.number[Any]]] = {
 }
 
 _BUFFER = re.compile(r"(?:(?P<name>\w+):)?(?P<type>\w+)\[(?P<shape>[^\]]*)\]=(?P<content>.+)")
+_LOCAL = re.compile(r"local:(\d+)")
 _NAMED_FILE = re.compile(r"(?:(?P<name>\w+):)?(?P<file>.+\.npy)")
 
 
@@ -49,7 +52,7 @@ class BufferArgument:
     content: Array
 
 
-Argument = int | float | BufferArgument
+Argument = int | float | BufferArgument | LocalMemory
 
 
 def parse_arguments(texts: Sequence[str]) -> list[Argument]:
@@ -61,6 +64,8 @@ def _parse(text: str, position: int) -> Argument:
     if found := _BUFFER.fullmatch(text):
         content = _content(text, found["type"], found["shape"], found["content"])
         return BufferArgument(found["name"] or str(position), content)
+    if found := _LOCAL.fullmatch(text):
+        return LocalMemory(int(found[1]))
     if found := _NAMED_FILE.fullmatch(text):
         return BufferArgument(found["name"] or str(position), _load(text, found["file"]))
     return _number(text)

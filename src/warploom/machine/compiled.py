@@ -14,6 +14,7 @@ from warploom.codegen.variant import KernelVariant
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
+from warploom.machine.compile_time import compiling
 from warploom.machine.counted import Counted
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
@@ -53,7 +54,8 @@ class CompiledEngine:
         variant = self._variant(program, launch, records=records)
         key = self._rules_text, variant
         if key not in program.kept:
-            program.kept[key] = compile_kernel(program, self._rules, variant)
+            with compiling():
+                program.kept[key] = compile_kernel(program, self._rules, variant)
         return cast(CompiledKernel, program.kept[key])
 
     def llvm_ir(self, program: Program, launch: Launch) -> str:

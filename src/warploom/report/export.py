@@ -29,6 +29,7 @@ def as_json(report: Report) -> dict[str, object]:
         "grid": list(facts.grid),
         "block": list(facts.block),
         "seconds": facts.seconds,
+        "compile_seconds": facts.compile_seconds,
         "sections": {section.title: _section(section) for section in report.sections},
         "metrics": {
             metric.nsight: _finite(metric.value)

@@ -38,21 +38,27 @@ _COLUMNS: dict[str, Callable[[Counts], int]] = {
 """What is shown of a source line."""
 
 
-def render_text(report: Report, terms: str = "cuda") -> str:
+def render_text(report: Report, terms: str | None = None) -> str:
     """The report as plain text, 100 columns wide."""
     out = StringIO()
     render(report, Console(file=out, width=WIDTH, color_system=None), terms)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def render(report: Report, console: Console, terms: str = "cuda") -> None:
-    """Print the report, in the terms of "cuda", "opencl" or "hip"."""
-    facts, say = report.facts, translator(terms)
+def _compiling(seconds: float) -> str:
+    return f", after {seconds:,.3f} s of compiling" if seconds >= 0.0005 else ""
+
+
+def render(report: Report, console: Console, terms: str | None = None) -> None:
+    """Print the report, in the terms of "cuda", "opencl" or "hip", else in its own."""
+    facts = report.facts
+    say = translator(terms or facts.terms)
     console.print(
         Text.assemble(
             (facts.kernel, "bold"),
             f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
-            f" {facts.engine} engine in {facts.seconds:,.3f} s of this host",
+            f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
+            f"{_compiling(facts.compile_seconds)}",
         )
     )
     if facts.newer_target is not None:

@@ -23,10 +23,12 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a launch beside its counters. `seconds` were measured on the host.
+    """What is known of a launch beside its counters. `seconds` and `compile_seconds`
+    (0 where the code was there already) were measured on the host.
 
-    `registers_from` is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas
-    could tell. `newer_target` is the module's `.target` where the device is older than it.
+    `terms` are those in which the report is written, if not asked for in others. `registers_from`
+    is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could tell.
+    `newer_target` is the module's `.target` where the device is older than it.
     """
 
     kernel: str
@@ -43,6 +45,8 @@ class Facts:
     local_bytes: int
     newer_target: str | None
     seconds: float
+    compile_seconds: float
+    terms: str = "cuda"
 
     @property
     def blocks(self) -> int:

@@ -10,6 +10,7 @@ from warploom.clients.driver.state import check_device, started_by, state
 from warploom.clients.driver.table import entry, registry
 from warploom.clients.driver.words import put, put_int, put_text, text_at
 from warploom.clients.session import session
+from warploom.clients.termination import before_termination
 
 VERSION = 13050
 """The CUDA version that the driver reports; libraries of an older toolkit accept a newer driver."""
@@ -17,10 +18,11 @@ VERSION = 13050
 BUS_ID = "0000:01:00.0"
 
 STATIC_RUNTIME = (
-    "This program asks for the undocumented tables of NVIDIA's driver: its CUDA runtime is linked"
-    " statically (nvcc's default; CuPy's libraries and cuBLAS, too). Build it with `nvcc -cudart"
-    " shared`, load its kernels with the driver API, or use PyTorch, numba-cuda, cuda.core,"
-    " tinygrad or `from warploom import cuda`."
+    "This program has a CUDA runtime linked into it (nvcc's default; CuPy, Warp and cuBLAS, too),"
+    " which asks for undocumented tables of NVIDIA's driver and stops without them. Build it with"
+    " `nvcc -cudart shared` (or `warploom nvcc`), load its kernels with the driver API, or use"
+    " PyTorch, numba-cuda, cuda.core, tinygrad or `from warploom import cuda`; docs/drop-in.md"
+    " lists the clients."
 )
 
 
@@ -29,8 +31,11 @@ def init(flags: int) -> None:
     """Nothing works before it."""
     if flags:
         raise DriverError(Result.INVALID_VALUE)
+    first = not state.process
     state.initialise()
     started_by(registry.started)
+    if first and session().reports:
+        before_termination(session().tell)
 
 
 @entry("cuDriverGetVersion")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver.conditionals import reset_conditions
 from warploom.clients.driver.graph_tasks import (
     child_task,
     copy_task,
@@ -57,6 +58,7 @@ class Executable:
         """Do what the nodes say. A kernel that ends the context ends this, too; the next call of
         the program is told."""
         context = state.current()
+        reset_conditions(self.tasks.values())
         for node, task in self.tasks.items():
             if node not in self.off:
                 task.run()

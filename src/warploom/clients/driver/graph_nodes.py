@@ -109,7 +109,7 @@ def add_task(node: int, graph: int, dependencies: int, count: int, task: Task) -
 
 @entry("cuGraphAddNode")
 def add_node(node: int, graph: int, dependencies: int, count: int, parameters: int) -> None:
-    add_task(node, graph, dependencies, count, task_at(parameters))
+    add_task(node, graph, dependencies, count, task_at(parameters, graph_at(graph)))
 
 
 @entry("cuGraphAddNode_v2", "cuGraphAddNode_v3")

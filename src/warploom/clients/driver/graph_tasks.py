@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from warploom.clients.driver.conditionals import conditional_task
 from warploom.clients.driver.copies import boxes
-from warploom.clients.driver.graphs import Kind, Task, graph_at, perform
+from warploom.clients.driver.graphs import Graph, Kind, Task, graph_at, perform
 from warploom.clients.driver.launches import kernel_task_at
 from warploom.clients.driver.memory import fill_rows
 from warploom.clients.driver.pools import alloc_task
@@ -104,11 +105,13 @@ _GENERIC: dict[int, Callable[[int], Task]] = {
 """The task that CUgraphNodeParams describes, by its kind and the address of the kind's part."""
 
 
-def task_at(parameters: int) -> Task:
-    """The task of a CUgraphNodeParams."""
+def task_at(parameters: int, graph: Graph | None = None) -> Task:
+    """The task of a CUgraphNodeParams; of a conditional node where that is added to `graph`."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     kind = int_at(parameters)
+    if kind == Kind.CONDITIONAL and graph is not None:
+        return conditional_task(graph, parameters + PARAMETERS_AT)
     if kind not in _GENERIC:
         raise DriverError(
             Result.NOT_SUPPORTED, f"nodes of graphs with CUgraphNodeType {kind} are not there"

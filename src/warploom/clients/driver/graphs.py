@@ -30,6 +30,7 @@ class Kind(IntEnum):
     EVENT_RECORD = 7
     MEM_ALLOC = 10
     MEM_FREE = 11
+    CONDITIONAL = 13
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Graph:
     handle: int = 0
     kept: dict[int, int] = field(default_factory=dict[int, int])
     """How often the graph holds each user object (`user_objects`)."""
+    conditions: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The conditions of its conditional nodes, by handle (`conditionals`); bodies share them."""
     _numbers: Any = field(default_factory=count)
 
     def add(self, task: Task, dependencies: Iterable[Node] = ()) -> Node:
@@ -120,7 +123,7 @@ class Graph:
 
     def clone(self) -> Graph:
         """The same once more: later changes of either leave the other as it is."""
-        made = Graph(original=self)
+        made = Graph(original=self, conditions=self.conditions)
         twins: dict[Node, Node] = {}
         for node in self.nodes:
             twins[node] = made.add(node.task)
@@ -134,6 +137,7 @@ class Graph:
         for node in self.nodes:
             state.handles.remove(node.handle)
         state.handles.remove(self.handle)
+        self.nodes.clear()  # they refer to the graph: memory of theirs would wait for a collection
 
 
 def graph_at(handle: int) -> Graph:
@@ -154,6 +158,9 @@ def own(graph: Graph) -> int:
 
 
 def perform(graph: Graph) -> None:
-    """Do what a child graph does."""
+    """Do what a child graph does, as far as a kernel that ends the context."""
+    context = state.current()
     for node in graph.ordered():
         node.task.run()
+        if context.error is not None:
+            return

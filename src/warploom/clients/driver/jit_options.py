@@ -11,13 +11,15 @@ from warploom.clients.driver.results import DriverError
 from warploom.clients.driver.words import int_at, word_at
 
 MAX_REGISTERS = 0
-INFO_SIZE, ERROR_LOG, ERROR_SIZE = 4, 5, 6
+INFO_LOG, INFO_SIZE, ERROR_LOG, ERROR_SIZE = 3, 4, 5, 6
 
 
 @dataclass
 class Options:
-    """The buffer for errors, its size, and where the caller wants to know how much was written;
-    the limit of registers a thread, 0 for none."""
+    """The buffers for what is said and for errors, the size of the latter, and where the caller
+    wants to know how much was written; the limit of registers a thread, 0 for none."""
+
+    info_log: int = 0
 
     error_log: int = 0
     error_size: int = 0
@@ -29,7 +31,10 @@ class Options:
     def reporting(self) -> Generator[None]:
         """Copy what a DriverError explains to the caller's log too."""
         if self.info_filled:
-            ctypes.c_uint64.from_address(self.info_filled).value = 0
+            size = ctypes.c_uint64.from_address(self.info_filled)
+            if self.info_log and size.value & 0xFFFFFFFF:
+                ctypes.c_char.from_address(self.info_log).value = b"\0"
+            size.value = 0
         try:
             yield
         except DriverError as error:
@@ -53,6 +58,8 @@ def read_options(count: int, names: int, values: int) -> Options:
         number = int_at(names + 4 * index)
         if number == MAX_REGISTERS:
             options.registers = word_at(place) & 0xFFFFFFFF
+        elif number == INFO_LOG:
+            options.info_log = word_at(place)
         elif number == INFO_SIZE:
             options.info_filled = place
         elif number == ERROR_LOG:

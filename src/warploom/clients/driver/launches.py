@@ -19,7 +19,7 @@ from warploom.clients.driver.table import entry, explain, spoil
 from warploom.clients.driver.words import word_at
 from warploom.clients.registry import Entry
 from warploom.clients.session import session
-from warploom.core.errors import Dim3, WarploomError
+from warploom.core.errors import DeadlockError, Dim3, KernelFault, WarploomError
 from warploom.host.launcher import Launcher
 
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
@@ -124,13 +124,23 @@ def perform(function: Function, request: Request, data: bytes) -> None:
         finally:
             function.program.end_launch()
     except WarploomError as error:
-        explain(error)
+        explain(f"{error}{_about_lines(function, error)}")
         result = result_of(error)
         if result not in STICKY:
             raise DriverError(result) from None
         spoil(result)
     finally:
         state.leave_launch()
+
+
+def _about_lines(function: Function, error: WarploomError) -> str:
+    """Returns how to have lines of the source where an error can name those of the PTX alone."""
+    if function.program.module.ir.files or not isinstance(error, KernelFault | DeadlockError):
+        return ""
+    return (
+        "\n    The lines are those of its PTX, which has no line information. Compile with"
+        " -lineinfo (nvcc and NVRTC; lineinfo=True for Numba) for lines of the source."
+    )
 
 
 def _run(function: Function, request: Request, data: bytes) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from dataclasses import dataclass, field
 
 from warploom.clients.driver.captures import capture_of
+from warploom.clients.driver.graph_memory import GraphMemory
 from warploom.clients.driver.graphs import Kind, Task
-from warploom.clients.driver.memory import allocate, free
+from warploom.clients.driver.memory import free
 from warploom.clients.driver.results import DriverError, Result
-from warploom.clients.driver.state import Owned, check_device, state
+from warploom.clients.driver.state import check_device, state
 from warploom.clients.driver.streams import stream_of
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import int_at, put, unsigned, word_at
@@ -134,21 +134,6 @@ def free_async(address: int, stream: int) -> None:
         free(address)
     else:
         capture.add(stream, Task(Kind.MEM_FREE, lambda: None, unsigned(address)))
-
-
-class GraphMemory:
-    """An allocation of a graph's. It is there from when its node is made until nobody can launch
-    that any more, so that its address never changes; what frees it in the graph does nothing."""
-
-    def __init__(self, size: int, pool: int) -> None:
-        self.address = allocate(size, "device", pool=pool)
-        owned = state.allocations[self.address]
-        self.keep = weakref.finalize(self, _release, self.address, owned).detach
-
-
-def _release(address: int, owned: Owned) -> None:
-    if state.allocations.get(address) is owned:
-        state.free(address)
 
 
 def alloc_task(size: int, pool: int = 0) -> Task:

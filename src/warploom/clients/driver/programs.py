@@ -6,10 +6,11 @@ import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from warploom.clients.driver.grid_sync import with_runtime
+from warploom.clients.driver.device_runtime import with_runtime
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.fatbin import NoPtx, ptx_at
+from warploom.clients.kept_ptx import kept_ptx
 from warploom.core.errors import WarploomError
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
@@ -111,21 +112,20 @@ def _size(variable: Variable) -> int:
 
 
 def load(image: int, name: str = "module") -> LoadedProgram:
-    """The program of an image in memory: PTX text, or a fat binary with PTX in it."""
+    """The program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
+    DriverError, explained: NO_BINARY_FOR_GPU without PTX, INVALID_PTX for what is none."""
     if not image:
         raise DriverError(Result.INVALID_VALUE)
     device = state.device
     try:
-        text = ptx_at(image, device.spec.compute_capability)
+        text, *others = ptx_at(image, device.spec.compute_capability)
     except NoPtx as missing:
-        raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
-    return load_text(text, name)
-
-
-def load_text(text: str, name: str) -> LoadedProgram:
-    """The program of a PTX text; INVALID_PTX, explained, where it is none."""
+        kept = kept_ptx(image)
+        if kept is None:
+            raise DriverError(Result.NO_BINARY_FOR_GPU, str(missing)) from None
+        text, others = kept, []
     try:
-        return LoadedProgram(with_runtime(state.device, text, name))
+        return LoadedProgram(with_runtime(device, text, name, others))
     except WarploomError as error:
         raise DriverError(Result.INVALID_PTX, str(error)) from None
 

@@ -53,6 +53,10 @@ class Handles:
             raise DriverError(wrong)
         return found
 
+    def has(self, handle: int, kind: type[object]) -> bool:
+        """True if the handle is of an object of that kind."""
+        return isinstance(self._objects.get(handle), kind)
+
     def remove(self, handle: int) -> object:
         """Forget a handle; gives its object."""
         return self._objects.pop(handle, None)

@@ -20,7 +20,7 @@ from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSourc
 from numba.cuda.cudadrv import nvrtc as numba_nvrtc  # pyright: ignore[reportMissingModuleSource]
 from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
 
-from warploom.clients.driver.grid_sync import NAMES, with_runtime
+from warploom.clients.driver.device_runtime import GRID_SYNC, with_runtime
 from warploom.clients.numba.arrays import DeviceArray, In, MappedArray
 from warploom.clients.numba.devices import get_current_device
 from warploom.clients.numba.packing import Back, Packer, Words, packer_of
@@ -118,7 +118,7 @@ class Kernel:
         layout = struct.Struct("@" + "".join(format for format, _ in found))
         kernel = module[module.kernels[0]]
         packers = tuple(packer for _, packer in found)
-        return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in NAMES))
+        return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in GRID_SYNC))
 
     def types_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The Numba types of arguments; those of the signature where the kernel has one."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 
 from warploom.clients.driver import arrays, memory, mipmaps
 from warploom.clients.driver.arrays import FORMATS, CudaArray
+from warploom.clients.driver.captures import capture_of
 from warploom.clients.driver.copies import ARRAY, DEVICE, HOST, UNIFIED, boxes
-from warploom.clients.driver.graphs import Kind
+from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
+from warploom.clients.driver.streams import stream_of
 from warploom.clients.driver.structures import Array3DDescriptor, Copy3D
-from warploom.clients.driver.words import unsigned
+from warploom.clients.driver.words import put_int, unsigned
 from warploom.clients.runtime.memory import (
     BY_ADDRESS,
     HOST_TO_HOST,
@@ -109,6 +112,19 @@ def channels_of(channels: int, array: int) -> None:
         told.bits[index] = 8 * made.dtype.itemsize if index < made.channels else 0
 
 
+@entry("cudaArrayGetInfo")
+def array_info(channels: int, extent: int, flags: int, array: int) -> None:
+    """Says how an array was made; what the caller does not want is null."""
+    made = state.handles.get(array, CudaArray)
+    if channels:
+        channels_of(channels, array)
+    if extent:
+        told = Extent.from_address(extent)
+        told.width, told.height, told.depth = made.width, made.height, made.depth
+    if flags:
+        put_int(flags, made.flags)
+
+
 # ---- boxes ---------------------------------------------------------------------------------------
 
 
@@ -133,6 +149,22 @@ def _fill_box(pitched: int, value: int, extent: int) -> None:
 
 
 entry("cudaMemset3D")(_fill_box)
+
+
+@entry("cudaMemset3DAsync")
+def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
+    """The structures are the caller's, and are copied for a graph that captures the stream."""
+    at, box = (
+        kind.from_buffer_copy(ctypes.string_at(place, ctypes.sizeof(kind)))
+        for kind, place in ((Pitched, pitched), (Extent, extent))
+    )
+    places = ctypes.addressof(at), value, ctypes.addressof(box)
+    stream_of(stream)
+    capture = capture_of(stream)
+    if capture is None:
+        _fill_box(*places)
+    else:
+        capture.add(stream, Task(Kind.MEMSET, partial(_fill_box, *places), (at, box)))
 
 
 @queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)
@@ -174,39 +206,3 @@ def driver_copy(given: BoxCopy) -> Copy3D:
             setattr(made, f"{end}_{name}", value)
     made.width = given.extent.width * (texel or 1)
     return made
-
-
-# ---- rows of an array ----------------------------------------------------------------------------
-
-
-@queued(entry, Kind.MEMCPY, "cudaMemcpy2DToArrayAsync")
-@entry("cudaMemcpy2DToArray")
-def rows_to_array(
-    array: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int
-) -> None:
-    """`width` and `x` are in bytes."""
-    made = _rows(width, height, kind)
-    made.dst_type, made.dst_array, made.dst_x, made.dst_y = ARRAY, array, unsigned(x), unsigned(y)
-    made.src_host, made.src_device, made.src_pitch = source, unsigned(source), unsigned(pitch)
-    boxes(ctypes.addressof(made))
-
-
-@queued(entry, Kind.MEMCPY, "cudaMemcpy2DFromArrayAsync")
-@entry("cudaMemcpy2DFromArray")
-def rows_from_array(
-    target: int, pitch: int, array: int, x: int, y: int, width: int, height: int, kind: int
-) -> None:
-    """`width` and `x` are in bytes."""
-    made = _rows(width, height, kind)
-    made.src_type, made.src_array, made.src_x, made.src_y = ARRAY, array, unsigned(x), unsigned(y)
-    made.dst_host, made.dst_device, made.dst_pitch = target, unsigned(target), unsigned(pitch)
-    boxes(ctypes.addressof(made))
-
-
-def _rows(width: int, height: int, kind: int) -> Copy3D:
-    if kind not in KINDS:
-        raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
-    source, target = ENDS[kind]
-    return Copy3D(
-        width=unsigned(width), height=unsigned(height), depth=1, src_type=source, dst_type=target
-    )

@@ -8,7 +8,7 @@ from ctypes import c_int, c_size_t, c_uint
 from warploom.clients.driver import devices
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, state
-from warploom.clients.driver.words import put_int
+from warploom.clients.driver.words import int_at, put_int
 from warploom.clients.runtime.table import entry
 
 
@@ -128,6 +128,32 @@ def version(number: int) -> None:
 @entry("cudaDeviceCanAccessPeer")
 def can_access_peer(possible: int, device: int, peer: int) -> None:
     devices.can_access_peer(possible, device, peer)
+
+
+@entry("cudaDeviceEnablePeerAccess")
+def enable_peer_access(_peer: int, _flags: int) -> None:
+    """No device is a peer of the only one, nor is it one of its own."""
+    raise DriverError(Result.INVALID_DEVICE)
+
+
+@entry("cudaDeviceDisablePeerAccess")
+def disable_peer_access(peer: int) -> None:
+    """Access that is not enabled cannot be disabled."""
+    check_device(peer)
+    raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)
+
+
+@entry("cudaChooseDevice")
+def choose_device(device: int, _properties: int) -> None:
+    """There is one to choose from."""
+    put_int(device, 0)
+
+
+@entry("cudaSetValidDevices")
+def set_valid_devices(listed: int, count: int) -> None:
+    """Programs list the devices that they would take."""
+    for number in range(count):
+        check_device(int_at(listed + 4 * number))
 
 
 @entry("cudaProfilerStart", "cudaProfilerStop")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from warploom.clients.runtime import (
+    array_copies,
     arrays,
     calls,
     devices,
+    driver_calls,
+    graph_copies,
     graphs,
     launches,
     memory,
@@ -15,9 +18,12 @@ from warploom.clients.runtime import (
 from warploom.clients.runtime.table import registry
 
 __all__ = [
+    "array_copies",
     "arrays",
     "calls",
     "devices",
+    "driver_calls",
+    "graph_copies",
     "graphs",
     "launches",
     "memory",

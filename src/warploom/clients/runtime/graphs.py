@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import partial
 
 from warploom.clients.driver import (
     capturing,
+    conditionals,
     graph_launches,
     graph_nodes,
     graph_structure,
     user_objects,
 )
-from warploom.clients.driver.graph_tasks import FIRST_KERNEL_NODE, copied, copy_task
-from warploom.clients.driver.graphs import Kind, Task, node_at
+from warploom.clients.driver.graph_tasks import COPY_AT, FIRST_KERNEL_NODE, PARAMETERS_AT, copied
+from warploom.clients.driver.graph_tasks import task_at as driver_task_at
+from warploom.clients.driver.graphs import Graph, Kind, Task, graph_at, node_at
 from warploom.clients.driver.launches import kernel_task_at
+from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.structures import KernelNode
-from warploom.clients.runtime.arrays import driver_copy
-from warploom.clients.runtime.memory import copy
+from warploom.clients.driver.words import int_at
+from warploom.clients.runtime.graph_copies import box_copy_task
 from warploom.clients.runtime.registration import function_of
-from warploom.clients.runtime.structures import BoxCopy
 from warploom.clients.runtime.table import entry
 
 SAME: dict[str, Callable[..., int | None]] = {
@@ -69,7 +69,7 @@ for _name, _function in SAME.items():
     entry(_name)(_function)
 
 
-# ---- kernels and copies, which the runtime describes in its own way ------------------------------
+# ---- kernels and nodes of any kind, which the runtime describes in its own way ------------------
 
 
 def _kernel_task(parameters: int) -> Task:
@@ -94,22 +94,39 @@ def change_kernel(handle: int, node: int, parameters: int) -> None:
     graph_launches.executable_at(handle).change(node_at(node), _kernel_task(parameters))
 
 
-@entry("cudaGraphAddMemcpyNode1D")
-def add_copy(
-    node: int,
-    graph: int,
-    dependencies: int,
-    count: int,
-    target: int,
-    source: int,
-    size: int,
-    kind: int,
+def task_at(parameters: int, graph: Graph | None = None) -> Task:
+    """The task of a cudaGraphNodeParams, which is the driver's structure but for kernels and
+    copies."""
+    if not parameters:
+        raise DriverError(Result.INVALID_VALUE)
+    kind = int_at(parameters)
+    if kind == Kind.KERNEL:
+        node = copied(KernelNode, parameters + PARAMETERS_AT)
+        node.function = function_of(node.function)
+        return kernel_task_at(node)
+    if kind == Kind.MEMCPY:
+        return box_copy_task(parameters + PARAMETERS_AT + COPY_AT)
+    return driver_task_at(parameters, graph)
+
+
+@entry("cudaGraphAddNode")
+def add_node(
+    node: int, graph: int, dependencies: int, _edges: int, count: int, parameters: int
 ) -> None:
-    task = Task(Kind.MEMCPY, partial(copy, target, source, size, kind))
+    task = task_at(parameters, graph_at(graph))
     graph_nodes.add_task(node, graph, dependencies, count, task)
 
 
-@entry("cudaGraphAddMemcpyNode")
-def add_box_copy(node: int, graph: int, dependencies: int, count: int, parameters: int) -> None:
-    made = driver_copy(copied(BoxCopy, parameters))
-    graph_nodes.add_task(node, graph, dependencies, count, copy_task(ctypes.addressof(made)))
+@entry("cudaGraphNodeSetParams")
+def set_any(node: int, parameters: int) -> None:
+    graph_nodes.change_task(node, task_at(parameters))
+
+
+@entry("cudaGraphExecNodeSetParams")
+def change_any(handle: int, node: int, parameters: int) -> None:
+    graph_launches.executable_at(handle).change(node_at(node), task_at(parameters))
+
+
+@entry("cudaGraphConditionalHandleCreate")
+def create_condition(handle: int, graph: int, default: int, flags: int) -> None:
+    conditionals.create(handle, graph, 0, default, flags)

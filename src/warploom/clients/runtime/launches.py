@@ -8,9 +8,11 @@ import threading
 from warploom.clients.driver.attributes_of_functions import set_attribute, value_of
 from warploom.clients.driver.launches import launch, launch_cooperative, launch_with
 from warploom.clients.driver.libraries import get_name
-from warploom.clients.driver.occupancy import best_block, max_active_blocks
+from warploom.clients.driver.libraries import parameter_info as driver_parameter_info
+from warploom.clients.driver.occupancy import available_shared, best_block, max_active_blocks
 from warploom.clients.driver.programs import function_at
 from warploom.clients.driver.results import DriverError
+from warploom.clients.driver.state import check_device
 from warploom.clients.driver.structures import LaunchConfig
 from warploom.clients.driver.words import put
 from warploom.clients.runtime.registration import function_of
@@ -129,6 +131,12 @@ def set_function_attribute(host: int, number: int, value: int) -> None:
     set_attribute(function_of(host), number, value)
 
 
+@entry("cudaKernelSetAttributeForDevice")
+def set_kernel_attribute(kernel: int, number: int, value: int, device: int) -> None:
+    check_device(device)
+    set_attribute(function_of(kernel), number, value)
+
+
 @entry("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
 def set_preference(host: int, _config: int) -> None:
     function_of(host)
@@ -145,6 +153,16 @@ def active_blocks(count: int, host: int, threads: int, dynamic: int) -> None:
 @entry("cudaOccupancyMaxPotentialBlockSize")
 def potential_block(grid: int, block: int, host: int, dynamic: int, limit: int) -> None:
     best_block(grid, block, function_of(host), 0, dynamic, limit)
+
+
+@entry("cudaOccupancyAvailableDynamicSMemPerBlock")
+def available_shared_bytes(size: int, host: int, blocks: int, threads: int) -> None:
+    available_shared(size, function_of(host), blocks, threads)
+
+
+@entry("cudaFuncGetParamInfo")
+def parameter_info(host: int, number: int, offset: int, size: int) -> None:
+    driver_parameter_info(function_of(host), number, offset, size)
 
 
 @entry("cudaFuncGetName")

@@ -9,7 +9,7 @@ from warploom.clients.driver import copies, memory, pools
 from warploom.clients.driver.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
-from warploom.clients.driver.state import state
+from warploom.clients.driver.state import check_device, state
 from warploom.clients.driver.words import put, unsigned
 from warploom.clients.runtime.registration import symbol_of
 from warploom.clients.runtime.table import entry
@@ -92,6 +92,15 @@ def copy(target: int, source: int, size: int, kind: int) -> None:
         copies.anywhere(target, source, size)
     else:
         raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
+
+
+@queued(entry, Kind.MEMCPY, "cudaMemcpyPeerAsync")
+@entry("cudaMemcpyPeer")
+def copy_between_devices(target: int, to: int, source: int, origin: int, size: int) -> None:
+    """Both devices are the one that there is."""
+    check_device(to)
+    check_device(origin)
+    copies.on_device(target, source, size)
 
 
 @queued(entry, Kind.MEMCPY, "cudaMemcpy2DAsync")

@@ -11,7 +11,7 @@ import ctypes
 from dataclasses import dataclass
 from functools import cache
 
-from warploom.clients.driver.programs import LoadedProgram, load
+from warploom.clients.driver.programs import Function, LoadedProgram, load
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.words import put, text_at
@@ -105,7 +105,9 @@ def register_managed(handle: int, host: int, _device: int, name: int) -> None:
 
 
 def function_of(host: int) -> int:
-    """The driver's handle of the kernel that the host calls by an address."""
+    """The driver's handle of the kernel that the host calls by an address, or by such a handle."""
+    if state.handles.has(host, Function):
+        return host
     symbol = _symbol(KERNELS, host, Result.INVALID_DEVICE_FUNCTION)
     return symbol.binary.loaded().function(symbol.name)
 

@@ -1,0 +1,64 @@
+"""Memory that graphs allocate, and how much of it there is."""
+
+from __future__ import annotations
+
+import weakref
+
+from warploom.clients.driver.memory import allocate
+from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.driver.state import Owned, Total, check_device, state
+from warploom.clients.driver.table import entry
+from warploom.clients.driver.words import put
+
+USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)
+"""CUgraphMem_attribute. What is reserved is in use: freed memory is given back at once."""
+
+_total = Total()
+
+
+class GraphMemory:
+    """An allocation of a graph's. It is there from when its node is made until nobody can launch
+    that any more, so that its address never changes; what frees it in the graph does nothing."""
+
+    def __init__(self, size: int, pool: int) -> None:
+        self.address = allocate(size, "device", pool=pool)
+        self.size = size
+        owned = state.allocations[self.address]
+        _total.change(size)
+        self._end = weakref.finalize(self, _release, self.address, owned)
+
+    def keep(self) -> None:
+        """Lets the allocation stay until it is freed: it is no graph's."""
+        if self._end.detach() is not None:
+            _total.change(-self.size)
+
+
+def _release(address: int, owned: Owned) -> None:
+    _total.change(-owned.size)
+    if state.allocations.get(address) is owned:
+        state.free(address)
+
+
+@entry("cuDeviceGetGraphMemAttribute")
+def get_attribute(device: int, number: int, value: int) -> None:
+    check_device(device)
+    known = {USED: _total.current, RESERVED: _total.current}
+    known |= {USED_HIGH: _total.peak, RESERVED_HIGH: _total.peak}
+    if number not in known:
+        raise DriverError(Result.INVALID_VALUE)
+    put(value, known[number])
+
+
+@entry("cuDeviceSetGraphMemAttribute")
+def set_attribute(device: int, number: int, _value: int) -> None:
+    """The high watermarks can be reset, and nothing else."""
+    check_device(device)
+    if number not in (USED_HIGH, RESERVED_HIGH):
+        raise DriverError(Result.INVALID_VALUE)
+    _total.reset_peak()
+
+
+@entry("cuDeviceGraphMemTrim")
+def trim(device: int) -> None:
+    """Has nothing to give back."""
+    check_device(device)

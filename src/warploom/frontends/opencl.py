@@ -1,0 +1,180 @@
+"""OpenCL C to PTX, by the clang of the machine: its built-in functions come from libclc, their
+mathematics from NVIDIA's libdevice, as that of CUDA C++ does.
+
+Always with line information. What the PTX means is for `warploom.ptx`. Images are not there: libclc
+has no functions for them on this target.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from warploom.core.errors import CompileError
+from warploom.frontends.opencl_functions import functions_text
+
+TARGET = "nvptx64-nvidia-nvcl"
+"""With this one, PTX tells which parameters point to local memory."""
+
+LIBCLC = ("nvptx64--nvidiacl.bc", "nvptx64--.bc")
+NEWEST_CLANG, OLDEST_CLANG = 25, 14
+
+COMPILING = (
+    *("-x", "cl", "-target", TARGET, "-O2", "-ffp-contract=fast"),
+    *("-gline-tables-only", "-gdwarf-2", "-Wno-linker-warnings", "-fno-crash-diagnostics"),
+)
+
+_SIZES = re.compile(r"^define [^@\n]*@(\w+)\([^\n]*!reqd_work_group_size !(\d+)", re.MULTILINE)
+_NUMBERS = re.compile(r"^!(\d+) = !\{i32 (\d+), i32 (\d+), i32 (\d+)\}", re.MULTILINE)
+_PRINTF = re.compile(r"^(?:\.extern )?\.func (.*)\bprintf$", re.MULTILINE)
+_PRINTF_CALL = re.compile(r"^(\s*)printf(?=\s*,)", re.MULTILINE)
+
+
+def compile_opencl(
+    text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str] = ()
+) -> str:
+    """Returns the PTX of an OpenCL C text, for a device of that compute capability.
+
+    `name` is the path that the text came from: errors and source lines carry it, and `#include`
+    looks in its directory. `options` are clang's own, such as "-cl-std=CL2.0" or "-DN=4". Raises
+    CompileError with clang's messages where the text does not compile, and where clang, libclc or
+    libdevice is missing.
+    """
+    clang, libraries = _clang(), [_libclc(), _libdevice()]
+    with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+        place = Path(folder)
+        (place / "functions.h").write_text(functions_text())
+        source = place / "source.cl"
+        source.write_text(f'#line 1 "{_quoted(Path(name))}"\n{text}')
+        command = [
+            *(clang, *COMPILING, "-include", str(place / "functions.h")),
+            *(f"-march=sm_{_architecture(clang, compute_capability)}", f"-I{Path(name).parent}"),
+            *(word for file in libraries for word in _linked(file)),
+            *(f"-fdebug-prefix-map={Path.cwd()}=", *_standard(options), *options),
+        ]
+        _run([*command, "-S", "-emit-llvm", str(source), "-o", str(place / "made.ll")], name)
+        ir = (place / "made.ll").read_text()
+        backend = [clang, "-x", "ir", "-target", TARGET, "-O2", "-Wno-override-module"]
+        march = next(word for word in command if word.startswith("-march="))
+        made = [*backend, march, "-S", str(place / "made.ll"), "-o", str(place / "made.ptx")]
+        _run([*made, "-Xclang", "-ffp-contract=fast"], name)
+        return _completed((place / "made.ptx").read_text(), ir)
+
+
+def _completed(ptx: str, ir: str) -> str:
+    """The PTX with what clang leaves out: the sizes of work-groups that kernels require, and the
+    name that CUDA has for the function of printf."""
+    numbers = {one[1]: ", ".join(one.groups()[1:]) for one in _NUMBERS.finditer(ir)}
+    for kernel, sizes in _SIZES.findall(ir):
+        entry = re.compile(rf"(\.entry {kernel}\([^)]*\))")
+        ptx = entry.sub(rf"\1\n.reqntid {numbers[sizes]}\n", ptx, count=1)
+    return _PRINTF_CALL.sub(r"\1vprintf", _PRINTF.sub(r".extern .func \1vprintf", ptx))
+
+
+def _run(command: Sequence[str], name: str) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        log = ended.stderr.strip()
+        raise CompileError(
+            f"{name} does not compile as OpenCL C. {_advice(log)}\n{log}", ended.stderr
+        )
+
+
+def _advice(log: str) -> str:
+    if "Cannot select" in log:
+        return "It uses a built-in function for which clang has no PTX; write it in other terms."
+    return "Fix the lines that clang names."
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _standard(options: Sequence[str]) -> Iterator[str]:
+    """OpenCL C 1.2, which all programs mean that say nothing else."""
+    if not any(option.startswith("-cl-std=") for option in options):
+        yield "-cl-std=CL1.2"
+
+
+def _linked(library: Path) -> tuple[str, ...]:
+    return "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(library)
+
+
+# ---- what the machine has ------------------------------------------------------------------------
+
+
+def opencl_is_missing() -> str:
+    """Returns what OpenCL C lacks on this machine and how to install it; empty for nothing."""
+    try:
+        for find in (_clang, _libclc, _libdevice):
+            find()
+    except CompileError as missing:
+        return str(missing)
+    return ""
+
+
+def _clang() -> str:
+    """The clang of the environment variable WARPLOOM_CLANG, else the newest on the PATH."""
+    numbered = (f"clang-{n}" for n in range(NEWEST_CLANG, OLDEST_CLANG - 1, -1))
+    for name in filter(None, (os.environ.get("WARPLOOM_CLANG"), *numbered, "clang")):
+        if found := shutil.which(name):
+            return found
+    raise CompileError(
+        "OpenCL C is compiled by clang, and there is none on the PATH. Install it with libclc,"
+        " which has OpenCL's built-in functions (Debian: apt-get install clang-19 libclc-19), or"
+        " set WARPLOOM_CLANG to one."
+    )
+
+
+def _libclc() -> Path:
+    folders = [Path("/usr/lib/clc"), Path("/usr/share/clc"), Path("/usr/local/share/clc")]
+    folders += sorted(Path("/usr/lib").glob("llvm-*/share/clc"), reverse=True)
+    for folder in folders:
+        for name in LIBCLC:
+            if (folder / name).exists():
+                return folder / name
+    raise CompileError(
+        "OpenCL C needs libclc, which has its built-in functions, and it is not installed (Debian:"
+        " apt-get install libclc-19, or that of clang's version)."
+    )
+
+
+def _libdevice() -> Path:
+    try:
+        roots = list(importlib.import_module("nvidia.cu13").__path__)
+    except ImportError:
+        roots = []
+    for root in roots:
+        if (found := Path(root) / "nvvm" / "libdevice" / "libdevice.10.bc").exists():
+            return found
+    raise CompileError(
+        "OpenCL C needs NVIDIA's libdevice, which has its mathematics: pip install"
+        " 'warploom[opencl]' (the wheel nvidia-nvvm)."
+    )
+
+
+@cache
+def _known(clang: str) -> tuple[int, ...]:
+    """The architectures that a clang compiles for."""
+    told = subprocess.run(
+        [clang, "--print-supported-cpus", "--target=nvptx64"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return tuple(int(n) for n in re.findall(r"\bsm_(\d+)\s", told.stdout + told.stderr + "\n"))
+
+
+def _architecture(clang: str, compute_capability: tuple[int, int]) -> int:
+    """The newest architecture that clang compiles for and the device can run, else the oldest."""
+    known, wanted = _known(clang), 10 * compute_capability[0] + compute_capability[1]
+    if not known:
+        raise CompileError(f"{clang} does not compile for NVPTX: install one of the distribution's")
+    return max((one for one in known if one <= wanted), default=min(known))

@@ -1,0 +1,167 @@
+"""Programs of CUDA C++ that nvcc builds: the ways to build them, and the calls of the runtime that
+programs of others make. Without nvcc (on the PATH, or of NVIDIA's wheels) they are skipped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import warploom as wl
+from tests.clients.conftest import PROGRAMS, RunProgram
+from warploom.clients.environment import environment_for, libraries_are_built
+from warploom.clients.nvcc import completed, found_nvcc, real_nvcc
+from warploom.clients.settings import Settings
+from warploom.clients.toolkit import missing_wheels, wheel_toolkit
+
+Build = Callable[..., list[str]]
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Build a program of sources in `programs/` with options of nvcc's; gives its command."""
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    if real_nvcc(os.environ.get("PATH", "")) is None:
+        pytest.skip("there is no nvcc, on the PATH or from wheels")
+
+    def built(*sources: str, options: tuple[str, ...] = ()) -> list[str]:
+        target = tmp_path / "program"
+        files = [str(PROGRAMS / source) for source in sources]
+        command = [found_nvcc(), *completed([*options, *files, "-o", str(target)])]
+        subprocess.run(command, check=True, capture_output=True)
+        return [str(target)]
+
+    return built
+
+
+PTX, BOTH = "arch=compute_75,code=compute_75", "arch=compute_75,code=[compute_75,sm_75]"
+
+
+@pytest.mark.parametrize("code", [PTX, BOTH])
+def test_device_code_of_several_object_files(
+    build: Build, run_program: RunProgram, code: str
+) -> None:
+    """2 * 1 + 100, 2 * 31 + 100; 32 threads have counted. nvcc links machine code on its own where
+    there is some: then the linked fat binary has no PTX, and that of the object files is linked."""
+    options = ("-rdc=true", "-gencode", code)
+    outcome = run_program(build("linked_main.cu", "linked_part.cu", options=options))
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == "102 162 32\n"
+
+
+def test_default_streams_of_threads(build: Build, run_program: RunProgram) -> None:
+    program = build("runtime.cu", options=("-default-stream", "per-thread"))
+    outcome = run_program(program, "1000")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.splitlines() == ["saxpy 2000", "constant 6", "graph 6 7", "error 1"]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "printed"),
+    [
+        (
+            "arrays.cu",
+            (),
+            # 8x4 texels count up by rows. Row 1 from texel 4: 12, and 7 further 19. The second
+            # array: rows 1 to 3 of the first, then texels 2 and 3 behind its first one.
+            "info 32 1 8 4 0 0; stretch 12 19; past the end 1; arrays 8 31 2 3; column 2 26",
+        ),
+        ("pools.cu", (), "pool 1 128 7; graph 128 6; trimmed 0"),
+        (
+            "conditional.cu",
+            ("-rdc=true",),
+            "5 0 10 -7; 7",  # five rounds, case 1, the side for zero; then two rounds more
+        ),
+        ("devices.cu", (), "peers 0 1 1 1; preferences 0 0 0; copied 31"),
+    ],
+)
+def test_calls_of_the_runtime(
+    build: Build, run_program: RunProgram, source: str, options: tuple[str, ...], printed: str
+) -> None:
+    outcome = run_program(build(source, options=options))
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert outcome.stdout.splitlines() == printed.split("; ")
+    assert "not there" not in outcome.stderr
+
+
+def test_lines_are_those_of_the_source_or_it_is_said_how(
+    build: Build, run_program: RunProgram
+) -> None:
+    outcome = run_program(build("unguarded.cu"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert "unguarded.cu:4 in kernel fill" in outcome.stderr
+    assert "-lineinfo" not in outcome.stderr
+    source = str(PROGRAMS / "unguarded.cu")
+    target = build("unguarded.cu")[0]
+    plain = ["-cudart", "shared", "-arch=sm_75", source, "-o", target]
+    subprocess.run([found_nvcc(), *plain], check=True)
+    outcome = run_program([target])
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Compile with -lineinfo" in outcome.stderr
+
+
+def test_the_report_follows_the_programs_own_words(build: Build) -> None:
+    """In one pipe: C's library keeps what is printed until the process ends."""
+    outcome = subprocess.run(
+        build("waits.cu"),
+        env=environment_for(Settings(device="a100", report="short")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    assert outcome.stdout.startswith("its own wordsWarploom ran 1 kernel")
+    [line] = [line for line in outcome.stdout.splitlines() if "1 launch of 1x1x1" in line]
+    assert " s after " in line
+    assert line.endswith("s of compiling")
+
+
+def test_a_program_that_is_ended_has_its_report(build: Build) -> None:
+    process = subprocess.Popen(
+        [*build("waits.cu"), "wait"],
+        env=environment_for(Settings(device="a100", report="short")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(len("its own words")) == "its own words"
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert "fill, 1 launch of 1x1x1 blocks" in told
+
+
+def test_a_compiler_of_wheels_alone(tmp_path: Path, run_program: RunProgram) -> None:
+    if missing := missing_wheels():
+        pytest.skip(f"{', '.join(missing)} are not installed")
+    toolkit = wheel_toolkit()
+    assert toolkit is not None
+    nvcc, target = str(toolkit / "bin" / "nvcc"), str(tmp_path / "program")
+    arguments = completed(["-rdc=true", str(PROGRAMS / "devices.cu"), "-lcuda", "-o", target])
+    subprocess.run([nvcc, *arguments], check=True)
+    assert run_program([target]).returncode == 0
+
+
+def test_without_a_compiler_its_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("warploom.clients.nvcc.wheel_toolkit", lambda: None)
+    with pytest.raises(wl.CompileError, match=r"pip install 'warploom\[nvcc\]'"):
+        found_nvcc()
+
+
+def test_arguments_say_otherwise() -> None:
+    """What a command line says of the runtime, lines and architectures stays as it is; PTX is added
+    where it asks for machine code alone."""
+    given = ["--cudart=static", "-G", "-gencode=arch=compute_80,code=[compute_80,sm_80]", "x.cu"]
+    assert completed(given) == given
+    given = ["-cudart", "static", "-lineinfo", "-arch=sm_80", "x.cu"]
+    assert completed(given) == given
+    machine = ["-gencode", "arch=compute_90a,code=sm_90a", "-gencode", "arch=compute_80,code=sm_80"]
+    given = ["-cudart=static", "-lineinfo", *machine, "x.cu"]
+    assert completed(given) == ["-gencode", "arch=compute_80,code=compute_80", *given]
