@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -16,13 +16,14 @@ from warploom.core.options import checked
 from warploom.host.arguments import Arguments
 from warploom.host.engines import Execute, Progress, choose_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
-from warploom.host.option_types import Count, Engine, Policy, Seed
+from warploom.host.option_types import Count, Engine, Policy, Seed, Tools
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.launch import Launch
 from warploom.observe.limits import TraceLimits
+from warploom.sanitize.findings import Finding
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
@@ -38,7 +39,9 @@ class LaunchOptions(TypedDict, total=False):
     `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
     once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
     not as the device says. `strict` checks arguments against the types that the source declares, as
-    the device does if the launch does not say.
+    the device does if the launch does not say. `sanitize` names the tools that check the launch, of
+    "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
+    found.
     """
 
     max_instructions: Count | None
@@ -46,6 +49,7 @@ class LaunchOptions(TypedDict, total=False):
     schedule: Policy | None
     seed: Seed | None
     strict: bool | None
+    sanitize: Tools | None
 
 
 @dataclass(frozen=True)
@@ -73,17 +77,27 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options)
-        return self._run(launch, self._pack(args, options), progress)
+        return self._run(launch, self._pack(args, options), progress, options.get("sanitize"))
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
-        return self._run(self._launch(options), Arguments(bytearray(data)), None)
+        arguments = Arguments(bytearray(data))
+        return self._run(self._launch(options), arguments, None, options.get("sanitize"))
 
-    def _run(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Run:
+    def _run(
+        self,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+        tools: Sequence[str] | None,
+    ) -> Run:
         cancellation = Cancellation()
         launch = self._ready(launch, arguments, cancellation)
-        if self.kernel.context.record:
+        tools = self.kernel.context.sanitize if tools is None else tools
+        if tools:
+            work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
+        elif self.kernel.context.record:
             work = partial(self._timed, launch, arguments, progress)
         else:
             work = partial(self._execute, self.kernel.context.engine, launch, arguments, progress)
@@ -116,6 +130,23 @@ class Launcher:
         timed = TimedRun(self.kernel)
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record)
+
+    def _sanitized(
+        self,
+        tools: tuple[str, ...],
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+    ) -> Execution:
+        """Run the launch with the detector of `warploom.sanitize` at its side."""
+        from warploom.sanitize.launching import SanitizedLaunch
+
+        context = self.kernel.context
+        unwritten = context.memory.unwritten
+        checked = SanitizedLaunch(
+            context.spec, context.options, context.engine_name, tools, unwritten
+        )
+        return self._execute(checked.execute, launch, arguments, progress, checked.findings)
 
     @checked("kernel[grid, block].trace(...)")
     def trace(
@@ -207,9 +238,15 @@ class Launcher:
         )
 
     def _execute(
-        self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
+        self,
+        execute: Execute,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+        findings: Sequence[Finding] | None = None,
     ) -> Execution:
-        """Runs the launch; host arrays get their results back if it ended well."""
+        """Runs the launch; host arrays get their results back if it ended well. `findings` is what
+        the execution fills, where it is sanitized."""
         kernel, context = self.kernel, self.kernel.context
         context.turn.take(launch.cancellation)
         try:
@@ -219,7 +256,9 @@ class Launcher:
         finally:
             context.turn.give_back()
         arguments.copy_back()
-        execution = Execution(counted, seconds)
+        if findings is None:
+            context.memory.unwritten.clear()  # it may have written anything
+        execution = Execution(counted, seconds, findings=tuple(findings or ()))
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution

@@ -49,6 +49,8 @@ def step(warp: Warp) -> int:
     run.issue(index, active, mask)
     if run.listener is not None:
         run.listener.issued(warp, index, mask)
+    if run.sanitizer is not None and mask:
+        run.sanitizer.passes(warp, index, mask)
     count_exited(warp, index, instruction, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:

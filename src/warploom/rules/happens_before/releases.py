@@ -1,0 +1,288 @@
+"""Release and acquire: fences, strong accesses, mbarriers, and copies that complete.
+
+Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with", "mbarrier", "cp.async".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.happens_before.barriers import clear_generation
+from warploom.rules.happens_before.knowledge import (
+    add_to_row,
+    become,
+    copies_of_both,
+    join_rows,
+    known_set,
+    learn_release,
+    learn_set,
+    note_release,
+    one_copy,
+    row_of_mind,
+)
+from warploom.rules.happens_before.others import joined_sets
+from warploom.rules.happens_before.pool import push, take
+from warploom.rules.happens_before.words import (
+    ACQUIRES,
+    ARRIVES,
+    ARRIVES_ASYNC,
+    B_FENCED,
+    BARRIER_HEAD,
+    BULK,
+    C_NEXT,
+    C_RELEASE,
+    CHAIN_WORDS,
+    E_LANES,
+    E_NUMBER,
+    E_WARP,
+    G_GENERATION,
+    G_KNOWN,
+    GPU,
+    INVALIDATES,
+    K_BLOCK,
+    K_SCOPE,
+    L_BULK_COMMITS,
+    L_BULK_RING,
+    L_COMMITS,
+    L_COPIES,
+    L_FENCE,
+    L_PROXY_INTERVAL,
+    L_PROXY_TIME,
+    L_READ,
+    L_RING,
+    LOCATION_WORDS,
+    LOCATIONS,
+    LOCATIONS_AT,
+    ME_BLOCK,
+    ME_INTERVAL,
+    ME_LANE_AT,
+    ME_SLOT,
+    ME_THREAD,
+    ME_TIME,
+    ME_WARP_AT,
+    N_FIRST,
+    N_NEXT,
+    O_CHAIN,
+    O_KEY,
+    PLAIN_WRITE,
+    RELEASE_WORDS,
+    RELEASES,
+    RING,
+    ROW,
+    SCOPE_AT,
+    THREADS,
+    V_TIME,
+    WAITS,
+)
+
+PHASE_AT = 62
+"""Where an mbarrier's word has its phase (`isa.ops.mbarrier`)."""
+
+
+@jitable
+def location(s: Any, key: int, make: int) -> int:
+    """Returns where the record of a location is; 0 where there is none, unless to `make` one."""
+    size = s[LOCATIONS]
+    at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
+    for _ in range(size):
+        place = s[LOCATIONS_AT] + at % size * LOCATION_WORDS
+        if s[place + O_KEY] == key:
+            return int(place)
+        if s[place + O_KEY] == 0:
+            if not make:
+                return 0
+            s[place + O_KEY] = key
+            return int(place)
+        at += 1
+    return 0
+
+
+@jitable
+def is_included(s: Any, release: int, scope: int) -> int:
+    """Returns whether a release and the current thread are in each other's scope."""
+    here = s[release + K_BLOCK] == s[ME_BLOCK] + 1
+    return int(here or (s[release + K_SCOPE] >= GPU and scope >= GPU))
+
+
+@jitable
+def read_strongly(s: Any, key: int, flags: int) -> None:
+    """The current thread reads a location by a strong access: it acquires what was released there,
+    or will, at its next fence."""
+    place = location(s, key, 0)
+    if place == 0 or s[place + O_CHAIN] == 0:
+        return
+    chain, lane = s[place + O_CHAIN], s[ME_LANE_AT]
+    if flags & ACQUIRES:
+        acquire_chain(s, chain, flags >> SCOPE_AT & 3)
+    elif s[lane + L_READ] == 0 or s[s[lane + L_READ] + N_FIRST] != chain:
+        s[lane + L_READ] = push(s, s[lane + L_READ], chain, flags >> SCOPE_AT & 3, 0, 0)
+
+
+@jitable
+def acquire_chain(s: Any, chain: int, scope: int) -> None:
+    """The current thread learns of the releases of a chain whose scopes fit."""
+    while chain:
+        if is_included(s, s[chain + C_RELEASE], scope):
+            learn_release(s, s[chain + C_RELEASE])
+        chain = s[chain + C_NEXT]
+
+
+@jitable
+def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
+    """The current thread writes a location by a strong access: with it, or with the fence before
+    it, a release. Read-modify-writes continue what was released there."""
+    scope, fence = flags >> SCOPE_AT & 3, s[ME_LANE_AT] + L_FENCE
+    releases = flags & RELEASES or s[fence + K_BLOCK] == s[ME_BLOCK] + 1
+    place = location(s, key, releases)
+    if place == 0:
+        return
+    chain = s[place + O_CHAIN] if is_atomic else 0
+    if releases:
+        release = take(s, RELEASE_WORDS + CHAIN_WORDS)
+        if release == 0:
+            return
+        if flags & RELEASES:
+            note_release(s, release, scope)
+        else:
+            for word in range(RELEASE_WORDS):
+                s[release + word] = s[fence + word]
+            s[release + K_SCOPE] = min(scope, s[fence + K_SCOPE])
+        s[release + RELEASE_WORDS + C_NEXT] = chain
+        s[release + RELEASE_WORDS + C_RELEASE] = release
+        chain = release + RELEASE_WORDS
+    s[place + O_CHAIN] = chain
+
+
+@jitable
+def forget_releases(s: Any, key: int) -> None:
+    """A weak write to a location ends what was released there."""
+    place = location(s, key, 0)
+    if place:
+        s[place + O_CHAIN] = 0
+
+
+@jitable
+def fence(s: Any, e: Any, flags: int) -> None:
+    """Lanes pass a fence: what they read strongly before it is acquired, and what they write
+    strongly behind it releases what they know now."""
+    left, scope = e[E_LANES], flags >> SCOPE_AT & 3
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        lane = s[ME_LANE_AT]
+        if flags & ACQUIRES:
+            node = s[lane + L_READ]
+            while node:
+                acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_FIRST + 1]))
+                node = s[node + N_NEXT]
+            s[lane + L_READ] = 0
+        if flags & RELEASES:
+            note_release(s, lane + L_FENCE, scope)
+    s[s[ME_WARP_AT] + V_TIME] += 1
+
+
+@jitable
+def fence_proxies(s: Any, e: Any) -> None:
+    """Lanes pass a fence between ordinary accesses and those of bulk copies."""
+    left = e[E_LANES]
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        s[s[ME_LANE_AT] + L_PROXY_INTERVAL] = s[ME_INTERVAL] + 1
+        s[s[ME_LANE_AT] + L_PROXY_TIME] = s[ME_TIME] + 1
+    s[s[ME_SLOT] + B_FENCED] = s[ME_INTERVAL] + 1
+    s[s[ME_WARP_AT] + V_TIME] += 1
+
+
+# ---- copies -------------------------------------------------------------------------------------
+
+
+@jitable
+def commit(s: Any, e: Any, flags: int) -> None:
+    """Lanes make a group of the copies that they have begun."""
+    left = e[E_LANES]
+    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
+    ring = L_BULK_RING if flags & BULK else L_RING
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        lane = s[ME_LANE_AT]
+        s[lane + L_COPIES] += 1
+        s[lane + ring + s[lane + count] % RING] = s[lane + L_COPIES]
+        s[lane + count] += 1
+
+
+@jitable
+def wait_for_copies(s: Any, e: Any, flags: int) -> None:
+    """Lanes wait until at most NUMBER of their last groups of copies are not complete; all copies,
+    where that is -1."""
+    left, pending = e[E_LANES], e[E_NUMBER]
+    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
+    ring = L_BULK_RING if flags & BULK else L_RING
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        lane, bound = s[ME_LANE_AT], 0
+        if pending < 0:
+            s[lane + L_COPIES] += 1
+            bound = s[lane + L_COPIES]
+        elif pending < RING and s[lane + count] > pending:
+            bound = s[lane + ring + (s[lane + count] - pending - 1) % RING]
+        if bound:
+            place = row_of_mind(s) + s[THREADS] + s[ME_THREAD]
+            s[place] = copies_of_both(s[place], bound)
+
+
+# ---- mbarriers ----------------------------------------------------------------------------------
+
+
+@jitable
+def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
+    """The current thread works on an mbarrier, whose word is `word` before it does."""
+    place = location(s, key, 1)
+    if place == 0:
+        return
+    if s[place + O_CHAIN] == 0:
+        s[place + O_CHAIN] = take(s, BARRIER_HEAD + 2 * s[ROW])
+        if s[place + O_CHAIN] == 0:
+            return
+    at = s[place + O_CHAIN]
+    if flags & (PLAIN_WRITE | INVALIDATES):
+        for generation in range(1, -1, -1):
+            s[at + G_GENERATION] = generation
+            clear_generation(s, at)
+        return
+    phase = word >> PHASE_AT & 3
+    if s[at + G_GENERATION] & 3 != phase:
+        s[at + G_GENERATION] = phase
+        clear_generation(s, at)
+    if flags & WAITS and flags & ACQUIRES:
+        odd = phase + 1 & 1
+        join_rows(s, row_of_mind(s), at + BARRIER_HEAD + odd * s[ROW])
+        learn_set(s, s[at + G_KNOWN + odd])
+    if flags & ARRIVES and flags & RELEASES:
+        add_to_row(s, at + BARRIER_HEAD + (phase & 1) * s[ROW])
+        known = at + G_KNOWN + (phase & 1)
+        s[known] = joined_sets(s, s[known], known_set(s))
+    if flags & ARRIVES_ASYNC:
+        s[s[ME_LANE_AT] + L_COPIES] += 1
+        complete(s, at, phase, s[s[ME_LANE_AT] + L_COPIES])
+
+
+@jitable
+def complete_copy(s: Any, key: int, word: int) -> None:
+    """The bytes of the current thread's last copy have come at an mbarrier."""
+    place = location(s, key, 0)
+    if place and s[place + O_CHAIN]:
+        mbarrier(s, key, word, 0)
+        copy = s[s[ME_LANE_AT] + L_COPIES]
+        complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, one_copy(copy))
+    s[s[ME_LANE_AT] + L_COPIES] += 1
+
+
+@jitable
+def complete(s: Any, at: int, phase: int, copies: int) -> None:
+    """Whoever waits for a phase of an mbarrier knows of these copies of the current thread."""
+    row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + s[ME_THREAD]
+    s[row] = copies_of_both(s[row], copies)
