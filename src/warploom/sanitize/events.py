@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.core.types import B32, U32
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import Wanted, Warp
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
-from warploom.sanitize.sites import event_of
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2

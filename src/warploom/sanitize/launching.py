@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warploom.analysis.program import Program
-from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault, WarploomError
+from warploom.core.errors import (
+    DeadlockError,
+    DeviceTrap,
+    InstructionLimit,
+    KernelFault,
+    MemoryFault,
+    WarploomError,
+)
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory import DeviceMemory
@@ -19,6 +26,10 @@ from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.report import findings_of
 from warploom.sanitize.state import Detector, Words
+
+
+OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
+"""Kinds of fault that the tool "sync" is for."""
 
 
 @dataclass
@@ -94,8 +105,9 @@ def _of_error(error: WarploomError) -> Finding:
     """Returns the finding of an error that ended a launch."""
     if isinstance(error, KernelFault):
         thread = Thread(error.block, error.thread)
-        kind = getattr(error, "kind", type(error).__name__)
-        return Finding("mem", kind, ERROR, "", error.line, "", (thread,), "", str(error))
+        kind = error.kind if isinstance(error, (MemoryFault, DeviceTrap)) else "assert"
+        tool = "sync" if kind in OF_SYNCHRONISATION else "mem"
+        return Finding(tool, kind, ERROR, "", error.line, "", (thread,), "", str(error))
     if isinstance(error, DeadlockError):
         line = error.groups[0].line if error.groups else ""
         return Finding("sync", "deadlock", ERROR, "", line, "", (), "", str(error))

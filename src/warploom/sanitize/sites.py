@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.accesses import is_bulk_copy
 from warploom.analysis.program import Program
+from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
@@ -70,35 +71,6 @@ def needs_exactness(made: Instruction, flags: int) -> bool:
         mask = member_mask(made)
         return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
     return False
-
-
-def is_warp_barrier(made: Instruction) -> bool:
-    """Returns whether it is a `bar.warp.sync`."""
-    return made.operation.name == "bar" and "warp" in made.operation.modifiers
-
-
-def event_of(made: Instruction) -> int | None:
-    """Returns the kind of event that an instruction is, where it is one besides an access."""
-    modifiers, name = made.operation.modifiers, made.operation.name
-    if is_warp_barrier(made):
-        return words.WARP_SYNC
-    if made.operation.spec.unit is Unit.BARRIER:
-        return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
-    if name in ("fence", "membar"):
-        if any(each.startswith("proxy") for each in modifiers.values):
-            return words.PROXY_FENCE if _fences_copies(made) else None
-        return None if "mbarrier_init" in modifiers else words.FENCE
-    if name == "cp" and "commit_group" in modifiers:
-        return words.ASYNC_COMMIT
-    if name == "cp" and ("wait_group" in modifiers or "wait_all" in modifiers):
-        return words.ASYNC_WAIT
-    return None
-
-
-def _fences_copies(made: Instruction) -> bool:
-    """Returns whether a fence of proxies is one of asynchronous copies."""
-    modifiers = made.operation.modifiers
-    return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)
 
 
 def flags_of(made: Instruction, copies: frozenset[Register]) -> int:

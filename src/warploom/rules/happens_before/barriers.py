@@ -95,9 +95,9 @@ def arrive(s: Any, e: Any, waits: int) -> None:
         if waits:
             s[warp_at + V_WAITING] |= 1 << (s[ME_THREAD] & 31)
             s[s[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if whole else e[E_NUMBER])
-    if whole:
+    if awaited == 0:
         note_line(s, e)
-    else:
+    if not whole:
         came = 32 if s[LOCKSTEP] else count_lanes(lanes)
         finish_part(s, barrier_at(s, e[E_NUMBER]), came, awaited)
     s[warp_at + V_TIME] += 1

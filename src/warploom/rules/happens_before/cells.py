@@ -36,6 +36,7 @@ from warploom.rules.happens_before.words import (
     STRONG,
     THREAD_BITS,
     TIME_AT,
+    VOLATILE,
     W_FIRST,
     W_SECOND,
     W_THIRD,
@@ -84,11 +85,12 @@ def touch(s: Any, cell: int, third: int, value: int) -> int:
 
 @jitable
 def is_wide(third: int) -> int:
-    """Returns whether an access is strong, on all bytes, at gpu scope or wider: two such are never
-    in conflict."""
+    """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider: two
+    such are never in conflict."""
     flags = third >> FLAGS_AT
     whole = third >> BYTES_AT & ALL_BYTES == ALL_BYTES
-    return int(flags & STRONG != 0 and whole and flags >> SCOPE_AT & 3 >= GPU)
+    strong = flags & (STRONG | VOLATILE) == STRONG
+    return int(strong and whole and flags >> SCOPE_AT & 3 >= GPU)
 
 
 @jitable
