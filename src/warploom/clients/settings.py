@@ -23,7 +23,10 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Settings:
-    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file."""
+    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file. `sanitize`
+    names the tools that check each launch, with commas between them; what they find is told at the
+    end, at most so many, but those of a file of suppressions, and written to a file of SARIF; where
+    there are errors, the process ends with that exit code."""
 
     device: str = DEFAULT
     engine: str = "compiled"
@@ -34,6 +37,11 @@ class Settings:
     caching_allocator: bool = False
     report: str = "none"
     json: str = ""
+    sanitize: str = ""
+    sanitize_exitcode: int = 1
+    sanitize_limit: int = 100
+    sanitize_suppress: str = ""
+    sanitize_sarif: str = ""
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -76,6 +84,7 @@ class Settings:
             workers=self.workers,
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,
+            sanitize=tuple(self.sanitize.split(",")) if self.sanitize else (),
         )
 
 

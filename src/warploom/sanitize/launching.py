@@ -27,7 +27,6 @@ from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.report import findings_of
 from warploom.sanitize.state import Detector, Words
 
-
 OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
 """Kinds of fault that the tool "sync" is for."""
 

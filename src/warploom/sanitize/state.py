@@ -130,7 +130,8 @@ class _Layout:
         """Places the state of the blocks that can be resident at once."""
         head = self.head
         threads, row = head[words.THREADS], head[words.ROW]
-        cells = (head[words.SHARED_BYTES] + 3) // 4 * words.CELL_WORDS
+        lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
+        cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
         at = words.BLOCK_WORDS
         for word, size in (
@@ -138,6 +139,7 @@ class _Layout:
             (words.SLOT_LANES, threads * words.LANE_WORDS),
             (words.SLOT_WRITTEN, written_words(head[words.SHARED_BYTES])),
             (words.SLOT_CELLS, cells),
+            (words.SLOT_LINES, lines * words.LINE_WORDS),
             (words.SLOT_BARRIERS, (1 + words.BARRIERS) * barrier),
             (words.SLOT_ROWS, threads * row + 2 * threads),
         ):
@@ -151,14 +153,17 @@ class _Layout:
     def _allocation(self, allocation: Allocation) -> list[int]:
         """Places what is kept of an allocation; returns its row."""
         start, size = allocation.address, allocation.size
+        lines = -(-size // words.LINE_BYTES) + 1  # it may begin in the midst of one
         cells = self.end
-        self.end += (size + 7) // 4 * words.CELL_WORDS
+        self.end += lines * words.LINE_BYTES // 4 * words.CELL_WORDS
+        lines_at = self.end
+        self.end += lines * words.LINE_WORDS
         written = 0
         if start in self.unwritten:
             written = self.end
             self.end += written_words(size)
         constant = self.memory.is_constant(start) if size else False
-        return [start, start + size, int(constant), cells, written]
+        return [start, start + size, int(constant), cells, written, lines_at]
 
 
 def _room(length: int) -> Words:

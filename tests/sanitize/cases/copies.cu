@@ -104,7 +104,7 @@ MBARRIER_WAIT(1);  // fail
 MBARRIER_WAIT(0);  // pass
 out[i] = s[63 - i];  // here
 
-// case second_phase_waits_for_the_first <<<1, 64>>> race
+// case second_phase_waits_for_the_first <<<1, 64>>> race deadlock
 MBARRIER_INIT(64);
 MBARRIER_ARRIVE(1);
 MBARRIER_WAIT(0);

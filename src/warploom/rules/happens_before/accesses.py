@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.atomics import lane_order
-from warploom.rules.distinct import jitable
-from warploom.rules.happens_before.cells import forget_others, third_word, touch
-from warploom.rules.happens_before.knowledge import become
+from warploom.rules.distinct import ALL_LANES, first_lane, jitable
+from warploom.rules.happens_before.cells import third_word, touch
+from warploom.rules.happens_before.knowledge import become, become_lane
+from warploom.rules.happens_before.lines import open_line, stamp, take_line
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.releases import (
     complete_copy,
@@ -20,6 +21,7 @@ from warploom.rules.happens_before.words import (
     A_CELLS,
     A_CONSTANT,
     A_END,
+    A_LINES,
     A_START,
     A_WRITTEN,
     AGENT,
@@ -46,6 +48,8 @@ from warploom.rules.happens_before.words import (
     E_WARP,
     EXACT,
     GLOBAL,
+    H_STATE,
+    IN_CELLS,
     INIT,
     K_MISALIGNED,
     K_OUT_OF_BOUNDS,
@@ -53,6 +57,8 @@ from warploom.rules.happens_before.words import (
     K_UNWRITTEN,
     L_COPIES,
     LAST_ALLOCATION,
+    LINE_BYTES,
+    LINE_WORDS,
     LOAD,
     MBARRIER,
     ME_ADDRESS,
@@ -63,6 +69,7 @@ from warploom.rules.happens_before.words import (
     ME_SLOT,
     ME_SPACE,
     ME_TIME,
+    ME_WARP_AT,
     MEM,
     RACE,
     RELEASES,
@@ -70,13 +77,12 @@ from warploom.rules.happens_before.words import (
     SITE_WORDS,
     SITES_AT,
     SLOT_CELLS,
-    SLOT_WARPS,
+    SLOT_LINES,
     SLOT_WRITTEN,
     STORE,
     STRONG,
     TOOLS,
     V_TIME,
-    WARP_WORDS,
 )
 
 WORD_OF_MBARRIER = 8
@@ -86,29 +92,129 @@ WORD_OF_MBARRIER = 8
 @jitable
 def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Takes an access; returns the lanes that may do it."""
-    lanes, kept, wrote = e[E_LANES], 0, 0
+    lanes, op = e[E_LANES], e[E_OP]
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     s[ME_SPACE], s[ME_SIZE] = e[E_SPACE], e[E_SIZE]
-    order = 1 << 5
+    become(s, e[E_WARP] << 5)
+    if op != ATOMIC and flags & ~COPIES == 0 and lies_in_lines(e, addresses):
+        row = row_of_range(s, e, addresses[0])
+        if row > 0:
+            take_lines(s, e, memory, addresses, data, row)
+            return int(lanes)
+    kept = take_lanes(s, e, plan, memory, addresses, data)
+    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and s[EXACT]:
+        s[s[ME_WARP_AT] + V_TIME] += 1
+    return kept if s[TOOLS] & MEM else lanes
+
+
+@jitable
+def take_lanes(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Takes an access lane by lane; returns the lanes that may do it."""
+    lanes, kept, wrote = e[E_LANES], 0, 0
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    order, needed = 1 << 5, lanes
     if e[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, e[E_BLOCK])
+    elif e[E_OP] == LOAD and s[EXACT] == 0 and lanes and agree(addresses, lanes):
+        needed = lanes & -lanes | 1 << last_lane(lanes)
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
         if lanes >> lane & 1:
-            become(s, (e[E_WARP] << 5) + lane)
+            become_lane(s, (e[E_WARP] << 5) + lane)
             s[ME_ADDRESS] = addresses[lane]
             row = is_allowed(s, e)
             if row >= 0:
                 kept |= 1 << lane
-                if row > 0 and s[TOOLS] & (RACE | INIT):
+                if row > 0 and s[TOOLS] & (RACE | INIT) and needed >> lane & 1:
                     writes = int(e[E_OP] != LOAD)
                     if flags & COMPARES:
                         writes = swaps(e, memory, addresses, data, lane, wrote)
                     wrote |= writes << lane
-                    take_access(s, e, memory, data, lane, flags, row, writes)
-    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and s[EXACT]:
-        s[s[ME_SLOT] + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS + V_TIME] += 1
-    return kept if s[TOOLS] & MEM else lanes
+                    take_access(s, e, memory, data, lane, row, writes)
+    return int(kept)
+
+
+@jitable
+def agree(addresses: Any, lanes: int) -> int:
+    """Returns whether all of these lanes have one address."""
+    first = addresses[first_lane(lanes)]
+    for lane in range(32):
+        if lanes >> lane & 1 and addresses[lane] != first:
+            return 0
+    return 1
+
+
+@jitable
+def last_lane(lanes: int) -> int:
+    """Returns the highest lane of some."""
+    lane = 31
+    while lanes >> lane & 1 == 0:
+        lane -= 1
+    return lane
+
+
+# ---- whole lines --------------------------------------------------------------------------------
+
+
+@jitable
+def lies_in_lines(e: Any, addresses: Any) -> int:
+    """Returns whether the lanes of a whole warp reach whole lines, one behind the other."""
+    size, first = e[E_SIZE], addresses[0]
+    if (
+        e[E_LANES] != ALL_LANES
+        or size < 4
+        or size > 16
+        or first % LINE_BYTES
+        or e[E_SPACE] > SHARED
+    ):
+        return 0
+    differs = 0
+    for lane in range(32):
+        differs |= addresses[lane] ^ first + lane * size
+    return int(differs == 0)
+
+
+@jitable
+def row_of_range(s: Any, e: Any, first: int) -> int:
+    """Returns the row of the allocation that has all bytes of such an access, 1 for shared memory;
+    -1 where it has not, or they may not be written."""
+    end = first + 32 * e[E_SIZE]
+    if e[E_SPACE] == SHARED:
+        return 1 if first >= 0 and end <= e[E_LIMIT] else -1
+    row = allocation(s, first)
+    if row < 0 or end > s[row + A_END] or (e[E_OP] != LOAD and s[row + A_CONSTANT]):
+        return -1
+    return int(row)
+
+
+@jitable
+def take_lines(s: Any, e: Any, memory: Any, addresses: Any, data: Any, row: int) -> None:
+    """Takes an access of whole lines; what a line cannot tell, lane by lane."""
+    size, first, shared = e[E_SIZE], addresses[0], int(e[E_SPACE] == SHARED)
+    lanes_of_line = LINE_BYTES // size
+    begins = e[E_WARP] << 5
+    if s[TOOLS] & INIT:
+        s[ME_ADDRESS], s[ME_SIZE] = first, 32 * size
+        check_written(s, e, s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS], row)
+        s[ME_SIZE] = size
+    if s[TOOLS] & RACE == 0:
+        return
+    lines = s[ME_SLOT] + s[SLOT_LINES] if shared else s[row + A_LINES]
+    at = first if shared else first - (s[row + A_START] & -LINE_BYTES)
+    line = lines + at // LINE_BYTES * LINE_WORDS
+    for number in range(size // 4):
+        thread = begins + number * lanes_of_line
+        become_lane(s, thread)
+        stamp(s, line, shared)
+        if take_line(s, line, thread, e[E_OP], size) == 0:
+            for lane in range(number * lanes_of_line, (number + 1) * lanes_of_line):
+                become_lane(s, begins + lane)
+                s[ME_ADDRESS] = addresses[lane]
+                check_words(s, e, memory, data, lane, row, 1)
+        line += LINE_WORDS
+
+
+# ---- one lane -----------------------------------------------------------------------------------
 
 
 @jitable
@@ -175,11 +281,9 @@ def swaps(e: Any, memory: Any, addresses: Any, data: Any, lane: int, wrote: int)
 
 
 @jitable
-def take_access(
-    s: Any, e: Any, memory: Any, data: Any, lane: int, flags: int, row: int, writes: int
-) -> None:
+def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
     """Takes the access of one lane to memory that it may reach."""
-    at = s[ME_ADDRESS]
+    at, flags = s[ME_ADDRESS], s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     key = at if e[E_SPACE] == GLOBAL else -1 - (s[ME_BLOCK] << 24 | at)
     completes = flags & BULK and e[E_OP] == STORE and e[E_SIZE] == WORD_OF_MBARRIER
     if flags & MBARRIER or completes or (flags & COMPLETES and e[E_OP] == ATOMIC):
@@ -194,7 +298,7 @@ def take_access(
     if s[TOOLS] & INIT:
         check_written(s, e, flags, row)
     if s[TOOLS] & RACE:
-        check_words(s, e, data, lane, flags, row, writes)
+        check_words(s, e, memory, data, lane, row, writes)
         if s[EXACT] and flags & STRONG:
             if e[E_OP] != STORE:
                 read_strongly(s, key, flags)
@@ -212,24 +316,31 @@ def word_at(memory: Any, address: int) -> int:
 
 
 @jitable
-def check_words(s: Any, e: Any, data: Any, lane: int, flags: int, row: int, writes: int) -> None:
+def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
     """Checks each aligned four bytes of an access against those before it."""
     at, end = s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE]
     op = e[E_OP] if writes else LOAD
-    shared = e[E_SPACE] == SHARED
-    cells = s[ME_SLOT] + s[SLOT_CELLS] if shared else s[row + A_CELLS]
-    base = 0 if shared else s[row + A_START] & ~3
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    shared = int(e[E_SPACE] == SHARED)
+    lines, cells, base = s[ME_SLOT] + s[SLOT_LINES], s[ME_SLOT] + s[SLOT_CELLS], 0
+    if not shared:
+        lines, cells, base = s[row + A_LINES], s[row + A_CELLS], s[row + A_START] & -LINE_BYTES
     word = at & ~3
     while word < end:
-        cell = cells + (word - base) // 4 * CELL_WORDS
-        bytes_, value = 0, 0
-        for byte in range(4):
-            if at <= word + byte < end:
-                bytes_ |= 1 << byte
-                if op == STORE:
+        bytes_, value = 15, 0
+        if word < at or word + 4 > end:
+            bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
+        if op == STORE:
+            for byte in range(4):
+                if bytes_ >> byte & 1:
                     value |= stored_byte(e, data, lane, word + byte - at) << 8 * byte
-        if shared:
-            forget_others(s, cell)
+        number = (word - base) // LINE_BYTES
+        line = lines + number * LINE_WORDS
+        stamp(s, line, shared)
+        if s[line + H_STATE] != IN_CELLS:
+            first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
+            open_line(s, line, first, memory, e[E_BASE] + base + number * LINE_BYTES)
+        cell = cells + (word - base) // 4 * CELL_WORDS
         strong = touch(s, cell, third_word(s, op, bytes_, flags), value)
         if strong and op == STORE and s[EXACT] and flags & STRONG == 0:
             forget_releases(s, -1 - (s[ME_BLOCK] << 24 | at) if shared else at)
@@ -254,13 +365,15 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
         bits, base = s[row + A_WRITTEN], s[row + A_START]
         if bits == 0:
             return
-    first = s[ME_ADDRESS] - base
-    missing = 0
-    for place in range(first, first + e[E_SIZE]):
-        bit = 1 << (place & 31)
+    place = s[ME_ADDRESS] - base
+    end, missing = place + s[ME_SIZE], 0
+    while place < end:
+        count = min(32 - (place & 31), end - place)
+        mask = ((1 << count) - 1) << (place & 31)
         word = bits + (place >> 5)
-        missing |= int(s[word] & bit == 0)
+        missing |= mask & ~s[word]
         if e[E_OP] != LOAD:
-            s[word] |= bit
+            s[word] |= mask
+        place += count
     if missing and e[E_OP] != STORE and flags & COPIES == 0:
         report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS], e[E_SIZE], e[E_OP])

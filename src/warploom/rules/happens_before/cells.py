@@ -216,21 +216,3 @@ def keep_strong(s: Any, cell: int, first: int, second: int, third: int, value: i
         seen += 1
     head = push(s, head, first, second, third, value)
     s[cell + LISTS] = head << 32 | lists & LOW if wide else lists >> 32 << 32 | head
-
-
-@jitable
-def forget_others(s: Any, cell: int) -> None:
-    """Drops what an earlier block left in a cell of shared memory."""
-    block = s[ME_BLOCK] + 1
-    if s[cell + W_FIRST] >> BLOCK_AT != block:
-        s[cell + W_FIRST] = 0
-    if s[cell + R_FIRST] >> BLOCK_AT != block:
-        s[cell + R_FIRST] = 0
-    lists = s[cell + LISTS]
-    if lists:
-        low, high = lists & LOW, lists >> 32
-        stale = low and s[low + N_FIRST] >> BLOCK_AT != block
-        if stale or (high and s[high + N_FIRST] >> BLOCK_AT != block):
-            without_bytes(s, low, ALL_BYTES)
-            without_bytes(s, high, ALL_BYTES)
-            s[cell + LISTS] = 0

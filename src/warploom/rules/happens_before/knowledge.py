@@ -62,14 +62,20 @@ def become(s: Any, thread: int) -> None:
     """Makes a thread of the current block the current one."""
     slot, warp = s[ME_SLOT], thread >> 5
     warp_at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
-    mind = thread
-    if s[LOCKSTEP]:
-        mind = warp << 5
     s[ME_INTERVAL] = s[slot + B_INTERVAL]
     s[ME_WARP] = warp
     s[ME_WARP_AT] = warp_at
-    s[ME_TIME] = s[warp_at + V_TIME]
     s[ME_SYNCED] = s[warp_at + V_SYNCED]
+    become_lane(s, thread)
+
+
+@jitable
+def become_lane(s: Any, thread: int) -> None:
+    """Makes another thread of the current one's warp the current one."""
+    slot, mind = s[ME_SLOT], thread
+    if s[LOCKSTEP]:
+        mind = thread >> 5 << 5
+    s[ME_TIME] = s[s[ME_WARP_AT] + V_TIME]
     s[ME_THREAD] = thread
     s[ME_LANE_AT] = slot + s[SLOT_LANES] + thread * LANE_WORDS
     s[ME_MIND_AT] = slot + s[SLOT_LANES] + mind * LANE_WORDS
@@ -250,13 +256,15 @@ def note_release(s: Any, at: int, scope: int) -> None:
 
 @jitable
 def learn_release(s: Any, at: int) -> None:
-    """The current thread knows from now on what a release at `at` knew."""
+    """The current thread knows from now on what a release at `at` knew. Who knows of the release
+    itself knows that already."""
+    first = s[at + K_BLOCK] << BLOCK_AT | s[at + K_INTERVAL]
+    if is_ordered(s, first, s[at + K_TIME] - 1 << TIME_AT | s[at + K_THREAD]):
+        return
     if s[at + K_BLOCK] != s[ME_BLOCK] + 1:
         learn_set(s, set_with_release(s, at))
         return
     learn_set(s, s[at + K_KNOWN])
-    if s[at + K_THREAD] == s[ME_THREAD]:
-        return
     if s[at + K_INTERVAL] == s[ME_INTERVAL]:
         row, first = row_of_mind(s), s[at + K_THREAD] >> 5 << 5
         for thread in range(first, first + 32):

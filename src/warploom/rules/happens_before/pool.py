@@ -23,6 +23,7 @@ from warploom.rules.happens_before.words import (
     FINDINGS_AT,
     FREE_NODES,
     LEFT_OUT,
+    LOW,
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_SPACE,
@@ -73,6 +74,16 @@ def give_back(s: Any, node: int) -> None:
     """Frees a node of a list."""
     s[node + N_NEXT] = s[FREE_NODES]
     s[FREE_NODES] = node
+
+
+@jitable
+def give_back_all(s: Any, lists: int) -> None:
+    """Frees the nodes of both lists of a cell."""
+    for node in (lists & LOW, lists >> 32):
+        while node:
+            following = s[node + N_NEXT]
+            give_back(s, node)
+            node = following
 
 
 @jitable

@@ -42,6 +42,7 @@ from warploom.rules.happens_before.words import (
     INVALIDATES,
     K_BLOCK,
     K_SCOPE,
+    L_ACQUIRED,
     L_BULK_COMMITS,
     L_BULK_RING,
     L_COMMITS,
@@ -63,6 +64,7 @@ from warploom.rules.happens_before.words import (
     ME_WARP_AT,
     N_FIRST,
     N_NEXT,
+    N_SECOND,
     O_CHAIN,
     O_KEY,
     PLAIN_WRITE,
@@ -75,6 +77,9 @@ from warploom.rules.happens_before.words import (
     V_TIME,
     WAITS,
 )
+
+NEAR = 64
+"""So many nodes of a chain are looked at for an earlier one."""
 
 PHASE_AT = 62
 """Where an mbarrier's word has its phase (`isa.ops.mbarrier`)."""
@@ -113,19 +118,37 @@ def read_strongly(s: Any, key: int, flags: int) -> None:
     if place == 0 or s[place + O_CHAIN] == 0:
         return
     chain, lane = s[place + O_CHAIN], s[ME_LANE_AT]
+    scope, last = flags >> SCOPE_AT & 3, s[lane + L_READ]
     if flags & ACQUIRES:
-        acquire_chain(s, chain, flags >> SCOPE_AT & 3)
-    elif s[lane + L_READ] == 0 or s[s[lane + L_READ] + N_FIRST] != chain:
-        s[lane + L_READ] = push(s, s[lane + L_READ], chain, flags >> SCOPE_AT & 3, 0, 0)
+        acquire_chain(s, chain, scope)
+    elif last and s[last + N_SECOND] == scope and continues(s, chain, s[last + N_FIRST]):
+        s[last + N_FIRST] = chain
+    else:
+        s[lane + L_READ] = push(s, last, chain, scope, 0, 0)
+
+
+@jitable
+def continues(s: Any, chain: int, earlier: int) -> int:
+    """Returns whether a chain goes on from an earlier one, as far as its first nodes tell."""
+    for _ in range(NEAR):
+        if chain == earlier:
+            return 1
+        if chain == 0:
+            return 0
+        chain = s[chain + C_NEXT]
+    return 0
 
 
 @jitable
 def acquire_chain(s: Any, chain: int, scope: int) -> None:
     """The current thread learns of the releases of a chain whose scopes fit."""
-    while chain:
+    known, first, lane = s[s[ME_LANE_AT] + L_ACQUIRED], chain, s[ME_LANE_AT]
+    while chain and chain != known:
         if is_included(s, s[chain + C_RELEASE], scope):
             learn_release(s, s[chain + C_RELEASE])
         chain = s[chain + C_NEXT]
+    if scope >= GPU:
+        s[lane + L_ACQUIRED] = first
 
 
 @jitable
@@ -138,6 +161,8 @@ def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
     if place == 0:
         return
     chain = s[place + O_CHAIN] if is_atomic else 0
+    if chain and flags & RELEASES == 0 and same_release(s, s[chain + C_RELEASE], fence, scope):
+        return
     if releases:
         release = take(s, RELEASE_WORDS + CHAIN_WORDS)
         if release == 0:
@@ -152,6 +177,15 @@ def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
         s[release + RELEASE_WORDS + C_RELEASE] = release
         chain = release + RELEASE_WORDS
     s[place + O_CHAIN] = chain
+
+
+@jitable
+def same_release(s: Any, release: int, fence: int, scope: int) -> int:
+    """Returns whether a release is that of the current thread's last fence, made before."""
+    same = s[release + K_SCOPE] == min(scope, s[fence + K_SCOPE])
+    for word in range(K_SCOPE):
+        same &= s[release + word] == s[fence + word]
+    return int(same)
 
 
 @jitable
@@ -174,7 +208,7 @@ def fence(s: Any, e: Any, flags: int) -> None:
         if flags & ACQUIRES:
             node = s[lane + L_READ]
             while node:
-                acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_FIRST + 1]))
+                acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_SECOND]))
                 node = s[node + N_NEXT]
             s[lane + L_READ] = 0
         if flags & RELEASES:

@@ -26,6 +26,7 @@ from __future__ import annotations
     SLOT_BARRIERS,
     SLOT_ROWS,
     SLOT_CELLS,
+    SLOT_LINES,
     SLOT_WRITTEN,
     SHARED_BYTES,
     POOL_AT,
@@ -54,7 +55,7 @@ from __future__ import annotations
     ME_SPACE,
     ME_INSTRUCTION,
     HEAD_WORDS,
-) = range(45)
+) = range(46)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
@@ -127,9 +128,26 @@ N_NEXT, N_FIRST, N_SECOND, N_THIRD, N_VALUE = range(5)
 NODE_WORDS = 5
 
 # ---- an allocation ----
-A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN = range(5)
-ALLOCATION_WORDS = 5
-"""CELLS: where its cells begin. WRITTEN: where its bits of written bytes begin; 0 where all are."""
+A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, ALLOCATION_WORDS = range(7)
+"""CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
+begin; 0 where all are."""
+
+# ---- a line: what is known of 128 bytes while warps reach all of them, lane by lane ----
+(
+    H_STATE,
+    H_BLOCK,
+    H_INTERVAL,
+    H_WRITE,
+    H_READ,
+    H_OTHER_READ,
+    LINE_WORDS,
+) = (0, 1, 2, 3, 6, 9, 12)
+"""STATE: FRESH, WHOLE or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks.
+WRITE, READ and OTHER_READ are records whose second word has the thread that reaches the line's
+first bytes, and whose third has the bytes of a lane in place of those of a word."""
+FRESH, WHOLE, IN_CELLS = range(3)
+MIXED = -1
+LINE_BYTES = 128
 
 # ---- a resident block ----
 B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORDS = range(7)
@@ -152,8 +170,9 @@ at barriers."""
     L_BULK_COMMITS,
     L_PROXY_INTERVAL,
     L_PROXY_TIME,
+    L_ACQUIRED,
     L_RING,
-) = range(13)
+) = range(14)
 RING = 8
 L_BULK_RING = L_RING + RING
 L_FENCE = L_BULK_RING + RING
@@ -161,7 +180,8 @@ L_FENCE = L_BULK_RING + RING
 its set of what it knows of other blocks, and the interval, and one, for which that holds; the
 barrier at which it waits, and one, and the generation of that; the releases that strong reads have
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
-in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence.
+in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence; the chain of
+releases that it acquired last.
 Behind the rings stands the release that its last fence made."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
