@@ -84,7 +84,7 @@ KINDS = (
 @cache
 def read_cases(file: str) -> File:
     """Returns the cases of a file of `cases/`."""
-    lines = PRELUDE.splitlines()
+    lines: list[str] = list(PRELUDE.splitlines())
     cases: list[Case] = []
     for head, body in _bodies((FOLDER / f"{file}.cu").read_text()):
         twins = any(_marks(line) & {"pass", "fail"} for line in body)

@@ -14,7 +14,7 @@ from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
-from warploom.host.engines import Execute, Progress, choose_engine, llvm_ir_of, watched
+from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.option_types import Count, Engine, Policy, Seed, Tools
 from warploom.host.prepare import Configuration, prepare
@@ -28,6 +28,7 @@ from warploom.sanitize.findings import Finding
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
     from warploom.observe.trace import Trace
+    from warploom.sanitize.launching import SanitizedLaunch
 
 
 WORKSPACE_BYTES = 8
@@ -41,7 +42,8 @@ class LaunchOptions(TypedDict, total=False):
     not as the device says. `strict` checks arguments against the types that the source declares, as
     the device does if the launch does not say. `sanitize` names the tools that check the launch, of
     "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
-    found.
+    found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
+    as `explore` tells them); such a launch runs on the reference machine.
     """
 
     max_instructions: Count | None
@@ -50,6 +52,7 @@ class LaunchOptions(TypedDict, total=False):
     seed: Seed | None
     strict: bool | None
     sanitize: Tools | None
+    interrupts: Sequence[Count]
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,11 @@ class Launcher:
         tools = self.kernel.context.sanitize if tools is None else tools
         if tools:
             work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
+        elif launch.schedule.interrupts:
+            engine = find_engine(
+                "reference", self.kernel.context.spec, self.kernel.context.options, 1
+            )
+            work = partial(self._execute, engine, launch, arguments, progress)
         elif self.kernel.context.record:
             work = partial(self._timed, launch, arguments, progress)
         else:
@@ -139,13 +147,7 @@ class Launcher:
         progress: Progress | None,
     ) -> Execution:
         """Run the launch with the detector of `warploom.sanitize` at its side."""
-        from warploom.sanitize.launching import SanitizedLaunch
-
-        context = self.kernel.context
-        unwritten = context.memory.unwritten
-        checked = SanitizedLaunch(
-            context.spec, context.options, context.engine_name, tools, unwritten
-        )
+        checked = self._checked(tools)
         return self._execute(checked.execute, launch, arguments, progress, checked.findings)
 
     @checked("kernel[grid, block].trace(...)")
@@ -176,6 +178,29 @@ class Launcher:
         context = self.kernel.context
         choose_engine("compiled", context.spec)
         return llvm_ir_of(context.spec, context.options, self.kernel.program, self._launch({}))
+
+    def sanitized(
+        self, tools: tuple[str, ...], *args: Any, **options: Unpack[LaunchOptions]
+    ) -> SanitizedLaunch:
+        """Launch with some tools; gives what they found, conflicting instructions by number among
+        it. Raises LaunchError for what does not fit."""
+        launch = self._launch(options)
+        arguments, cancellation = self._pack(args, options), Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
+        checked = self._checked(tools)
+        work = partial(self._execute, checked.execute, launch, arguments, None, checked.findings)
+        number = self.kernel.context.memory.begin_launch()
+        self._finished(number, arguments, cancellation, work)
+        return checked
+
+    def _checked(self, tools: tuple[str, ...]) -> SanitizedLaunch:
+        """Returns what runs a launch with some tools."""
+        from warploom.sanitize.launching import SanitizedLaunch
+
+        context = self.kernel.context
+        return SanitizedLaunch(
+            context.spec, context.options, context.engine_name, tools, context.memory.unwritten
+        )
 
     def check(self, *args: Any, strict: bool | None = None) -> None:
         """Raises LaunchError for arguments that do not fit; launches nothing."""
@@ -216,6 +241,7 @@ class Launcher:
             bool(options.get("cooperative")),
             options.get("schedule"),
             options.get("seed"),
+            frozenset(options.get("interrupts", ())),
         )
         return prepare(self.kernel, asked)
 

@@ -24,7 +24,7 @@ from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
-from warploom.sanitize.report import findings_of
+from warploom.sanitize.report import conflicts_of, findings_of
 from warploom.sanitize.state import Detector, Words
 
 OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
@@ -34,7 +34,7 @@ OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad co
 @dataclass
 class SanitizedLaunch:
     """Runs one launch on an engine, "compiled" or "reference", with some tools; `findings` has what
-    they found. A fault or a deadlock is a finding; it ends the launch where it cannot go on."""
+    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers. A fault or a deadlock is a finding; it ends the launch where it cannot go on."""
 
     spec: DeviceSpec
     options: MemoryOptions
@@ -42,6 +42,7 @@ class SanitizedLaunch:
     tools: tuple[str, ...]
     unwritten: Mapping[int, Words]
     findings: list[Finding] = field(default_factory=list[Finding])
+    conflicts: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -57,6 +58,7 @@ class SanitizedLaunch:
         run = self._on_compiled if self.engine == "compiled" else self._on_reference
         counted, error = run(detector, memory, progress)
         self.findings += findings_of(detector)
+        self.conflicts |= conflicts_of(detector)
         if error is not None:
             self.findings.append(_of_error(error))
         detector.keep_written()

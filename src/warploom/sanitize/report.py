@@ -45,9 +45,24 @@ def findings_of(detector: Detector) -> list[Finding]:
             "the sanitizer has no room left for what the threads of this launch know of each other;"
             " launch fewer blocks, or leave the tool 'race' out"
         )
+    return [_Row(detector, row).finding() for row in _rows(detector)]
+
+
+def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
+    """Returns the pairs of instructions of a launch that reach the same bytes in no order."""
+    return {
+        (row[words.F_OTHER], row[words.F_INSTRUCTION])
+        for row in _rows(detector)
+        if row[words.F_KIND] in RACES
+    }
+
+
+def _rows(detector: Detector) -> list[tuple[int, ...]]:
+    """Returns the rows of what was found (`words.FINDING_WORDS`)."""
+    data = detector.data
     start, count = int(data[words.FINDINGS_AT]), int(data[words.FINDINGS])
     rows = data[start:][: count * words.FINDING_WORDS].reshape(count, words.FINDING_WORDS)
-    return [_Row(detector, tuple(row)).finding() for row in rows.tolist()]
+    return [tuple(row) for row in rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True)

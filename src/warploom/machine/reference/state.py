@@ -154,6 +154,8 @@ class Warp:
     """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
     group: int = 0
     """The number of the group that such products join."""
+    interrupted: dict[int, int] = field(default_factory=dict[int, int])
+    """Where lanes go on that were interrupted, by their mask."""
 
     @property
     def run(self) -> Run:
