@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import FOLDER, N, Case, read_cases
+from cases import FOLDER, Case, N, read_cases
 
 import warploom as wl
 from warploom.sanitize.findings import TOOLS, Finding

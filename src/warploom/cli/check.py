@@ -27,6 +27,8 @@ from warploom.sanitize.summary import Summary, summarised
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
 
+ALL_TOOLS = ",".join(TOOLS)
+
 Tool = Annotated[
     str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {','.join(TOOLS)}.")
 ]
@@ -42,7 +44,7 @@ Sarif = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the find
 class FindingOptions:
     """What is looked for, and how it is told."""
 
-    tool: Tool = ",".join(TOOLS)
+    tool: Tool = ALL_TOOLS
     error_exitcode: ErrorExitcode = 1
     limit: Limit = 100
     suppress: Suppress = None

@@ -1,7 +1,8 @@
 """The program `warploom`: its verbs, and what its exit codes mean.
 
-Exit codes: 0 ok, 1 results differ (`explore`) or findings (`check`), 2 bad usage, 3 the source does not compile or is not
-PTX that is understood, 4 the launch was refused, 5 the kernel did something wrong.
+Exit codes: 0 ok, 1 results differ (`explore`) or there are errors (`check`), 2 bad usage, 3 the
+source does not compile or is not PTX that is understood, 4 the launch was refused, 5 the kernel did
+something wrong.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 ok, 1 results differ (explore) or findings (check), 2 bad usage, 3 compile or PTX error,"
-    " 4 launch refused, 5 kernel fault.",
+    epilog="Exit codes: 0 ok, 1 results differ (explore) or errors (check), 2 bad usage, 3 compile"
+    " or PTX error, 4 launch refused, 5 kernel fault.",
 )
 app.command()(run)
 app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
 app.command()(shell)
 app.command()(check)
-app.command(
-    CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False}
-)(check_program)
+app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
+    check_program
+)
 app.command()(profile)
 app.command()(time)
 app.command()(tune)

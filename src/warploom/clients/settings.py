@@ -23,10 +23,12 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Settings:
-    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file. `sanitize`
-    names the tools that check each launch, with commas between them; what they find is told at the
-    end, at most so many, but those of a file of suppressions, and written to a file of SARIF; where
-    there are errors, the process ends with that exit code."""
+    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file.
+
+    `sanitize` names the tools that check each launch, with commas between them. What they find is
+    told at the end: at most `sanitize_limit` findings, without those of the file
+    `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
+    process ends with `sanitize_exitcode`."""
 
     device: str = DEFAULT
     engine: str = "compiled"

@@ -1,5 +1,5 @@
-"""Code that has the detector (`rules.happens_before`) take each event of a warp, in kernels compiled
-for that. Kernels that are not sanitized have none of it.
+"""Code that has the detector (`rules.happens_before`) take each event of a warp, in kernels
+compiled for that. Kernels that are not sanitized have none of it.
 """
 
 from __future__ import annotations

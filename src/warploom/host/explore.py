@@ -94,7 +94,7 @@ def explore(
     does not fit, WarploomError where there is no Dask.
     """
     job = job_of(launcher, args, options)
-    orders = _orders(runs, _points(job))
+    orders = plan_orders(job, runs)
     if workers is None:
         workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
     if cluster is None and workers == 1:
@@ -105,10 +105,11 @@ def explore(
     return _compared(job, outcomes)
 
 
-def _orders(runs: int, points: Sequence[int]) -> list[Order]:
+def plan_orders(job: Job, runs: int) -> list[Order]:
     """Returns the default order, one of each other policy, then orders in which warps are
-    interrupted before instructions of which nothing says who goes first (`points`): before all of
-    them, before each alone, before some. Without such instructions, random ones."""
+    interrupted before instructions of which nothing says who goes first: before all of them, before
+    each alone, before some. Without such instructions, random ones."""
+    points = _points(job)
     named = [Order(policy, 0) for policy in POLICIES if policy != "random"]
     forced = [Order("fair", 0, tuple(points)), *(Order("fair", 0, (point,)) for point in points)]
     some = (_some(points, seed) for seed in range(1, runs))

@@ -101,10 +101,9 @@ class Launcher:
         if tools:
             work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
         elif launch.schedule.interrupts:
-            engine = find_engine(
-                "reference", self.kernel.context.spec, self.kernel.context.options, 1
-            )
-            work = partial(self._execute, engine, launch, arguments, progress)
+            context = self.kernel.context
+            reference = find_engine("reference", context.spec, context.options, 1)
+            work = partial(self._execute, reference, launch, arguments, progress)
         elif self.kernel.context.record:
             work = partial(self._timed, launch, arguments, progress)
         else:

@@ -6,9 +6,9 @@ from warploom.ptx.ir import Space
 
 
 def race_advice(kind: str, space: Space, *, narrow: bool, copies: int) -> str:
-    """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of one
-    leaves the other's thread out. `copies`: bit 0 is set where the later access is an asynchronous
-    copy's, bit 1 where the earlier one is."""
+    """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of
+    one leaves the other's thread out. `copies`: bit 0 is set where the later access is an
+    asynchronous copy's, bit 1 where the earlier one is."""
     if kind == "proxy":
         return (
             "Bulk copies reach memory by another proxy: let the writer execute"

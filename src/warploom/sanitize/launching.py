@@ -34,7 +34,8 @@ OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad co
 @dataclass
 class SanitizedLaunch:
     """Runs one launch on an engine, "compiled" or "reference", with some tools; `findings` has what
-    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers. A fault or a deadlock is a finding; it ends the launch where it cannot go on."""
+    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers. A
+    fault or a deadlock is a finding; it ends the launch where it cannot go on."""
 
     spec: DeviceSpec
     options: MemoryOptions

@@ -44,10 +44,8 @@ class Summary:
         """Returns the findings in the manner of compute-sanitizer, and their numbers."""
         lines: list[str] = []
         for one in self.findings[: self.limit]:
-            lines += [
-                f"{one.severity.capitalize()}: {line}" for line in one.message.split("\n")[:1]
-            ]
-            lines += one.message.split("\n")[1:]
+            title, *rest = one.message.split("\n")
+            lines += [f"{one.severity.capitalize()}: {title}", *rest]
             lines += [f"    {one.count:,} times"] if one.count > 1 else []
             lines.append("")
         hidden = len(self.findings) - self.limit

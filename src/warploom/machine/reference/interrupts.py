@@ -1,4 +1,4 @@
-"""Interrupts: lanes that give up their turn before an instruction, in the midst of a basic block."""
+"""Interrupts: lanes that give up their turn before an instruction, wherever that is in a block."""
 
 from __future__ import annotations
 

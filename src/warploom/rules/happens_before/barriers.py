@@ -8,19 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import count_lanes, first_lane, jitable
-from warploom.rules.happens_before.knowledge import (
+from warploom.rules.happens_before.agents import agents_base, copies_of_both
+from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.others import joined_sets
+from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.rows import (
     add_to_row,
-    agents_base,
-    become,
-    copies_of_both,
     has_row,
     join_rows,
     known_set,
     learn_set,
     row_of_mind,
 )
-from warploom.rules.happens_before.others import joined_sets
-from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.words import (
     B_BARRIER_LINE,
     B_INTERVAL,

@@ -44,6 +44,7 @@ from warploom.rules.happens_before.words import (
 )
 
 ALL_BYTES = 15
+
 DEDUPED = 4
 """So many records at the head of a list are compared with one that is added."""
 
@@ -85,8 +86,8 @@ def touch(s: Any, cell: int, third: int, value: int) -> int:
 
 @jitable
 def is_wide(third: int) -> int:
-    """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider: two
-    such are never in conflict."""
+    """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider:
+    two such are never in conflict."""
     flags = third >> FLAGS_AT
     whole = third >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG

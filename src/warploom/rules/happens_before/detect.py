@@ -6,14 +6,10 @@ from typing import Any
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.accesses import access
+from warploom.rules.happens_before.agents import agents_base
 from warploom.rules.happens_before.barriers import arrive, depart, meet
-from warploom.rules.happens_before.knowledge import agents_base
-from warploom.rules.happens_before.releases import (
-    commit,
-    fence,
-    fence_proxies,
-    wait_for_copies,
-)
+from warploom.rules.happens_before.copies import commit, wait_for_copies
+from warploom.rules.happens_before.releases import fence, fence_proxies
 from warploom.rules.happens_before.words import (
     ACCESS,
     ASYNC_COMMIT,

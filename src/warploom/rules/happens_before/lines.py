@@ -110,14 +110,14 @@ def farther(s: Any, line: int, thread: int) -> int:
 
 @jitable
 def stamp(s: Any, line: int, shared: int) -> None:
-    """Notes who reaches a line. What it knows only of earlier intervals of the current block is
-    forgotten, for it is ordered before all that follows, unless there are agents; and in shared
-    memory what it knows of an earlier block."""
+    """Notes who reaches a line. In shared memory, what it knows of an earlier block is forgotten,
+    and what it knows of earlier intervals, which is ordered before all that follows, but for what
+    agents do."""
     block = s[ME_BLOCK] + 1
     if s[line + H_BLOCK] == block:
         if s[line + H_INTERVAL] != s[ME_INTERVAL]:
             s[line + H_INTERVAL] = s[ME_INTERVAL]
-            if s[ROW] == s[THREADS]:
+            if shared and s[ROW] == s[THREADS]:
                 forget(s, line)
     elif s[line + H_BLOCK] == 0 or shared:
         s[line + H_BLOCK] = block

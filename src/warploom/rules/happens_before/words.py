@@ -59,8 +59,9 @@ from __future__ import annotations
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
-is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first lane;
-AGENT, whether its agent acts. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it did not suffice."""
+is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
+lane; AGENT, whether its agent acts. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it
+did not suffice."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -155,8 +156,8 @@ B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORD
 NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
 BARRIER_LINE: the line, and one, of the barrier that some threads are at."""
 V_TIME, V_SYNCED, V_WAITING, WARP_WORDS = range(4)
-"""A warp: its time, the first time that not all its lanes know of each other, and the lanes that wait
-at barriers."""
+"""A warp: its time, the first time that not all its lanes know of each other, and the lanes that
+wait at barriers."""
 (
     L_ROW_STAMP,
     L_AGENT_STAMP,
@@ -180,9 +181,9 @@ L_FENCE = L_BULK_RING + RING
 its set of what it knows of other blocks, and the interval, and one, for which that holds; the
 barrier at which it waits, and one, and the generation of that; the releases that strong reads have
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
-in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence; the chain of
-releases that it acquired last.
-Behind the rings stands the release that its last fence made."""
+in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
+the chain of releases that it acquired last. Behind the rings stands the release that its last fence
+made."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
