@@ -56,6 +56,7 @@ def test_compiled(case: Case) -> None:
     check(case, findings(case, "compiled"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_reference(case: Case) -> None:
     check(case, findings(case, "reference"))

@@ -11,19 +11,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Unpack
 
 import numpy as np
 
+from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.host.buffer import Array
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.option_types import Positive, Workers
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
 from warploom.host.spread import spread
-from warploom.machine.launch import POLICIES
+from warploom.machine.launch import POLICIES, WARP_SIZE
 from warploom.observe.origins import Cause, Origins, cause_at, causes
 from warploom.rules.happens_before import words
 from warploom.sanitize.sites import sites_of
@@ -125,8 +127,10 @@ def _some(points: Sequence[int], seed: int) -> tuple[int, tuple[int, ...]]:
 
 def _points(job: Job) -> tuple[int, ...]:
     """Returns the instructions before which it matters who goes first: those that conflict in one
-    run, and strong accesses, which conflict by design. None where there are too many instructions
-    for the reference machine."""
+    run, and strong accesses, which conflict by design. None where there are too many for so many
+    orders, and where the detector cannot tell."""
+    if job.spec.warp_size != WARP_SIZE:
+        return ()
     ready = Ready(job)
     program = ready.launcher.kernel.program
     strong = (
@@ -134,7 +138,9 @@ def _points(job: Job) -> tuple[int, ...]:
         for index, flags in enumerate(sites_of(program).flags)
         if flags & words.STRONG and not flags & words.MBARRIER
     )
-    conflicting = {index for pair in ready.conflicts() for index in pair}
+    conflicting = set[int]()
+    with suppress(WarploomError):  # the launch is too large for the detector
+        conflicting = {index for pair in ready.conflicts() for index in pair}
     points = tuple(sorted(conflicting.union(strong)))
     return points if len(points) <= MOST_POINTS else ()
 
