@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 PAGE_SOURCES := $(wildcard web/*.json web/*.ts web/*.html web/src/*.* web/src/views/*.*)
 
 # What the helpers of the engine and of the model of time are compiled from.
-HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/codegen/*.py src/warploom/timing/*.py)
+HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/rules/*/*.py src/warploom/codegen/*.py src/warploom/timing/*.py)
 
 CLIENTS := .venv-clients
 TORCH := .venv-torch

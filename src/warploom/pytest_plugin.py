@@ -2,8 +2,10 @@
 
 With the option, tests that use PyTorch, numba-cuda, cuda.core or another client of the driver find
 a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
-JSON). The fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
-`warploom(device=..., schedules=8)` repeats a test under several legal orders.
+JSON). With `--warploom-check`, sanitizers check each launch, and a test in which they find an error
+fails. The fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
+`warploom(device=..., schedules=8)` repeats a test under several legal orders, and `check="race"`
+chooses the tools.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.device import Device
+from warploom.sanitize.findings import ERROR, TOOLS
+from warploom.sanitize.summary import Summary, together
 
 OPTION = "--warploom"
 ORDER = "_warploom_order"
@@ -46,13 +50,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--warploom-report", metavar="FILE", help="write what all kernels did to a file, as JSON"
     )
+    group.addoption(
+        "--warploom-check",
+        nargs="?",
+        const=",".join(TOOLS),
+        metavar="TOOLS",
+        help=f"check each launch: {', '.join(TOOLS)}; a test in which one finds an error fails",
+    )
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     """Put the libraries in place before any conftest imports a client of them."""
     device = _chosen_device(early_config.known_args_namespace.warploom, args)
     if device:
-        use(device)
+        tools = early_config.known_args_namespace.warploom_check or ""
+        _known_tools(tools)
+        use(device, sanitize=tools, sanitize_exitcode=0)
         environment = environment_for(session().settings)
         os.environ.update({k: v for k, v in environment.items() if k != "LD_PRELOAD"})
         for name in PRELOADED:
@@ -85,9 +98,34 @@ def _chosen_device(given: str | None, args: list[str]) -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "warploom(device=None, schedules=1): the device of the fixture `gpu`, and under how many"
-        " legal orders the test runs",
+        "warploom(device=None, schedules=1, check=None): the device of the fixture `gpu`, under how"
+        " many legal orders the test runs, and the tools that check its launches (a text with"
+        " commas; empty for none)",
     )
+
+
+# ---- findings -----------------------------------------------------------------------------------
+
+
+def _known_tools(text: str) -> tuple[str, ...]:
+    """The tools of a text with commas between them; pytest.UsageError for one that is none."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in TOOLS:
+            raise pytest.UsageError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+    return names
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test in which a launch has an error that a tool found."""
+    here = session()
+    before = len(here.findings)
+    result = yield
+    found = [one for one in together(here.findings[before:]) if one.severity == ERROR]
+    if found:
+        pytest.fail(Summary(found).text(), pytrace=False)
+    return result
 
 
 # ---- the orders of a test ------------------------------------------------------------------------
@@ -122,7 +160,10 @@ def gpu(request: pytest.FixtureRequest) -> Device:
     callspec = getattr(request.node, "callspec", None)
     parameters: dict[str, Any] = callspec.params if callspec else {}
     schedule, seed = parameters.get(ORDER, ("converge", 0))
-    return Device(name, schedule=schedule, seed=seed, on_run=session().record)
+    check = marker.kwargs.get("check") if marker else None
+    tools = request.config.getoption("--warploom-check") or "" if check is None else check
+    order: dict[str, Any] = {"schedule": schedule, "seed": seed}
+    return Device(name, **order, on_run=session().record, sanitize=_known_tools(tools))
 
 
 @pytest.fixture

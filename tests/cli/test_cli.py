@@ -207,7 +207,10 @@ def test_devices_lists_and_details(warploom) -> None:
 
 
 def test_help_says_it_all(warploom) -> None:
-    assert "Exit codes: 0 ok, 1 results differ (explore), 2 bad usage" in warploom("--help").out
+    assert (
+        "Exit codes: 0 ok, 1 results differ (explore) or errors (check), 2 bad usage"
+        in warploom("--help").out
+    )
     told = warploom("run", "--help").out
     for option in ("--kernel", "--grid", "--shared", "--arg", "--save", "--max-instructions"):
         assert option in told

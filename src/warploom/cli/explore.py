@@ -13,6 +13,7 @@ from warploom.cli.options import File, LaunchOptions, SpreadOptions, WarpSize, g
 from warploom.host.device import Device
 from warploom.host.explore import Exploration
 from warploom.host.explore import explore as explore_orders
+from warploom.host.orders import Order
 from warploom.host.requests import prepared
 from warploom.observe.origins import Cause
 
@@ -71,10 +72,16 @@ def _as_text(found: Exploration) -> str:
         lines += [f"    {_cause(cause)}" for cause in found.causes]
     else:
         lines.append(f"  Which lines make it is not known: {found.note}.")
-    order = found.second.order
-    options = f"--schedule {order.schedule} --seed {order.seed}"
-    lines.append(f"  To see the second again: warploom run ... {options}")
+    lines.append(f"  To see the second again: {_again(found.second.order)}")
     return "\n".join(lines)
+
+
+def _again(order: Order) -> str:
+    """How a launch has that order again; interrupts are given in Python."""
+    if order.interrupts:
+        options = f"schedule={order.schedule!r}, seed={order.seed}, interrupts={order.interrupts}"
+        return f"kernel[grid, block](..., {options})"
+    return f"warploom run ... --schedule {order.schedule} --seed {order.seed}"
 
 
 def _cause(cause: Cause) -> str:
@@ -93,9 +100,7 @@ def _as_json(found: Exploration) -> dict[str, Any]:
         "orders": len(found.outcomes),
         "results": found.results,
         "differs": found.differs,
-        "shown_by": [
-            {"schedule": o.order.schedule, "seed": o.order.seed, "error": o.error} for o in pair
-        ],
+        "shown_by": [{**asdict(o.order), "error": o.error} for o in pair],
         "causes": [asdict(cause) for cause in found.causes],
     }
     if found.difference is not None and found.difference.buffer:

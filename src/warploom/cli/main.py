@@ -1,7 +1,8 @@
 """The program `warploom`: its verbs, and what its exit codes mean.
 
-Exit codes: 0 ok, 1 results differ (`explore`), 2 bad usage, 3 the source does not compile or is not
-PTX that is understood, 4 the launch was refused, 5 the kernel did something wrong.
+Exit codes: 0 ok, 1 results differ (`explore`) or there are errors (`check`), 2 bad usage, 3 the
+source does not compile or is not PTX that is understood, 4 the launch was refused, 5 the kernel did
+something wrong.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 
 import typer
 
+from warploom.cli.check import check, check_program
 from warploom.cli.devices import devices
 from warploom.cli.explore import explore
 from warploom.cli.learn import learn
@@ -21,7 +23,7 @@ from warploom.cli.ptx import ptx
 from warploom.cli.run import run
 from warploom.cli.time import time
 from warploom.cli.tune import tune
-from warploom.cli.verbs import PROGRAM, verbs
+from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
@@ -51,13 +53,17 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 ok, 1 results differ (explore), 2 bad usage, 3 compile or PTX error,"
-    " 4 launch refused, 5 kernel fault.",
+    epilog="Exit codes: 0 ok, 1 results differ (explore) or errors (check), 2 bad usage, 3 compile"
+    " or PTX error, 4 launch refused, 5 kernel fault.",
 )
 app.command()(run)
 app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
 app.command()(shell)
 app.command(context_settings=EVERYTHING, add_help_option=False)(nvcc)
+app.command()(check)
+app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
+    check_program
+)
 app.command()(profile)
 app.command()(time)
 app.command()(tune)

@@ -81,8 +81,12 @@ def program(
     Example: `warploom run --device rtx-4090 --report full train.py --epochs 3`
     """
     settings = options.settings(report, as_json)
-    command = _command(file)
-    _become([*command, *(arguments or [])], settings)
+    start_program(file, arguments or [], settings)
+
+
+def start_program(file: str, arguments: list[str], settings: Settings) -> None:
+    """Let a program take the place of this process, with the software GPU in place."""
+    _become([*_command(file), *arguments], settings)
 
 
 @grouped

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 RUN, PROGRAM = "run", "run-program"
+CHECK, CHECK_PROGRAM = "check", "check-program"
 
 FLAGS = ("--caching-allocator",)
 """Options of programs that have no value."""
@@ -16,9 +17,11 @@ MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
 def verbs(args: Sequence[str]) -> list[str]:
-    """The arguments of the command line; `run` before a program becomes the hidden verb for it."""
-    if args[:1] == [RUN] and is_program(args[1:]):
-        return [PROGRAM, *args[1:]]
+    """The arguments of the command line; `run` or `check` before a program becomes the hidden verb
+    for it."""
+    hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM}
+    if args and args[0] in hidden and is_program(args[1:]):
+        return [hidden[args[0]], *args[1:]]
     return list(args)
 
 

@@ -28,6 +28,7 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.host.run import Done, Execution, Run
 from warploom.report.export import as_json
+from warploom.sanitize.findings import ERROR, Finding
 
 BATCH = 4096
 """Counts of launches are kept for so many instructions, then added up."""
@@ -98,6 +99,8 @@ class Session:
         """Operators of a framework that the host computed, by name."""
         self.order: tuple[str, int] | None = None
         """The schedule and the seed of the launches from now on, where not the device's."""
+        self.findings: list[Finding] = []
+        """What the sanitizers of launches found."""
         self._lock = Lock()
         self.if_nothing_ran = ""
         """What to tell at the end where no launch was tried: why that may be."""
@@ -134,6 +137,7 @@ class Session:
             if key not in self.kernels:
                 self.kernels[key] = KernelRuns(run.kernel, launch.grid, launch.block)
             self.kernels[key].add(run)
+            self.findings += run.findings
 
     @property
     def reports(self) -> bool:
@@ -154,6 +158,23 @@ class Session:
         if self.settings.json:
             name = self.settings.json.replace("%p", str(os.getpid()))
             Path(name).write_text(json.dumps(self.data(), indent=2))
+        if self.settings.sanitize:
+            self._tell_findings()
+
+    def _tell_findings(self) -> None:
+        """Write what sanitizers found to standard error; ends the process where that is an error
+        and the settings say so."""
+        from warploom.sanitize.summary import summarised
+
+        settings = self.settings
+        file = Path(settings.sanitize_suppress) if settings.sanitize_suppress else None
+        summary = summarised(self.findings, file, settings.sanitize_limit)
+        sys.stdout.flush()
+        print(summary.text(), file=sys.stderr, end="", flush=True)
+        if settings.sanitize_sarif:
+            Path(settings.sanitize_sarif).write_text(summary.sarif())
+        if summary.number(ERROR) and settings.sanitize_exitcode:
+            os._exit(settings.sanitize_exitcode)
 
     def text(self, report: str) -> str:
         """The report: a line for each kernel, or all sections of each ("full")."""

@@ -23,8 +23,13 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Settings:
-    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file, in whose
-    name `%p` stands for the number of the process."""
+    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file, in
+    whose name `%p` stands for the number of the process.
+
+    `sanitize` names the tools that check each launch, with commas between them. What they find is
+    told at the end: at most `sanitize_limit` findings, without those of the file
+    `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
+    process ends with `sanitize_exitcode`."""
 
     device: str = DEFAULT
     engine: str = "compiled"
@@ -35,6 +40,11 @@ class Settings:
     caching_allocator: bool = False
     report: str = "none"
     json: str = ""
+    sanitize: str = ""
+    sanitize_exitcode: int = 1
+    sanitize_limit: int = 100
+    sanitize_suppress: str = ""
+    sanitize_sarif: str = ""
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -77,6 +87,7 @@ class Settings:
             workers=self.workers,
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,
+            sanitize=tuple(self.sanitize.split(",")) if self.sanitize else (),
         )
 
 

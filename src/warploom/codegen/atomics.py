@@ -53,6 +53,9 @@ class AtomicCode:
 
             def any_way() -> None:
                 self._tell(shape, given)
+                if self.memory.sanitizing:
+                    olds = self.memory.places.at(2 * shape.parts * shape.part_bytes)
+                    self.memory.sanitizing.clear(olds, shape.parts * shape.part_bytes)
                 function = functions.atomic(shape, operation, count, tells=tells)
                 self.memory.call(index, shape, function, offsets, there)
 

@@ -14,6 +14,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
+from warploom.codegen.sanitizing import SanitizingCode
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction
@@ -32,8 +33,10 @@ BAD_BARRIER = 7
 class BarrierCode:
     """Emits the barriers of one warp function."""
 
-    def __init__(self, control: Control, operands: Operands) -> None:
-        self.control, self.operands = control, operands
+    def __init__(
+        self, control: Control, operands: Operands, sanitizing: SanitizingCode | None
+    ) -> None:
+        self.control, self.operands, self.sanitizing = control, operands, sanitizing
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def ends(self, made: Instruction) -> bool:
@@ -127,6 +130,8 @@ class BarrierCode:
             lowest = [self.lanes.bits(on), I1(0)]
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
+        if self.sanitizing:
+            self.sanitizing.barrier(index, on, number, threads)
         return number, threads
 
 

@@ -40,7 +40,8 @@ class Slot(IntEnum):
     (`machine.desk`). HIERARCHY_AT: the caches that are counted (`rules.caches`). LOCAL_BYTES: a
     block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`). TOGETHER:
     whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE:
-    how far it came. LOG_AT: what a recorded launch writes (`codegen.log`).
+    how far it came. LOG_AT: what a recorded launch writes (`codegen.log`). DETECTOR_AT: the state
+    of the detector that a sanitized launch has (`rules.happens_before`).
     """
 
     FUEL = 0
@@ -98,6 +99,7 @@ class Slot(IntEnum):
     START = auto()
     OWN_SITE = auto()
     LOG_AT = auto()
+    DETECTOR_AT = auto()
 
 
 class Status(IntEnum):

@@ -41,12 +41,16 @@ CHECKS = {
     "record_guard": "int64(i64*, int64, int64)",
     "record_access": "int64(i64*, i64*, int64, int64, int64)",
     "record_texels": "int64(i64*, i64*, int64, int64)",
+    "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
 """The signature of every rule."""
 
-_RARE = ("serve_texels", "record_block", "record_guard", "record_access", "record_texels")
+_RARE = (
+    *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
+    "detect_event",
+)
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
 _PLACES = {
@@ -61,6 +65,7 @@ _PLACES = {
     "learn": "codegen.cache_learning",
     "record": "codegen.log",
     "reshape": "codegen.reshape_rules",
+    "detect": "rules.happens_before.detect",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

@@ -26,6 +26,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.recording import RecordingCode
+from warploom.codegen.sanitizing import Memory, SanitizingCode
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
@@ -41,7 +42,12 @@ class MemoryCode:
     """Emits the memory instructions of one warp function."""
 
     def __init__(
-        self, operands: Operands, recording: RecordingCode | None, *, shuffles: bool
+        self,
+        operands: Operands,
+        recording: RecordingCode | None,
+        sanitizing: SanitizingCode | None,
+        *,
+        shuffles: bool,
     ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
@@ -49,7 +55,7 @@ class MemoryCode:
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles)
         self.places = Places(self.frame)
         self.pieces = PieceCode(operands)
-        self.recording = recording
+        self.recording, self.sanitizing = recording, sanitizing
         self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
@@ -57,7 +63,8 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Whether every access goes out of line."""
-        return self.many or self.recording is not None or self.frame.layout.rules.caches
+        watched = self.recording is not None or self.sanitizing is not None
+        return self.many or watched or self.frame.layout.rules.caches
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """What a load or a store moves."""
@@ -128,6 +135,8 @@ class MemoryCode:
 
     def load_any(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """Load out of line, whatever the addresses are; lanes that are off get anything."""
+        if self.sanitizing:
+            self.sanitizing.clear(self.places.at(0), shape.parts * shape.part_bytes)
         self.call(index, shape, self.functions.plain(shape), addresses, mask)
         at = [self.places.at(number * shape.part_bytes) for number in range(shape.parts)]
         return [self.b.load(a, typ=vector(shape.element), align=16) for a in at]
@@ -149,6 +158,9 @@ class MemoryCode:
         if self.recording:
             self.recording.access(index, shape, addresses, self.lanes.bits(mask))
         base, limit = self.places.space(shape.space)
+        if self.sanitizing:
+            memory = Memory(base, limit, self.places.at(0))
+            mask = self.sanitizing.access(index, shape, addresses, mask, memory)
         fault = self.b.call(
             function,
             [

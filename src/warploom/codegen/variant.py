@@ -28,3 +28,4 @@ class KernelVariant:
     mixes: bool
     shuffles: bool
     records: bool
+    sanitizes: bool = False

@@ -30,6 +30,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
+from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
 from warploom.codegen.sizes import is_long
 from warploom.codegen.sweeping import SweepCode
@@ -48,7 +49,7 @@ class WarpFunction:
     ) -> None:
         self.program, self.layout, self._size = program, layout, variant.size
         formation, shuffles = variant.formation, variant.shuffles
-        plain = variant.mixes or variant.records or is_long(program)
+        plain = variant.mixes or variant.records or variant.sanitizes or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
         delays = shuffles and has_group_products(program)
@@ -58,7 +59,8 @@ class WarpFunction:
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
-        self.memory = MemoryCode(self.operands, self.recording, shuffles=shuffles)
+        sanitizing = SanitizingCode(self.operands) if variant.sanitizes else None
+        self.memory = MemoryCode(self.operands, self.recording, sanitizing, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = Reading(program, formation, shapes.known)
@@ -71,7 +73,7 @@ class WarpFunction:
             chooses=shuffles and not variant.independent,
         )
         self.ways = WaysCode(self.control, self.operands)
-        self.barriers = BarrierCode(self.control, self.operands)
+        self.barriers = BarrierCode(self.control, self.operands, sanitizing)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(

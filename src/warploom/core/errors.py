@@ -119,7 +119,21 @@ class MemoryFault(KernelFault):
 
 
 class DeviceTrap(KernelFault):
-    """The kernel executed `trap`."""
+    """The kernel executed `trap` ("trap", its `kind`), or what has no meaning: "not a member", "bad
+    barrier", "bad index" and the like."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str,
+        line: str,
+        block: Dim3,
+        thread: Dim3,
+        kind: str = "trap",
+    ) -> None:
+        super().__init__(message, kernel=kernel, line=line, block=block, thread=thread)
+        self.kind = kind
 
 
 class DeviceAssert(KernelFault):

@@ -51,11 +51,15 @@ class Buffer:
     @property
     def view(self) -> Array:
         """The device memory itself as an array, without a copy; use it before `free()`."""
+        self.memory.unwritten.pop(self.address, None)  # whoever has the view can write it
+        return self._view()
+
+    def _view(self) -> Array:
         return self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
 
     def copy_to_host(self) -> Array:
         """Its content as a new array."""
-        return self.view.copy()
+        return self._view().copy()
 
     def free(self) -> None:
         """Give its memory back now. Doing so twice is harmless."""

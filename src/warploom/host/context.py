@@ -41,6 +41,8 @@ class Context:
     """Whether arguments are checked against the types that the source declares."""
     record: bool = False
     """Whether launches are recorded for timing."""
+    sanitize: tuple[str, ...] = ()
+    """The tools that check each launch."""
     turn: Turn = field(default_factory=Turn)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 

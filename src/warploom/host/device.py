@@ -27,6 +27,7 @@ from warploom.host.option_types import (
     Seed,
     Shape,
     Size,
+    Tools,
     Workers,
 )
 from warploom.host.run import Run
@@ -35,7 +36,7 @@ from warploom.host.stream import Stream
 from warploom.host.targets import check_strictly
 from warploom.host.texture import MakesTextures
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory import DeviceMemory, unwritten_bits
 from warploom.machine.turn import Turn
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
@@ -77,6 +78,9 @@ class Device(MakesTextures):
     runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
     may be mixed, "adversarial" keeps every lane apart from the others as long as it may. One input
     and one seed give one result.
+
+    `sanitize` names the tools that check each launch: "mem", "race", "sync", "init" (`run.findings`
+    has what they found). A launch can say otherwise.
     """
 
     @checked("Device(...)")
@@ -100,6 +104,7 @@ class Device(MakesTextures):
         on_run: Callable[[Run], object] | None = None,
         record: bool = False,
         strict: bool = True,
+        sanitize: Tools = (),
     ) -> None:
         self.spec = _with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
@@ -123,6 +128,7 @@ class Device(MakesTextures):
             on_run,
             strict,
             record,
+            tuple(sanitize),
         )
         self.memory = self._context.memory
 
@@ -210,12 +216,16 @@ class Device(MakesTextures):
         """A buffer of that shape and type. What it holds is not promised."""
         along = shape if isinstance(shape, Sequence) else (shape,)
         made: np.dtype[Any] = np.dtype(dtype)
-        return Buffer(self.memory, tuple(map(int, along)), made, name or self._next_name())
+        buffer = Buffer(self.memory, tuple(map(int, along)), made, name or self._next_name())
+        self.memory.unwritten[buffer.address] = unwritten_bits(buffer.nbytes)
+        return buffer
 
     @checked("Device.zeros(...)")
     def zeros(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
         """A buffer of that shape and type, all zero: so is all memory that is newly given out."""
-        return self.empty(shape, dtype, name)
+        buffer = self.empty(shape, dtype, name)
+        self.memory.unwritten.pop(buffer.address)
+        return buffer
 
     @checked("Device.stream(...)")
     def stream(self) -> Stream:

@@ -11,22 +11,33 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Unpack
 
 import numpy as np
 
+from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.host.buffer import Array
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.option_types import Positive, Workers
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
 from warploom.host.spread import spread
-from warploom.machine.launch import POLICIES
+from warploom.machine.launch import POLICIES, WARP_SIZE
 from warploom.observe.origins import Cause, Origins, cause_at, causes
+from warploom.rules.happens_before import words
+from warploom.sanitize.sites import sites_of
 
 FEW = 16
 """Up to so many orders, starting other processes takes longer than it saves."""
+
+MOST_POINTS = 64
+"""Up to so many instructions, warps are interrupted before them."""
+
+CHOSEN = 0.7
+"""How likely an instruction is to be interrupted at, where the seed chooses."""
 
 WATCHED = 100_000
 """So many warp instructions of a run are watched, to find the lines that matter."""
@@ -84,7 +95,8 @@ def explore(
     `cluster` the address of a Dask scheduler whose workers do instead. Raises LaunchError for what
     does not fit, WarploomError where there is no Dask.
     """
-    job, orders = job_of(launcher, args, options), _orders(runs)
+    job = job_of(launcher, args, options)
+    orders = plan_orders(job, runs)
     if workers is None:
         workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
     if cluster is None and workers == 1:
@@ -95,10 +107,42 @@ def explore(
     return _compared(job, outcomes)
 
 
-def _orders(runs: int) -> list[Order]:
-    """The default order, one of each other policy, then random ones."""
+def plan_orders(job: Job, runs: int) -> list[Order]:
+    """Returns the default order, one of each other policy, then orders in which warps are
+    interrupted before instructions of which nothing says who goes first: before all of them, before
+    each alone, before some. Without such instructions, random ones."""
+    points = _points(job)
     named = [Order(policy, 0) for policy in POLICIES if policy != "random"]
-    return [*named, *(Order("random", seed) for seed in range(1, runs))][: max(runs, 1)]
+    forced = [Order("fair", 0, tuple(points)), *(Order("fair", 0, (point,)) for point in points)]
+    some = (_some(points, seed) for seed in range(1, runs))
+    chosen = forced if points else []
+    return [*named, *chosen, *(Order("random", *one) for one in some)][: max(runs, 1)]
+
+
+def _some(points: Sequence[int], seed: int) -> tuple[int, tuple[int, ...]]:
+    """Returns a seed and the points that it chooses: none for every other, then each or not."""
+    choice = Random(seed)
+    return seed, tuple(point for point in points if seed % 2 and choice.random() < CHOSEN)
+
+
+def _points(job: Job) -> tuple[int, ...]:
+    """Returns the instructions before which it matters who goes first: those that conflict in one
+    run, and strong accesses, which conflict by design. None where there are too many for so many
+    orders, and where the detector cannot tell."""
+    if job.spec.warp_size != WARP_SIZE:
+        return ()
+    ready = Ready(job)
+    program = ready.launcher.kernel.program
+    strong = (
+        index
+        for index, flags in enumerate(sites_of(program).flags)
+        if flags & words.STRONG and not flags & words.MBARRIER
+    )
+    conflicting = set[int]()
+    with suppress(WarploomError):  # the launch is too large for the detector
+        conflicting = {index for pair in ready.conflicts() for index in pair}
+    points = tuple(sorted(conflicting.union(strong)))
+    return points if len(points) <= MOST_POINTS else ()
 
 
 # ---- spreading ----------------------------------------------------------------------------------

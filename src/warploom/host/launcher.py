@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -14,10 +14,10 @@ from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
-from warploom.host.engines import Execute, Progress, choose_engine, llvm_ir_of, watched
+from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.local_memory import local_bytes
-from warploom.host.option_types import Count, Engine, Policy, Seed
+from warploom.host.option_types import Count, Engine, Policy, Seed, Tools
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
@@ -25,10 +25,12 @@ from warploom.machine.cancellation import Cancellation
 from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch
 from warploom.observe.limits import TraceLimits
+from warploom.sanitize.findings import Finding
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
     from warploom.observe.trace import Trace
+    from warploom.sanitize.launching import SanitizedLaunch
 
 
 WORKSPACE_BYTES = 8
@@ -40,7 +42,10 @@ class LaunchOptions(TypedDict, total=False):
     `max_instructions` bounds warp instructions. The blocks of a `cooperative` launch all run at
     once, so that they may wait for each other. `schedule` and `seed` choose who goes first, where
     not as the device says. `strict` checks arguments against the types that the source declares, as
-    the device does if the launch does not say.
+    the device does if the launch does not say. `sanitize` names the tools that check the launch, of
+    "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
+    found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
+    as `explore` tells them); such a launch runs on the reference machine.
     """
 
     max_instructions: Count | None
@@ -48,6 +53,8 @@ class LaunchOptions(TypedDict, total=False):
     schedule: Policy | None
     seed: Seed | None
     strict: bool | None
+    sanitize: Tools | None
+    interrupts: Sequence[Count]
 
 
 @dataclass(frozen=True)
@@ -75,17 +82,31 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options, args)
-        return self._run(launch, self._pack(args, options), progress)
+        return self._run(launch, self._pack(args, options), progress, options.get("sanitize"))
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
-        return self._run(self._launch(options), Arguments(bytearray(data)), None)
+        arguments = Arguments(bytearray(data))
+        return self._run(self._launch(options), arguments, None, options.get("sanitize"))
 
-    def _run(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Run:
+    def _run(
+        self,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+        tools: Sequence[str] | None,
+    ) -> Run:
         cancellation = Cancellation()
         launch = self._ready(launch, arguments, cancellation)
-        if self.kernel.context.record:
+        tools = self.kernel.context.sanitize if tools is None else tools
+        if tools:
+            work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
+        elif launch.schedule.interrupts:
+            context = self.kernel.context
+            reference = find_engine("reference", context.spec, context.options, 1)
+            work = partial(self._execute, reference, launch, arguments, progress)
+        elif self.kernel.context.record:
             work = partial(self._timed, launch, arguments, progress)
         else:
             work = partial(self._execute, self.kernel.context.engine, launch, arguments, progress)
@@ -119,6 +140,17 @@ class Launcher:
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record)
 
+    def _sanitized(
+        self,
+        tools: tuple[str, ...],
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+    ) -> Execution:
+        """Run the launch with the detector of `warploom.sanitize` at its side."""
+        checked = self._checked(tools)
+        return self._execute(checked.execute, launch, arguments, progress, checked.findings)
+
     @checked("kernel[grid, block].trace(...)")
     def trace(
         self,
@@ -147,6 +179,29 @@ class Launcher:
         context = self.kernel.context
         choose_engine("compiled", context.spec)
         return llvm_ir_of(context.spec, context.options, self.kernel.program, self._launch({}))
+
+    def sanitized(
+        self, tools: tuple[str, ...], *args: Any, **options: Unpack[LaunchOptions]
+    ) -> SanitizedLaunch:
+        """Launch with some tools; gives what they found, conflicting instructions by number among
+        it. Raises LaunchError for what does not fit."""
+        launch = self._launch(options)
+        arguments, cancellation = self._pack(args, options), Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
+        checked = self._checked(tools)
+        work = partial(self._execute, checked.execute, launch, arguments, None, checked.findings)
+        number = self.kernel.context.memory.begin_launch()
+        self._finished(number, arguments, cancellation, work)
+        return checked
+
+    def _checked(self, tools: tuple[str, ...]) -> SanitizedLaunch:
+        """Returns what runs a launch with some tools."""
+        from warploom.sanitize.launching import SanitizedLaunch
+
+        context = self.kernel.context
+        return SanitizedLaunch(
+            context.spec, context.options, context.engine_name, tools, context.memory.unwritten
+        )
 
     def check(self, *args: Any, strict: bool | None = None) -> None:
         """Raises LaunchError for arguments that do not fit; launches nothing."""
@@ -194,6 +249,7 @@ class Launcher:
             bool(options.get("cooperative")),
             options.get("schedule"),
             options.get("seed"),
+            frozenset(options.get("interrupts", ())),
         )
         return prepare(self.kernel, asked)
 
@@ -216,9 +272,15 @@ class Launcher:
         )
 
     def _execute(
-        self, execute: Execute, launch: Launch, arguments: Arguments, progress: Progress | None
+        self,
+        execute: Execute,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+        findings: Sequence[Finding] | None = None,
     ) -> Execution:
-        """Runs the launch; host arrays get their results back if it ended well."""
+        """Runs the launch; host arrays get their results back if it ended well. `findings` is what
+        the execution fills, where it is sanitized."""
         kernel, context = self.kernel, self.kernel.context
         context.turn.take(launch.cancellation)
         try:
@@ -230,7 +292,9 @@ class Launcher:
         finally:
             context.turn.give_back()
         arguments.copy_back()
-        execution = Execution(counted, seconds, compiled)
+        if findings is None:
+            context.memory.unwritten.clear()  # it may have written anything
+        execution = Execution(counted, seconds, compiled, findings=tuple(findings or ()))
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from warploom.core.values import ElementType, Integer, OneOf, Rule
 from warploom.host.engines import ENGINES
 from warploom.machine.launch import POLICIES
+from warploom.sanitize.findings import TOOLS
 
 MOST_BYTES = 1 << 47
 """Processes on x86-64 and AArch64 have no larger address space."""
@@ -26,6 +27,9 @@ Workers = Annotated[int, Integer(1, MOST_WORKERS)]
 
 Engine = Annotated[str, OneOf(ENGINES)]
 Policy = Annotated[str, OneOf(POLICIES)]
+
+Tools = Sequence[Annotated[str, OneOf(TOOLS)]]
+"""Tools that check a launch."""
 
 Extent = Annotated[SupportsIndex, Integer(0, MOST_BYTES)]
 """Elements along one axis."""

@@ -27,13 +27,18 @@ from warploom.rules.choice import MemoryOptions
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A policy and a seed."""
+    """A policy and a seed, and the instructions before which warps give up their turn."""
 
     schedule: str
     seed: int
+    interrupts: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"schedule {self.schedule}, seed {self.seed}"
+        text = f"schedule {self.schedule}, seed {self.seed}"
+        return f"{text}, interrupts {self.interrupts}" if self.interrupts else text
+
+
+DEFAULT = Order("converge", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,12 @@ class Ready:
         with suppress(EnoughSeen):
             self.launcher.watch(listener, *self._begin(), **self._options(order))
 
+    def conflicts(self) -> tuple[tuple[int, int], ...]:
+        """Returns the pairs of instructions that reach the same bytes in no order, by the detector
+        of races, in the default order."""
+        checked = self.launcher.sanitized(("race",), *self._begin(), **self._options(DEFAULT))
+        return tuple(sorted(checked.conflicts))
+
     def results(self) -> tuple[Result, ...]:
         """What the last run left behind."""
         memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
@@ -170,6 +181,7 @@ class Ready:
             "max_instructions": self.job.max_instructions,
             "cooperative": self.job.cooperative,
             "strict": False,  # they were checked, with the source at hand
+            "interrupts": order.interrupts,
         }
 
 

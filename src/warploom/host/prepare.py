@@ -30,6 +30,7 @@ class Configuration:
     cooperative: bool = False
     schedule: str | None = None
     seed: int | None = None
+    interrupts: frozenset[int] = frozenset()
 
 
 def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
@@ -74,7 +75,8 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     policy = asked.schedule or context.schedule.policy
     seed = context.schedule.seed if asked.seed is None else asked.seed
     order = schedule_of(context.spec, policy, seed)
-    return replace(launch, schedule=replace(order, resident_blocks=max(1, resident)))
+    order = replace(order, resident_blocks=max(1, resident), interrupts=asked.interrupts)
+    return replace(launch, schedule=order)
 
 
 def _check_registers(kernel: LoadedKernel, threads: int) -> None:

@@ -19,6 +19,7 @@ from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
+from warploom.sanitize.findings import Finding
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class TimeOptions(TypedDict, total=False):
 @dataclass(frozen=True)
 class Execution:
     """What came of running a launch: the host's time for it, and for compiling the kernel where
-    that was due; `record` is for timing, where the device keeps one."""
+    that was due; `record` is for timing, where the device keeps one,
+    and `findings` are those of its sanitizers."""
 
     counted: Callable[[], Tally]
     seconds: float
     compile_seconds: float
     record: Record | None = None
+    findings: tuple[Finding, ...] = ()
 
     @cached_property
     def tally(self) -> Tally:
@@ -161,6 +164,11 @@ class Run:
         from warploom.host.timing import replaying
 
         return replaying(self.kernel, self.record, **options)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the sanitizers of the launch found; empty where it had none (`sanitize=`)."""
+        return self._outcome.result().findings
 
     @property
     def record(self) -> Record | None:

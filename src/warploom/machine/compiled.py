@@ -48,10 +48,12 @@ class CompiledEngine:
         self._workers = workers
         self._outfits: dict[tuple[object, ...], Outfit] = {}
 
-    def kernel(self, program: Program, launch: Launch, *, records: bool = False) -> CompiledKernel:
+    def kernel(
+        self, program: Program, launch: Launch, *, records: bool = False, sanitizes: bool = False
+    ) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
-        asked for; `records`: with the code that writes a log."""
-        variant = self._variant(program, launch, records=records)
+        asked for; `records`: with the code that writes a log, `sanitizes`: with the detector."""
+        variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         key = self._rules_text, variant
         if key not in program.kept:
             with compiling():
@@ -66,16 +68,19 @@ class CompiledEngine:
         layout = CountLayout(program, self._rules)
         return emit_ir(layout, self._variant(program, launch, records=False)).text
 
-    def _variant(self, program: Program, launch: Launch, *, records: bool) -> KernelVariant:
+    def _variant(
+        self, program: Program, launch: Launch, *, records: bool, sanitizes: bool = False
+    ) -> KernelVariant:
         schedule = launch.schedule
         return KernelVariant(
             formation=formation_of(launch.block),
             alike=max(warp_layouts(launch.block)) == 0,
-            size=None if records else self._size(program, launch.block),
+            size=None if records or sanitizes else self._size(program, launch.block),
             independent=schedule.independent,
             mixes=schedule.mixes,
             shuffles=schedule.shuffles,
             records=records,
+            sanitizes=sanitizes,
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:
@@ -160,5 +165,22 @@ class CompiledEngine:
         work = Work.prepare(outfit, launch, memory, caches, part)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
+        [status] = run_all([work], progress)
+        return work, Status(status)
+
+    def sanitize(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        detector: int,
+        progress: Progress | None = None,
+    ) -> tuple[Work, Status]:
+        """Run a launch by code that has a detector, whose state is at that address, take each
+        access; gives what that leaves behind, and how it ended."""
+        outfit = Outfit.of(self.kernel(program, launch, sanitizes=True), launch)
+        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+        work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
+        work.environment[Slot.DETECTOR_AT] = detector
         [status] = run_all([work], progress)
         return work, Status(status)

@@ -93,7 +93,7 @@ def fault_error(
     )
     trap = _trap_message(fault, program, launch, at)
     if trap is not None:
-        return DeviceTrap(trap, **place)
+        return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **place)
     if fault.kind in PRECONDITIONS:
         kind, message = _precondition_message(fault, program, at)
         nearest = None

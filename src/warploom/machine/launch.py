@@ -29,13 +29,15 @@ class Schedule:
     """What the architecture leaves open: who goes first (`policy`, one of POLICIES, with `seed`).
 
     `independent` says whether each thread has its own program counter (compute capability 7.0 and
-    later); `resident_blocks` how many blocks the device holds at once.
+    later); `resident_blocks` how many blocks the device holds at once. On the reference machine a
+    warp gives up its turn each time before it executes one of the instructions `interrupts`.
     """
 
     policy: str = "converge"
     seed: int = 0
     independent: bool = True
     resident_blocks: int = 1024
+    interrupts: frozenset[int] = frozenset()
 
     @property
     def shuffles(self) -> bool:

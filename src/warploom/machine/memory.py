@@ -76,6 +76,9 @@ class DeviceMemory:
         self._table: AllocationTable | None = None
         self._launches: set[int] = set()
         self._begun = 0
+        self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
+        """Which bytes are written of allocations that have not been written as a whole, by address:
+        32 bits in a word. They are for sanitizers."""
         self._retained: dict[int, int] = {}
         """Freed allocations that launches still use, with the last launch that can."""
         self.heap = Heap()
@@ -147,6 +150,7 @@ class DeviceMemory:
     def _enter(self, made: Allocation) -> None:
         self._addresses.insert(bisect_right(self._addresses, made.address), made.address)
         self._live[made.address] = made
+        self.unwritten.pop(made.address, None)
         self._table = None
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
@@ -317,6 +321,15 @@ class DeviceMemory:
         self._bytes[start : first * mmap.PAGESIZE] = 0
         self._map.madvise(_DONT_NEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
         self._bytes[last * mmap.PAGESIZE : end] = 0
+
+
+WRITTEN_BITS = 32
+"""Bits of written bytes in a word of `DeviceMemory.unwritten`."""
+
+
+def unwritten_bits(size: int) -> npt.NDArray[np.int64]:
+    """Returns the bits of so many bytes, none of them written."""
+    return np.zeros(-(-size // WRITTEN_BITS), np.int64)
 
 
 _DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None

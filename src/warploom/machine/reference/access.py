@@ -22,7 +22,7 @@ from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
 from warploom.machine.reference.preconditions import check_word
-from warploom.machine.reference.state import Access, Bytes, Warp, Words
+from warploom.machine.reference.state import Access, Bytes, Wanted, Warp, Words
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes, lane_order
 from warploom.rules.caches import count_cached
@@ -129,7 +129,8 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     olds = [[0] * warp.size for _ in range(parts)]
     need = operation.spec.memory_precondition
     request = _request(warp, index, instruction, address, type.bytes * parts)
-    for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask)):
+    operands = b"".join(value.tobytes() for elements in given for value in elements)
+    for reached in _in_turn(warp, reach(warp, request, _where(warp, address), mask, operands)):
         lane, term = reached.lane, operation.combine(len(given), reached.space.value)
         for place in range(parts):
             at = reached.address + place * type.bytes
@@ -176,7 +177,7 @@ def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Byt
 
 def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mask: int) -> None:
     """Store each lane's row of bytes."""
-    for reached in _lasting(warp, reach(warp, request, where, mask)):
+    for reached in _lasting(warp, reach(warp, request, where, mask, data.tobytes())):
         reached.store.write(reached.address, data[reached.lane].tobytes())
     warp.run.plan[CHANGES] += mask != 0
 
@@ -244,12 +245,17 @@ def _where(warp: Warp, address: Operand) -> list[int]:
     return addresses(warp, address)
 
 
-def reach(warp: Warp, request: Request, where: Sequence[int], mask: int) -> list[Reach]:
-    """The accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted."""
+def reach(
+    warp: Warp, request: Request, where: Sequence[int], mask: int, data: bytes = b""
+) -> list[Reach]:
+    """The accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data` are
+    the bytes that they bring along."""
     found: list[Reach] = []
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
         found.append(Reach(lane, inside, offset, _store(warp, inside, lane, request.framed)))
+    if warp.run.sanitizer is not None and not request.framed:
+        found = _sanitized(warp, request, found, data)
     for one in found:
         _check(warp, request, one)
     for each in spaces_reached(request.space):
@@ -257,6 +263,21 @@ def reach(warp: Warp, request: Request, where: Sequence[int], mask: int) -> list
         _count(warp, request, each, inside)
         _publish(warp, request, each, inside)
     return found
+
+
+def _sanitized(warp: Warp, request: Request, found: Sequence[Reach], data: bytes) -> list[Reach]:
+    """The accesses without those that the sanitizer keeps from memory."""
+    sanitizer, kept = warp.run.sanitizer, list[Reach]()
+    assert sanitizer is not None
+    for space in spaces_reached(request.space):
+        inside = [one for one in found if one.space is space]
+        if inside and space is not Space.PARAM:
+            addresses = {one.lane: one.address for one in inside}
+            wanted = Wanted(request.index, space, request.op, request.size, addresses, data)
+            lanes = sanitizer.reaches(warp, wanted)
+            inside = [one for one in inside if lanes >> one.lane & 1]
+        kept += inside
+    return kept
 
 
 def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:

@@ -55,7 +55,10 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
         return RUNNABLE
     table, following = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
     if "arrive" in instruction.operation.modifiers:
-        table[ARGUMENT], table[ARGUMENT_2] = _operands(warp, index, instruction, mask)
+        number, threads = _operands(warp, index, instruction, mask)
+        table[ARGUMENT], table[ARGUMENT_2] = number, threads
+        if warp.run.sanitizer is not None:
+            warp.run.sanitizer.arrives(warp, index, mask, number, threads)
         table[BLOCK] = following
         return plan_words.ARRIVED_ONLY
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
@@ -68,6 +71,8 @@ def _wait(
     """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
     state, table = warp.state, warp.splits.table
     number, threads = _operands(warp, index, instruction, mask)
+    if warp.run.sanitizer is not None:
+        warp.run.sanitizer.arrives(warp, index, mask, number, threads)
     table[BLOCK] = block
     state[plan_words.INSTRUCTION] = index
     if together or not warp.run.plan[plan_words.INDEPENDENT]:

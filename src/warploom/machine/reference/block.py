@@ -49,7 +49,8 @@ def _digest(warp: Warp) -> int:
     digest = 0
     for value in warp.registers.values():
         digest = zlib.crc32(value.tobytes(), digest)
-    return digest
+    places = warp.interrupted.values()
+    return zlib.crc32(repr(sorted(places)).encode(), digest) if places else digest
 
 
 def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]]) -> Exception:

@@ -16,7 +16,7 @@ from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.block import run_blocks
-from warploom.machine.reference.state import Listener, Run
+from warploom.machine.reference.state import Listener, Run, Sanitizer
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions, access_rules
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
@@ -37,8 +37,10 @@ class ReferenceEngine:
         launch: Launch,
         memory: DeviceMemory,
         listener: Listener | None = None,
+        sanitizer: Sanitizer | None = None,
     ) -> Tally:
-        """Run all blocks of a launch; gives what was counted. A `listener` is told of everything.
+        """Run all blocks of a launch; gives what was counted. A `listener` is told of everything,
+        a `sanitizer` checks it.
 
         Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit, as the kernel deserves.
         """
@@ -49,5 +51,7 @@ class ReferenceEngine:
         # Python's integers: a mask of 64 lanes is no negative number.
         plan = launch.schedule.plan(launch, program.exit).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        run_blocks(Run(program, launch, memory, tally, rows, self._rules, plan, caches, listener))
+        run = Run(program, launch, memory, tally, rows, self._rules, plan, caches, listener)
+        run.sanitizer = sanitizer
+        run_blocks(run)
         return tally

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -39,6 +40,35 @@ class Listener(Protocol):
         ...
 
 
+class Sanitizer(Protocol):
+    """Who checks what happens, and may keep lanes from memory that they must not reach."""
+
+    def reaches(self, warp: Warp, wanted: Wanted) -> int:
+        """A warp's instruction is about to reach into memory; returns the lanes that may."""
+        ...
+
+    def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
+        """Lanes come to barrier `number`, which awaits so many threads (0: all)."""
+        ...
+
+    def passes(self, warp: Warp, instruction: int, mask: int) -> None:
+        """Lanes execute an instruction that is neither of these."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Lanes that want to reach into one space, each at its address there; `data` are the bytes of
+    their operands: all lanes' of one element, then those of the next."""
+
+    instruction: int
+    space: Space
+    op: str
+    size: int
+    addresses: Mapping[int, int]
+    data: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Lanes of a warp that reach into one space: `op` (load, store, atomic) on `size` bytes each.
@@ -69,6 +99,7 @@ class Run:
     plan: Words
     caches: Words
     listener: Listener | None = None
+    sanitizer: Sanitizer | None = None
     issued: int = 0
 
     @cached_property
@@ -123,6 +154,8 @@ class Warp:
     """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
     group: int = 0
     """The number of the group that such products join."""
+    interrupted: dict[int, int] = field(default_factory=dict[int, int])
+    """Where lanes go on that were interrupted, by their mask."""
 
     @property
     def run(self) -> Run:

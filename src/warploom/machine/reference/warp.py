@@ -17,8 +17,9 @@ from warploom.machine.reference import (
     texture,
     warp_group,
 )
-from warploom.machine.reference.control import CONTROL, advance, enter
+from warploom.machine.reference.control import CONTROL, advance
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.interrupts import interrupt, resume
 from warploom.machine.reference.lanes import Values, collect, from_mask, lanes_of, resized, splat
 from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
@@ -27,15 +28,19 @@ from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
 from warploom.rules.plan_words import (
     RUNNABLE,
+    TURN_END,
 )
 
 
 def run_turn(warp: Warp) -> int:
     """Run a warp until it ends, waits or has used up its turn; tells which (`rules.scheduling`)."""
     warp.used = 0
-    status = enter(warp, warp.splits.block)
+    status = resume(warp)
     while status == RUNNABLE:
         status = step(warp)
+        if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
+            interrupt(warp)
+            status = TURN_END
     return status
 
 
@@ -49,6 +54,8 @@ def step(warp: Warp) -> int:
     run.issue(index, active, mask)
     if run.listener is not None:
         run.listener.issued(warp, index, mask)
+    if run.sanitizer is not None and mask:
+        run.sanitizer.passes(warp, index, mask)
     count_exited(warp, index, instruction, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:

@@ -1,0 +1,21 @@
+"""Interrupts: lanes that give up their turn before an instruction, wherever that is in a block."""
+
+from __future__ import annotations
+
+from warploom.machine.reference.control import enter
+from warploom.machine.reference.state import Warp
+from warploom.rules.plan_words import RUNNABLE
+
+
+def interrupt(warp: Warp) -> None:
+    """Notes where the running lanes go on when they have their next turn."""
+    warp.interrupted[warp.splits.active] = warp.next
+
+
+def resume(warp: Warp) -> int:
+    """Begins a turn of the running lanes: at their block, or where they were interrupted."""
+    following = warp.interrupted.pop(warp.splits.active, None)
+    if following is None:
+        return enter(warp, warp.splits.block)
+    warp.next = following
+    return RUNNABLE

@@ -1,0 +1,174 @@
+"""Takes an access of a warp: as whole lines where it can be, else lane by lane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.atomics import lane_order
+from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.happens_before.bounds import is_allowed, lies_in_lines, row_of_range
+from warploom.rules.happens_before.copies import complete_copy, mbarrier
+from warploom.rules.happens_before.knowledge import become, become_lane
+from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
+from warploom.rules.happens_before.releases import read_strongly, write_strongly
+from warploom.rules.happens_before.words import (
+    AGENT,
+    ARRIVES,
+    ASYNC,
+    ATOMIC,
+    BULK,
+    COMPARES,
+    COMPLETES,
+    COPIES,
+    E_BASE,
+    E_BLOCK,
+    E_INSTRUCTION,
+    E_LANES,
+    E_OP,
+    E_SIZE,
+    E_SPACE,
+    E_WARP,
+    EXACT,
+    GLOBAL,
+    INIT,
+    L_COPIES,
+    LOAD,
+    MBARRIER,
+    ME_ADDRESS,
+    ME_AGENT,
+    ME_BLOCK,
+    ME_LANE_AT,
+    ME_SIZE,
+    ME_SPACE,
+    ME_TIME,
+    ME_WARP_AT,
+    MEM,
+    RACE,
+    RELEASES,
+    SITE_WORDS,
+    SITES_AT,
+    STORE,
+    STRONG,
+    TOOLS,
+    V_TIME,
+)
+
+WORD_OF_MBARRIER = 8
+"""Bytes of an mbarrier; bulk copies move 16 at a time."""
+
+
+@jitable
+def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Takes an access; returns the lanes that may do it."""
+    lanes, op = e[E_LANES], e[E_OP]
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    s[ME_SPACE], s[ME_SIZE] = e[E_SPACE], e[E_SIZE]
+    become(s, e[E_WARP] << 5)
+    if op != ATOMIC and flags & ~COPIES == 0 and lies_in_lines(e, addresses):
+        row = row_of_range(s, e, addresses[0])
+        if row > 0:
+            take_lines(s, e, memory, addresses, data, row)
+            return int(lanes)
+    kept = take_lanes(s, e, plan, memory, addresses, data)
+    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and s[EXACT]:
+        s[s[ME_WARP_AT] + V_TIME] += 1
+    return kept if s[TOOLS] & MEM else lanes
+
+
+@jitable
+def take_lanes(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Takes an access lane by lane; returns the lanes that may do it."""
+    lanes, kept, wrote = e[E_LANES], 0, 0
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    order, needed = 1 << 5, lanes
+    if e[E_OP] == ATOMIC:
+        order = lane_order(addresses, lanes, plan, e[E_BLOCK])
+    elif e[E_OP] == LOAD and s[EXACT] == 0 and lanes and agree(addresses, lanes):
+        needed = lanes & -lanes | 1 << last_lane(lanes)
+    for turn in range(32):
+        lane = (order + turn * (order >> 5)) % 32
+        if lanes >> lane & 1:
+            become_lane(s, (e[E_WARP] << 5) + lane)
+            s[ME_ADDRESS] = addresses[lane]
+            row = is_allowed(s, e)
+            if row >= 0:
+                kept |= 1 << lane
+                if row > 0 and s[TOOLS] & (RACE | INIT) and needed >> lane & 1:
+                    writes = int(e[E_OP] != LOAD)
+                    if flags & COMPARES:
+                        writes = swaps(e, memory, addresses, data, lane, wrote)
+                    wrote |= writes << lane
+                    take_access(s, e, memory, data, lane, row, writes)
+    return int(kept)
+
+
+@jitable
+def agree(addresses: Any, lanes: int) -> int:
+    """Returns whether all of these lanes have one address."""
+    first = addresses[first_lane(lanes)]
+    for lane in range(32):
+        if lanes >> lane & 1 and addresses[lane] != first:
+            return 0
+    return 1
+
+
+@jitable
+def last_lane(lanes: int) -> int:
+    """Returns the highest lane of some."""
+    lane = 31
+    while lanes >> lane & 1 == 0:
+        lane -= 1
+    return lane
+
+
+@jitable
+def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
+    """Takes the access of one lane to memory that it may reach."""
+    at, flags = s[ME_ADDRESS], s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    key = at if e[E_SPACE] == GLOBAL else -1 - (s[ME_BLOCK] << 24 | at)
+    completes = flags & BULK and e[E_OP] == STORE and e[E_SIZE] == WORD_OF_MBARRIER
+    if flags & MBARRIER or completes or (flags & COMPLETES and e[E_OP] == ATOMIC):
+        word = word_at(memory, e[E_BASE] + at)
+        if flags & MBARRIER:
+            mbarrier(s, key, word, flags)
+        else:
+            complete_copy(s, key, word)
+        return
+    if flags & ASYNC:
+        s[ME_AGENT], s[ME_TIME] = AGENT, s[s[ME_LANE_AT] + L_COPIES]
+    if s[TOOLS] & INIT:
+        check_written(s, e, flags, row)
+    if s[TOOLS] & RACE:
+        check_words(s, e, memory, data, lane, row, writes)
+        if s[EXACT] and flags & STRONG:
+            if e[E_OP] != STORE:
+                read_strongly(s, key, flags)
+            if writes:
+                write_strongly(s, key, flags, int(e[E_OP] == ATOMIC))
+
+
+@jitable
+def swaps(e: Any, memory: Any, addresses: Any, data: Any, lane: int, wrote: int) -> int:
+    """Returns whether a compare-and-swap finds the value that it compares with: in memory, or what
+    a lane before it has left there. `wrote` are the lanes that swapped."""
+    size = e[E_SIZE]
+    left = -1
+    for other in range(32):
+        if wrote >> other & 1 and addresses[other] == addresses[lane]:
+            left = other
+    for byte in range(size):
+        old = memory[e[E_BASE] + addresses[lane] + byte]
+        if left >= 0:
+            old = data[(32 + left) * size + byte]
+        if old != data[lane * size + byte]:
+            return 0
+    return 1
+
+
+@jitable
+def word_at(memory: Any, address: int) -> int:
+    """Returns the 64-bit word at an address of the host, as a signed number."""
+    word = 0
+    for byte in range(8):
+        word |= int(memory[address + byte]) << 8 * byte
+    return word

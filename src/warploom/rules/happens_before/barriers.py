@@ -1,0 +1,253 @@
+"""Barriers: what threads learn of each other where they meet.
+
+Source: PTX ISA, "Parallel Synchronization and Communication: bar, barrier, bar.warp.sync".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import count_lanes, first_lane, jitable
+from warploom.rules.happens_before.agents import agents_base, copies_of_both
+from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.others import joined_sets
+from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.rows import (
+    add_to_row,
+    has_row,
+    join_rows,
+    known_set,
+    learn_set,
+    row_of_mind,
+)
+from warploom.rules.happens_before.words import (
+    B_BARRIER_LINE,
+    B_INTERVAL,
+    B_KNOWN,
+    B_NEXT_KNOWN,
+    BARRIER_HEAD,
+    E_COUNT,
+    E_EXISTING,
+    E_INSTRUCTION,
+    E_LANES,
+    E_NUMBER,
+    E_WARP,
+    EXACT,
+    G_ARRIVED,
+    G_GENERATION,
+    G_KNOWN,
+    K_OTHER_BARRIER,
+    L_AGENT_STAMP,
+    L_GENERATION,
+    L_KNOWN_STAMP,
+    L_WAITS,
+    LOCKSTEP,
+    ME_INSTRUCTION,
+    ME_INTERVAL,
+    ME_LANE_AT,
+    ME_MIND_AT,
+    ME_SLOT,
+    ME_THREAD,
+    ME_WARP_AT,
+    OF_ALL,
+    ROW,
+    SITE_WORDS,
+    SITES_AT,
+    SLOT_BARRIERS,
+    SLOT_WARPS,
+    SYNC,
+    THREADS,
+    TOOLS,
+    V_SYNCED,
+    V_TIME,
+    V_WAITING,
+    WARP_WORDS,
+    WARPS,
+)
+
+LINE = 1
+"""The word of a site with the number of its line."""
+
+
+@jitable
+def barrier_at(s: Any, number: int) -> int:
+    """Returns where the record of a barrier of some threads begins."""
+    return int(s[ME_SLOT] + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]))
+
+
+@jitable
+def arrive(s: Any, e: Any, waits: int) -> None:
+    """The lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
+    warp, lanes, awaited = e[E_WARP], e[E_LANES], e[E_COUNT]
+    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
+    whole = awaited == 0 or awaited >= s[WARPS] * 32
+    left = lanes
+    if not whole and s[barrier_at(s, e[E_NUMBER]) + G_ARRIVED] == 0:
+        clear_generation(s, barrier_at(s, e[E_NUMBER]))
+    while left:
+        become(s, (warp << 5) + first_lane(left))
+        left &= left - 1
+        if whole:
+            arrive_at_whole(s)
+        else:
+            arrive_at_part(s, e[E_NUMBER])
+        if waits:
+            s[warp_at + V_WAITING] |= 1 << (s[ME_THREAD] & 31)
+            s[s[ME_LANE_AT] + L_WAITS] = 1 + (OF_ALL if whole else e[E_NUMBER])
+    if awaited == 0:
+        note_line(s, e)
+    if not whole:
+        came = 32 if s[LOCKSTEP] else count_lanes(lanes)
+        finish_part(s, barrier_at(s, e[E_NUMBER]), came, awaited)
+    s[warp_at + V_TIME] += 1
+
+
+@jitable
+def note_line(s: Any, e: Any) -> None:
+    """Reports a barrier of all threads that some of them reach at another line."""
+    block = s[ME_SLOT]
+    other = s[block + B_BARRIER_LINE]
+    if other == 0:
+        s[block + B_BARRIER_LINE] = e[E_INSTRUCTION] + 1
+        return
+    line = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + LINE]
+    if s[TOOLS] & SYNC and s[s[SITES_AT] + (other - 1) * SITE_WORDS + LINE] != line:
+        s[ME_INSTRUCTION] = e[E_INSTRUCTION]
+        report(s, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
+
+
+@jitable
+def arrive_at_whole(s: Any) -> None:
+    """The current thread comes to a barrier of all threads: what it knows of others is known to all
+    behind it."""
+    if s[EXACT] == 0:
+        s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
+        return
+    block, mind = s[ME_SLOT], s[ME_MIND_AT]
+    s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
+    if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
+        s[block + B_NEXT_KNOWN] = joined_sets(s, s[block + B_NEXT_KNOWN], known_set(s))
+    if s[mind + L_AGENT_STAMP]:
+        base, row = agents_base(s), row_of_mind(s) + s[THREADS]
+        gathered = base + s[THREADS]
+        for thread in range(s[THREADS]):
+            if s[row + thread]:
+                s[gathered + thread] = copies_of_both(s[gathered + thread], s[row + thread])
+
+
+@jitable
+def arrive_at_part(s: Any, number: int) -> None:
+    """The current thread adds what it knows to a barrier of some threads."""
+    at = barrier_at(s, number)
+    generation = s[at + G_GENERATION]
+    s[s[ME_LANE_AT] + L_GENERATION] = generation
+    add_to_row(s, at + BARRIER_HEAD + (generation & 1) * s[ROW])
+    known = at + G_KNOWN + (generation & 1)
+    s[known] = joined_sets(s, s[known], known_set(s))
+
+
+@jitable
+def finish_part(s: Any, at: int, came: int, awaited: int) -> None:
+    """Counts threads at a barrier of some; the next generation begins where all have come."""
+    s[at + G_ARRIVED] += came
+    if s[at + G_ARRIVED] >= awaited:
+        s[at + G_ARRIVED] = 0
+        s[at + G_GENERATION] += 1
+
+
+@jitable
+def clear_generation(s: Any, at: int) -> None:
+    """Forgets what threads of an earlier generation brought to a barrier."""
+    odd = s[at + G_GENERATION] & 1
+    s[at + G_KNOWN + odd] = 0
+    row = at + BARRIER_HEAD + odd * s[ROW]
+    for word in range(s[ROW]):
+        s[row + word] = 0
+
+
+@jitable
+def depart(s: Any, warp: int, lanes: int) -> None:
+    """Lanes that waited at a barrier go on behind it."""
+    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
+    left = s[warp_at + V_WAITING] & lanes
+    s[warp_at + V_WAITING] &= ~lanes
+    while left:
+        become(s, (warp << 5) + first_lane(left))
+        left &= left - 1
+        waited = s[s[ME_LANE_AT] + L_WAITS] - 1
+        generation = s[s[ME_LANE_AT] + L_GENERATION]
+        if waited == OF_ALL:
+            if generation == s[ME_INTERVAL]:
+                begin_interval(s)
+        else:
+            at = barrier_at(s, waited)
+            join_rows(s, row_of_mind(s), at + BARRIER_HEAD + (generation & 1) * s[ROW])
+            learn_set(s, s[at + G_KNOWN + (generation & 1)])
+
+
+@jitable
+def begin_interval(s: Any) -> None:
+    """All threads of the block have met."""
+    block = s[ME_SLOT]
+    s[block + B_INTERVAL] += 1
+    s[block + B_BARRIER_LINE] = 0
+    if s[EXACT] == 0:
+        return
+    s[block + B_KNOWN] = joined_sets(s, s[block + B_KNOWN], s[block + B_NEXT_KNOWN])
+    s[block + B_NEXT_KNOWN] = 0
+    if s[ROW] > s[THREADS]:
+        base = agents_base(s)
+        for thread in range(s[THREADS]):
+            word = s[base + s[THREADS] + thread]
+            s[base + thread] = copies_of_both(s[base + thread], word)
+
+
+@jitable
+def meet(s: Any, e: Any, masks: Any) -> None:
+    """Lanes of a warp that name each other meet: `bar.warp.sync`."""
+    left = e[E_LANES]
+    while left:
+        named, lane = masks[first_lane(left)], left & -left
+        meet_lanes(s, e, named & left | lane, int(e[E_EXISTING] & ~named == 0))
+        left &= ~(named | lane)
+
+
+@jitable
+def meet_lanes(s: Any, e: Any, lanes: int, whole: int) -> None:
+    """These lanes know from now on what each of them knew; `whole`: all of the warp that live."""
+    first = e[E_WARP] << 5
+    if whole and not any_row(s, first, lanes):
+        become(s, first)
+        s[s[ME_WARP_AT] + V_TIME] += 1
+        s[s[ME_WARP_AT] + V_SYNCED] = s[s[ME_WARP_AT] + V_TIME]
+        return
+    at = barrier_at(s, 0) - (BARRIER_HEAD + 2 * s[ROW])
+    for word in range(BARRIER_HEAD + s[ROW]):
+        s[at + word] = 0
+    for part in range(2):
+        left = lanes
+        while left:
+            become(s, first + first_lane(left))
+            left &= left - 1
+            if part == 0:
+                add_to_row(s, at + BARRIER_HEAD)
+                s[at + G_KNOWN] = joined_sets(s, s[at + G_KNOWN], known_set(s))
+            else:
+                join_rows(s, row_of_mind(s), at + BARRIER_HEAD)
+                learn_set(s, s[at + G_KNOWN])
+    s[s[ME_WARP_AT] + V_TIME] += 1
+    if whole:
+        s[s[ME_WARP_AT] + V_SYNCED] = s[s[ME_WARP_AT] + V_TIME]
+
+
+@jitable
+def any_row(s: Any, first: int, lanes: int) -> int:
+    """Returns whether one of these lanes knows more than barriers and warps say."""
+    if s[EXACT] == 0:
+        return 0
+    while lanes:
+        become(s, first + first_lane(lanes))
+        lanes &= lanes - 1
+        if has_row(s) or s[s[ME_MIND_AT] + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
+            return 1
+    return 0

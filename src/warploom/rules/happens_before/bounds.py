@@ -1,0 +1,108 @@
+"""Which allocation an access lies in, and whether it may be there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import ALL_LANES, jitable
+from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.words import (
+    A_CONSTANT,
+    A_END,
+    A_START,
+    ALLOCATION_WORDS,
+    ALLOCATIONS,
+    ALLOCATIONS_AT,
+    E_LANES,
+    E_LIMIT,
+    E_OP,
+    E_SIZE,
+    E_SPACE,
+    GLOBAL,
+    K_MISALIGNED,
+    K_OUT_OF_BOUNDS,
+    K_READ_ONLY,
+    LAST_ALLOCATION,
+    LINE_BYTES,
+    LOAD,
+    ME_ADDRESS,
+    MEM,
+    SHARED,
+    TOOLS,
+)
+
+
+@jitable
+def is_allowed(s: Any, e: Any) -> int:
+    """Returns where the current access's allocation has its row, 1 for one of shared memory, 0 for
+    what is not kept; -1 for an access that may not be, which is reported."""
+    at, size = s[ME_ADDRESS], e[E_SIZE]
+    kind, row = -1, 0
+    if e[E_SPACE] == GLOBAL:
+        row = allocation(s, at)
+        if row < 0 or at + size > s[row + A_END]:
+            kind = K_OUT_OF_BOUNDS
+        elif e[E_OP] != LOAD and s[row + A_CONSTANT]:
+            kind = K_READ_ONLY
+    else:
+        row = int(e[E_SPACE] == SHARED)
+        if at < 0 or at + size > e[E_LIMIT]:
+            kind = K_OUT_OF_BOUNDS
+    if kind < 0 and at % size:
+        kind = K_MISALIGNED
+    if kind < 0:
+        return row
+    if s[TOOLS] & MEM:
+        report(s, kind, -1, -1, at, size, e[E_OP])
+    return -1
+
+
+@jitable
+def allocation(s: Any, address: int) -> int:
+    """Returns the row of the allocation that the byte at an address belongs to, -1 for none."""
+    row = s[LAST_ALLOCATION]
+    if row and s[row + A_START] <= address < s[row + A_END]:
+        return int(row)
+    low, high = 0, s[ALLOCATIONS]
+    while low < high:
+        middle = (low + high) // 2
+        if s[s[ALLOCATIONS_AT] + middle * ALLOCATION_WORDS + A_START] <= address:
+            low = middle + 1
+        else:
+            high = middle
+    row = s[ALLOCATIONS_AT] + (low - 1) * ALLOCATION_WORDS
+    if low == 0 or address >= s[row + A_END]:
+        return -1
+    s[LAST_ALLOCATION] = row
+    return int(row)
+
+
+@jitable
+def lies_in_lines(e: Any, addresses: Any) -> int:
+    """Returns whether the lanes of a whole warp reach whole lines, one behind the other."""
+    size, first = e[E_SIZE], addresses[0]
+    if (
+        e[E_LANES] != ALL_LANES
+        or size < 4
+        or size > 16
+        or first % LINE_BYTES
+        or e[E_SPACE] > SHARED
+    ):
+        return 0
+    differs = 0
+    for lane in range(32):
+        differs |= addresses[lane] ^ first + lane * size
+    return int(differs == 0)
+
+
+@jitable
+def row_of_range(s: Any, e: Any, first: int) -> int:
+    """Returns the row of the allocation that has all bytes of such an access, 1 for shared memory;
+    -1 where it has not, or they may not be written."""
+    end = first + 32 * e[E_SIZE]
+    if e[E_SPACE] == SHARED:
+        return 1 if first >= 0 and end <= e[E_LIMIT] else -1
+    row = allocation(s, first)
+    if row < 0 or end > s[row + A_END] or (e[E_OP] != LOAD and s[row + A_CONSTANT]):
+        return -1
+    return int(row)

@@ -1,0 +1,140 @@
+"""Asynchronous copies that complete: by groups, and at mbarriers.
+
+Source: PTX ISA, "cp.async", "cp.async.bulk", "mbarrier".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.happens_before.agents import copies_of_both, one_copy
+from warploom.rules.happens_before.barriers import clear_generation
+from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.others import joined_sets
+from warploom.rules.happens_before.pool import take
+from warploom.rules.happens_before.releases import location
+from warploom.rules.happens_before.rows import (
+    add_to_row,
+    join_rows,
+    known_set,
+    learn_set,
+    row_of_mind,
+)
+from warploom.rules.happens_before.words import (
+    ACQUIRES,
+    ARRIVES,
+    ARRIVES_ASYNC,
+    BARRIER_HEAD,
+    BULK,
+    E_LANES,
+    E_NUMBER,
+    E_WARP,
+    G_GENERATION,
+    G_KNOWN,
+    INVALIDATES,
+    L_BULK_COMMITS,
+    L_BULK_RING,
+    L_COMMITS,
+    L_COPIES,
+    L_RING,
+    ME_LANE_AT,
+    ME_THREAD,
+    O_CHAIN,
+    PLAIN_WRITE,
+    RELEASES,
+    RING,
+    ROW,
+    THREADS,
+    WAITS,
+)
+
+PHASE_AT = 62
+"""Where an mbarrier's word has its phase (`isa.ops.mbarrier`)."""
+
+
+@jitable
+def commit(s: Any, e: Any, flags: int) -> None:
+    """Lanes make a group of the copies that they have begun."""
+    left = e[E_LANES]
+    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
+    ring = L_BULK_RING if flags & BULK else L_RING
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        lane = s[ME_LANE_AT]
+        s[lane + L_COPIES] += 1
+        s[lane + ring + s[lane + count] % RING] = s[lane + L_COPIES]
+        s[lane + count] += 1
+
+
+@jitable
+def wait_for_copies(s: Any, e: Any, flags: int) -> None:
+    """Lanes wait until at most NUMBER of their last groups of copies are not complete; all copies,
+    where that is -1."""
+    left, pending = e[E_LANES], e[E_NUMBER]
+    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
+    ring = L_BULK_RING if flags & BULK else L_RING
+    while left:
+        become(s, (e[E_WARP] << 5) + first_lane(left))
+        left &= left - 1
+        lane, bound = s[ME_LANE_AT], 0
+        if pending < 0:
+            s[lane + L_COPIES] += 1
+            bound = s[lane + L_COPIES]
+        elif pending < RING and s[lane + count] > pending:
+            bound = s[lane + ring + (s[lane + count] - pending - 1) % RING]
+        if bound:
+            place = row_of_mind(s) + s[THREADS] + s[ME_THREAD]
+            s[place] = copies_of_both(s[place], bound)
+
+
+@jitable
+def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
+    """The current thread works on an mbarrier, whose word is `word` before it does."""
+    place = location(s, key, 1)
+    if place == 0:
+        return
+    if s[place + O_CHAIN] == 0:
+        s[place + O_CHAIN] = take(s, BARRIER_HEAD + 2 * s[ROW])
+        if s[place + O_CHAIN] == 0:
+            return
+    at = s[place + O_CHAIN]
+    if flags & (PLAIN_WRITE | INVALIDATES):
+        for generation in range(1, -1, -1):
+            s[at + G_GENERATION] = generation
+            clear_generation(s, at)
+        return
+    phase = word >> PHASE_AT & 3
+    if s[at + G_GENERATION] & 3 != phase:
+        s[at + G_GENERATION] = phase
+        clear_generation(s, at)
+    if flags & WAITS and flags & ACQUIRES:
+        odd = phase + 1 & 1
+        join_rows(s, row_of_mind(s), at + BARRIER_HEAD + odd * s[ROW])
+        learn_set(s, s[at + G_KNOWN + odd])
+    if flags & ARRIVES and flags & RELEASES:
+        add_to_row(s, at + BARRIER_HEAD + (phase & 1) * s[ROW])
+        known = at + G_KNOWN + (phase & 1)
+        s[known] = joined_sets(s, s[known], known_set(s))
+    if flags & ARRIVES_ASYNC:
+        s[s[ME_LANE_AT] + L_COPIES] += 1
+        complete(s, at, phase, s[s[ME_LANE_AT] + L_COPIES])
+
+
+@jitable
+def complete_copy(s: Any, key: int, word: int) -> None:
+    """The bytes of the current thread's last copy have come at an mbarrier."""
+    place = location(s, key, 0)
+    if place and s[place + O_CHAIN]:
+        mbarrier(s, key, word, 0)
+        copy = s[s[ME_LANE_AT] + L_COPIES]
+        complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, one_copy(copy))
+    s[s[ME_LANE_AT] + L_COPIES] += 1
+
+
+@jitable
+def complete(s: Any, at: int, phase: int, copies: int) -> None:
+    """Whoever waits for a phase of an mbarrier knows of these copies of the current thread."""
+    row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + s[ME_THREAD]
+    s[row] = copies_of_both(s[row], copies)

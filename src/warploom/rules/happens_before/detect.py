@@ -1,0 +1,125 @@
+"""Takes one event after another: checks each access, and keeps who knows of whom up to date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.accesses import access
+from warploom.rules.happens_before.agents import agents_base
+from warploom.rules.happens_before.barriers import arrive, depart, meet
+from warploom.rules.happens_before.copies import commit, wait_for_copies
+from warploom.rules.happens_before.releases import fence, fence_proxies
+from warploom.rules.happens_before.words import (
+    ACCESS,
+    ASYNC_COMMIT,
+    ASYNC_WAIT,
+    B_BLOCK,
+    BARRIER_ARRIVE,
+    BARRIER_HEAD,
+    BARRIER_SYNC,
+    BARRIERS,
+    BLOCK_WORDS,
+    E_BLOCK,
+    E_INSTRUCTION,
+    E_KIND,
+    E_LANES,
+    E_WARP,
+    EXACT,
+    FENCE,
+    LANE_WORDS,
+    LOCKSTEP,
+    ME_BLOCK,
+    ME_INSTRUCTION,
+    ME_SLOT,
+    ME_SPACE,
+    PROXY_FENCE,
+    ROW,
+    SHARED_BYTES,
+    SITE_WORDS,
+    SITES_AT,
+    SLOT_BARRIERS,
+    SLOT_LANES,
+    SLOT_WARPS,
+    SLOT_WORDS,
+    SLOT_WRITTEN,
+    SLOTS_AT,
+    THREADS,
+    V_SYNCED,
+    V_TIME,
+    V_WAITING,
+    WARP_SYNC,
+    WARP_WORDS,
+    WARPS,
+)
+from warploom.rules.plan_words import SLOT
+
+
+def detect_event(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Takes an event `e` (`words`) of a launch whose state is `s`; returns the lanes that may do
+    what it says. `plan` is the schedule's, `memory` all of the host's by address, `addresses` those
+    of the lanes, or the masks that they name, `data` what they store, element by element."""
+    s[ME_SLOT] = s[SLOTS_AT] + max(plan[SLOT], 0) * s[SLOT_WORDS]
+    s[ME_BLOCK] = e[E_BLOCK]
+    s[ME_INSTRUCTION] = e[E_INSTRUCTION]
+    s[ME_SPACE] = 0
+    if s[s[ME_SLOT] + B_BLOCK] != e[E_BLOCK] + 1:
+        begin_block(s)
+    warp_at = s[ME_SLOT] + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
+    if s[warp_at + V_WAITING] & e[E_LANES]:
+        depart(s, e[E_WARP], e[E_LANES])
+    if s[LOCKSTEP]:
+        s[warp_at + V_SYNCED] = s[warp_at + V_TIME]
+    kept = e[E_LANES]
+    if e[E_KIND] == ACCESS:
+        kept = access(s, e, plan, memory, addresses, data)
+    else:
+        synchronise(s, e, addresses)
+    if s[LOCKSTEP]:
+        s[warp_at + V_TIME] += 1
+    return int(kept)
+
+
+@jitable
+def synchronise(s: Any, e: Any, masks: Any) -> None:
+    """Takes an event that is no access."""
+    kind = e[E_KIND]
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    if kind == BARRIER_SYNC:
+        arrive(s, e, 1)
+    elif kind == BARRIER_ARRIVE:
+        arrive(s, e, 0)
+    elif kind == WARP_SYNC:
+        meet(s, e, masks)
+    elif kind == FENCE:
+        fence(s, e, flags)
+    elif kind == PROXY_FENCE:
+        fence_proxies(s, e)
+    elif kind == ASYNC_COMMIT:
+        commit(s, e, flags)
+    elif kind == ASYNC_WAIT:
+        wait_for_copies(s, e, flags)
+
+
+@jitable
+def begin_block(s: Any) -> None:
+    """A block begins in the current slot: nothing is known of anybody."""
+    slot = s[ME_SLOT]
+    clear(s, slot, BLOCK_WORDS)
+    s[slot + B_BLOCK] = s[ME_BLOCK] + 1
+    clear(s, slot + s[SLOT_WARPS], s[WARPS] * WARP_WORDS)
+    clear(s, slot + s[SLOT_WRITTEN], (s[SHARED_BYTES] + 31) // 32)
+    if s[EXACT] == 0:
+        return
+    clear(s, slot + s[SLOT_LANES], s[THREADS] * LANE_WORDS)
+    for number in range(BARRIERS):
+        clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
+    if s[ROW] > s[THREADS]:
+        clear(s, agents_base(s), 2 * s[THREADS])
+
+
+@jitable
+def clear(s: Any, at: int, words: int) -> None:
+    """Sets so many words to zero."""
+    for word in range(at, at + words):
+        s[word] = 0

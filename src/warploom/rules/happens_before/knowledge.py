@@ -1,0 +1,99 @@
+"""Who the current thread is, and which accesses before its own it knows of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.agents import agent_known, knows_copy
+from warploom.rules.happens_before.others import known_of_other
+from warploom.rules.happens_before.words import (
+    AGENT,
+    B_INTERVAL,
+    B_KNOWN,
+    BLOCK_AT,
+    EXACT,
+    L_KNOWN,
+    L_KNOWN_STAMP,
+    L_ROW_STAMP,
+    LANE_WORDS,
+    LOCKSTEP,
+    LOW,
+    ME_AGENT,
+    ME_BLOCK,
+    ME_INTERVAL,
+    ME_LANE_AT,
+    ME_MIND_AT,
+    ME_ROW_AT,
+    ME_SLOT,
+    ME_SYNCED,
+    ME_THREAD,
+    ME_TIME,
+    ME_WARP,
+    ME_WARP_AT,
+    ROW,
+    SLOT_LANES,
+    SLOT_ROWS,
+    SLOT_WARPS,
+    THREAD_BITS,
+    TIME_AT,
+    V_SYNCED,
+    V_TIME,
+    WARP_WORDS,
+)
+
+
+@jitable
+def become(s: Any, thread: int) -> None:
+    """Makes a thread of the current block the current one."""
+    slot, warp = s[ME_SLOT], thread >> 5
+    warp_at = slot + s[SLOT_WARPS] + warp * WARP_WORDS
+    s[ME_INTERVAL] = s[slot + B_INTERVAL]
+    s[ME_WARP] = warp
+    s[ME_WARP_AT] = warp_at
+    s[ME_SYNCED] = s[warp_at + V_SYNCED]
+    become_lane(s, thread)
+
+
+@jitable
+def become_lane(s: Any, thread: int) -> None:
+    """Makes another thread of the current one's warp the current one."""
+    slot, mind = s[ME_SLOT], thread
+    if s[LOCKSTEP]:
+        mind = thread >> 5 << 5
+    s[ME_TIME] = s[s[ME_WARP_AT] + V_TIME]
+    s[ME_THREAD] = thread
+    s[ME_LANE_AT] = slot + s[SLOT_LANES] + thread * LANE_WORDS
+    s[ME_MIND_AT] = slot + s[SLOT_LANES] + mind * LANE_WORDS
+    s[ME_ROW_AT] = slot + s[SLOT_ROWS] + mind * s[ROW]
+    s[ME_AGENT] = 0
+
+
+@jitable
+def is_ordered(s: Any, first: int, second: int) -> int:
+    """Returns whether the current thread knows of the access with these two words of a record."""
+    thread, time = second & THREAD_BITS, second >> TIME_AT
+    if first >> BLOCK_AT != s[ME_BLOCK] + 1:
+        if s[EXACT] == 0 or thread & AGENT:
+            return 0
+        return knows_of_others(s, first >> BLOCK_AT, first & LOW, thread, time)
+    if thread & AGENT:
+        return knows_copy(agent_known(s, thread & ~AGENT), time)
+    if first & LOW < s[ME_INTERVAL] or thread == s[ME_THREAD]:
+        return 1
+    if thread >> 5 == s[ME_WARP] and time < s[ME_SYNCED]:
+        return 1
+    if s[EXACT] == 0 or s[s[ME_MIND_AT] + L_ROW_STAMP] != s[ME_INTERVAL] + 1:
+        return 0
+    return int(time < s[s[ME_ROW_AT] + thread])
+
+
+@jitable
+def knows_of_others(s: Any, block: int, interval: int, thread: int, time: int) -> int:
+    """Returns whether the current thread knows of an access of another block."""
+    if known_of_other(s, s[s[ME_SLOT] + B_KNOWN], block, interval, thread, time):
+        return 1
+    mind = s[ME_MIND_AT]
+    if s[mind + L_KNOWN_STAMP] != s[ME_INTERVAL] + 1:
+        return 0
+    return known_of_other(s, s[mind + L_KNOWN], block, interval, thread, time)

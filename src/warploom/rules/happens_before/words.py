@@ -1,0 +1,239 @@
+"""Layout of the detector's state, one array of 64-bit words, and of the events that it gets.
+
+A *time* counts what a warp has released: accesses of a warp carry its time, and what a thread knows
+of another is the first time that it does not know. An *interval* is the stretch between two
+barriers of all threads of a block. An *agent* is the asynchronous part of a thread, whose copies
+have numbers of their own.
+"""
+
+from __future__ import annotations
+
+(
+    TOOLS,
+    EXACT,
+    LOCKSTEP,
+    WARPS,
+    THREADS,
+    ROW,
+    SITES_AT,
+    ALLOCATIONS,
+    ALLOCATIONS_AT,
+    LAST_ALLOCATION,
+    SLOTS_AT,
+    SLOT_WORDS,
+    SLOT_LANES,
+    SLOT_WARPS,
+    SLOT_BARRIERS,
+    SLOT_ROWS,
+    SLOT_CELLS,
+    SLOT_LINES,
+    SLOT_WRITTEN,
+    SHARED_BYTES,
+    POOL_AT,
+    POOL_END,
+    FREE_NODES,
+    LOCATIONS_AT,
+    LOCATIONS,
+    FINDINGS_AT,
+    FINDINGS,
+    LEFT_OUT,
+    EXHAUSTED,
+    ME_SLOT,
+    ME_BLOCK,
+    ME_INTERVAL,
+    ME_WARP,
+    ME_WARP_AT,
+    ME_SYNCED,
+    ME_TIME,
+    ME_THREAD,
+    ME_LANE_AT,
+    ME_MIND_AT,
+    ME_ROW_AT,
+    ME_AGENT,
+    ME_ADDRESS,
+    ME_SIZE,
+    ME_SPACE,
+    ME_INSTRUCTION,
+    HEAD_WORDS,
+) = range(46)
+"""The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
+whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
+thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
+is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
+lane; AGENT, whether its agent acts. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it
+did not suffice."""
+
+MEM, RACE, SYNC, INIT = 1, 2, 4, 8
+
+# ---- events ----
+(
+    E_KIND,
+    E_INSTRUCTION,
+    E_BLOCK,
+    E_WARP,
+    E_LANES,
+    E_EXISTING,
+    E_SPACE,
+    E_OP,
+    E_SIZE,
+    E_PART,
+    E_BASE,
+    E_LIMIT,
+    E_NUMBER,
+    E_COUNT,
+    EVENT_WORDS,
+) = range(15)
+"""An event. LANES: those that execute it, of EXISTING. An access is of OP on SIZE bytes a lane, in
+elements of PART bytes, in memory whose first byte is at BASE of the host and which has LIMIT bytes.
+A barrier has NUMBER and awaits COUNT threads (0: all)."""
+
+ACCESS, BARRIER_SYNC, BARRIER_ARRIVE, WARP_SYNC, FENCE, ASYNC_COMMIT, ASYNC_WAIT, PROXY_FENCE = (
+    range(8)
+)
+"""Kinds of event."""
+
+GLOBAL, SHARED = 0, 1
+LOAD, STORE, ATOMIC = 0, 1, 2
+
+# ---- what is known of an instruction: its flags, and the number of its line ----
+SITE_WORDS = 2
+STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES = (
+    1 << bit for bit in range(9)
+)
+WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
+    1 << bit for bit in range(9, 16)
+)
+SCOPE_AT = 16
+CTA, CLUSTER, GPU, SYS = range(4)
+"""Flags of an instruction, and from SCOPE_AT on its scope. COMPARES: it writes only where the old
+value is the first operand. MBARRIER: it works on an mbarrier: ARRIVES there, WAITS for a phase,
+COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value goes
+nowhere but into memory."""
+
+# ---- a record of an access: three words ----
+BLOCK_AT = 32
+"""First word: the block's number and one, from BLOCK_AT on, and the interval."""
+TIME_AT, AGENT, THREAD_BITS = 16, 1 << 10, (1 << 11) - 1
+"""Second word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent."""
+OP_AT, BYTES_AT, FLAGS_AT = 24, 26, 32
+SITE_BITS = (1 << 24) - 1
+"""Third word: instruction, op, the bytes of the word that are meant, the instruction's flags."""
+LOW = (1 << 32) - 1
+
+# ---- a cell: what is known of four bytes of memory ----
+W_FIRST, W_SECOND, W_THIRD, W_VALUE, R_FIRST, R_SECOND, R_THIRD, LISTS = range(8)
+CELL_WORDS = 8
+"""The last weak write with its value, one weak read, and two lists of further records: in the low
+half of LISTS any, in the high half strong ones of all bytes at gpu scope or wider."""
+N_NEXT, N_FIRST, N_SECOND, N_THIRD, N_VALUE = range(5)
+NODE_WORDS = 5
+
+# ---- an allocation ----
+A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, ALLOCATION_WORDS = range(7)
+"""CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
+begin; 0 where all are."""
+
+# ---- a line: what is known of 128 bytes while warps reach all of them, lane by lane ----
+(
+    H_STATE,
+    H_BLOCK,
+    H_INTERVAL,
+    H_WRITE,
+    H_READ,
+    H_OTHER_READ,
+    LINE_WORDS,
+) = (0, 1, 2, 3, 6, 9, 12)
+"""STATE: FRESH, WHOLE or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks.
+WRITE, READ and OTHER_READ are records whose second word has the thread that reaches the line's
+first bytes, and whose third has the bytes of a lane in place of those of a word."""
+FRESH, WHOLE, IN_CELLS = range(3)
+MIXED = -1
+LINE_BYTES = 128
+
+# ---- a resident block ----
+B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORDS = range(7)
+"""BLOCK: its number and one. KNOWN: the set of what all its threads know of other blocks (0: none);
+NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
+BARRIER_LINE: the line, and one, of the barrier that some threads are at."""
+V_TIME, V_SYNCED, V_WAITING, WARP_WORDS = range(4)
+"""A warp: its time, the first time that not all its lanes know of each other, and the lanes that
+wait at barriers."""
+(
+    L_ROW_STAMP,
+    L_AGENT_STAMP,
+    L_KNOWN,
+    L_KNOWN_STAMP,
+    L_WAITS,
+    L_GENERATION,
+    L_READ,
+    L_COPIES,
+    L_COMMITS,
+    L_BULK_COMMITS,
+    L_PROXY_INTERVAL,
+    L_PROXY_TIME,
+    L_ACQUIRED,
+    L_RING,
+) = range(14)
+RING = 8
+L_BULK_RING = L_RING + RING
+L_FENCE = L_BULK_RING + RING
+"""A thread: the interval, and one, for which its row holds; whether the agents' part of it does;
+its set of what it knows of other blocks, and the interval, and one, for which that holds; the
+barrier at which it waits, and one, and the generation of that; the releases that strong reads have
+seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
+in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
+the chain of releases that it acquired last. Behind the rings stands the release that its last fence
+made."""
+G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
+"""A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
+sets, and two rows behind the head, for even and odd generations."""
+BARRIERS = 16
+OF_ALL = 1 << 8
+"""Marks a wait at a barrier of all threads of the block."""
+
+# ---- a release: what a thread knew ----
+K_BLOCK, K_INTERVAL, K_THREAD, K_TIME, K_SYNCED, K_ROW, K_KNOWN, K_SCOPE, RELEASE_WORDS = range(9)
+LANE_WORDS = L_FENCE + RELEASE_WORDS
+"""BLOCK: and one. THREAD knew its own accesses before TIME, and before SYNCED those of its warp.
+ROW: a copy of its row, 0 for none. KNOWN: its set. SCOPE: of the release pattern."""
+
+S_BLOCK, S_INTERVAL, S_ROW, S_THREAD, S_TIME, S_SYNCED, SET_WORDS = range(7)
+"""A set of what is known of other blocks: how many, then for each, by rising number, what a release
+has, where ROW holds the rest."""
+
+# ---- a location to which something was released ----
+O_KEY, O_CHAIN, LOCATION_WORDS = range(3)
+C_NEXT, C_RELEASE, CHAIN_WORDS = range(3)
+"""CHAIN: the releases that who reads the location sees: those of the last write, and of the chain
+of read-modify-writes behind it. For an mbarrier it is where its record begins."""
+
+# ---- what was found ----
+(
+    F_KIND,
+    F_INSTRUCTION,
+    F_OTHER,
+    F_SPACE,
+    F_ADDRESS,
+    F_THREAD,
+    F_OTHER_THREAD,
+    F_COUNT,
+    F_SIZE,
+    F_DETAIL,
+    FINDING_WORDS,
+) = range(11)
+MOST_FINDINGS = 512
+"""Different ones that are kept; equal are those of one kind, two instructions and a space."""
+
+(
+    K_RACE,
+    K_UNPROMISED,
+    K_SAME_VALUE,
+    K_PROXY,
+    K_OUT_OF_BOUNDS,
+    K_MISALIGNED,
+    K_READ_ONLY,
+    K_UNWRITTEN,
+    K_OTHER_BARRIER,
+    K_INVALID_MBARRIER,
+) = range(10)
+"""Kinds of finding."""

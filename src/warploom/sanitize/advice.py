@@ -1,0 +1,45 @@
+"""What to do about accesses that are not ordered."""
+
+from __future__ import annotations
+
+from warploom.ptx.ir import Space
+
+
+def race_advice(kind: str, space: Space, *, narrow: bool, copies: int) -> str:
+    """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of
+    one leaves the other's thread out. `copies`: bit 0 is set where the later access is an
+    asynchronous copy's, bit 1 where the earlier one is."""
+    if kind == "proxy":
+        return (
+            "Bulk copies reach memory by another proxy: let the writer execute"
+            " fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
+        )
+    if copies:
+        what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
+        return (
+            f"{what}: by cp.async.wait_group with a number of groups that leaves it out, or its"
+            f" mbarrier's phase, and then by a barrier where another thread is meant."
+        )
+    if narrow:
+        return (
+            "Both are atomic, but a scope of .cta leaves threads of other blocks out: use the scope"
+            " of the device (atomicAdd, not atomicAdd_block)."
+        )
+    if kind == "unpromised":
+        return (
+            "volatile orders nothing between threads: use cuda::atomic_ref, or a release and an"
+            " acquire around them."
+        )
+    if kind == "same-value":
+        return "Both write the same bytes; C++ calls that a data race all the same."
+    return _order_advice(space)
+
+
+def _order_advice(space: Space) -> str:
+    """Returns how accesses of ordinary kind can be ordered."""
+    if space is Space.SHARED:
+        return "Nothing orders them. Put __syncthreads() between them, or __syncwarp() in a warp."
+    return (
+        "Nothing orders them. In a block, put __syncthreads() between them; between blocks, use"
+        " atomics, a release and an acquire, or two launches."
+    )

@@ -1,0 +1,123 @@
+"""Hands the events of the reference machine to the detector."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.synchronising import event_of
+from warploom.analysis.uses import member_mask, sources
+from warploom.core.types import B32, U32
+from warploom.machine.reference.operands import read
+from warploom.machine.reference.state import Wanted, Warp
+from warploom.ptx.ir import Space
+from warploom.rules.happens_before import words
+
+SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
+LOCAL = 2
+"""How the detector numbers spaces; in local memory it only checks bounds."""
+
+OPS = ("load", "store", "atomic")
+LANES = 32
+NO_DATA = np.zeros(1, np.uint8)
+NO_ADDRESSES = np.zeros(LANES, np.int64)
+
+Longs = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+class Detect(Protocol):
+    """The detector, as plain Python or compiled (`rules.happens_before.detect`)."""
+
+    def __call__(
+        self, state: Longs, event: Longs, plan: Longs, addresses: Longs, data: Bytes
+    ) -> int: ...
+
+
+class HostMemory:
+    """The host's memory, byte by byte, at any address of this process."""
+
+    def __getitem__(self, address: int) -> int:
+        return ctypes.c_uint8.from_address(int(address)).value
+
+
+def detect_in_python(state: Longs, event: Longs, plan: Longs, addresses: Longs, data: Bytes) -> int:
+    """Runs the detector as plain Python, on Python's integers."""
+    from warploom.rules.happens_before.detect import detect_event
+
+    state_: Any = state
+    return int(detect_event(state_, event.tolist(), plan, HostMemory(), addresses.tolist(), data))
+
+
+class EventSource:
+    """A sanitizer of the reference machine that has a detector take each event."""
+
+    def __init__(self, state: Longs, detect: Detect) -> None:
+        self._state, self._detect = state, detect
+
+    def reaches(self, warp: Warp, wanted: Wanted) -> int:
+        """Takes an access; returns the lanes that may do it."""
+        shared = warp.block.shared
+        at = {
+            words.E_KIND: words.ACCESS,
+            words.E_SPACE: SPACES.get(wanted.space, LOCAL),
+            words.E_OP: OPS.index(wanted.op),
+            words.E_SIZE: wanted.size,
+            words.E_PART: wanted.size,
+        }
+        if wanted.space is Space.SHARED:
+            at |= {words.E_BASE: int(shared.ctypes.data), words.E_LIMIT: len(shared)}
+        elif wanted.space is Space.LOCAL:
+            at[words.E_LIMIT] = warp.local.shape[1]
+        addresses = np.zeros(LANES, np.uint64)
+        for lane, address in wanted.addresses.items():
+            addresses[lane] = address
+        lanes = sum(1 << lane for lane in wanted.addresses)
+        data = np.frombuffer(wanted.data, np.uint8) if wanted.data else NO_DATA
+        return self._take(warp, wanted.instruction, lanes, at, addresses.view(np.int64), data)
+
+    def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
+        """Takes an arrival at a barrier of the block."""
+        made = warp.run.program.instructions[instruction]
+        at = {words.E_KIND: event_of(made) or 0, words.E_NUMBER: number, words.E_COUNT: threads}
+        self._take(warp, instruction, mask, at)
+
+    def passes(self, warp: Warp, instruction: int, mask: int) -> None:
+        """Takes another instruction that synchronises."""
+        made = warp.run.program.instructions[instruction]
+        kind = event_of(made)
+        if kind in (None, words.BARRIER_SYNC, words.BARRIER_ARRIVE):
+            return
+        at, masks = {words.E_KIND: kind}, NO_ADDRESSES
+        if kind == words.WARP_SYNC:
+            named = member_mask(made)
+            assert named is not None
+            masks = read(warp, named, B32).astype(np.int64)
+        if kind == words.ASYNC_WAIT:
+            given = sources(made)
+            lowest = (mask & -mask).bit_length() - 1
+            at[words.E_NUMBER] = int(read(warp, given[0], U32)[lowest]) if given else -1
+        self._take(warp, instruction, mask, at, masks)
+
+    def _take(
+        self,
+        warp: Warp,
+        instruction: int,
+        lanes: int,
+        given: dict[int, int],
+        addresses: Longs = NO_ADDRESSES,
+        data: Bytes = NO_DATA,
+    ) -> int:
+        event = np.zeros(words.EVENT_WORDS, np.int64)
+        event[words.E_INSTRUCTION] = instruction
+        event[words.E_BLOCK] = warp.block.number
+        event[words.E_WARP] = warp.number
+        event[words.E_LANES] = lanes
+        event[words.E_EXISTING] = warp.existing
+        for word, value in given.items():
+            event[word] = value
+        plan = warp.run.plan.astype(np.int64)
+        return self._detect(self._state, event, plan, addresses, data)

@@ -1,0 +1,116 @@
+"""Runs a launch with the detector at its side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warploom.analysis.program import Program
+from warploom.core.errors import (
+    DeadlockError,
+    DeviceTrap,
+    InstructionLimit,
+    KernelFault,
+    MemoryFault,
+    WarploomError,
+)
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.running import Progress
+from warploom.machine.tally import Tally
+from warploom.rules.choice import MemoryOptions
+from warploom.sanitize.events import EventSource, detect_in_python
+from warploom.sanitize.findings import ERROR, Finding, Thread
+from warploom.sanitize.report import conflicts_of, findings_of
+from warploom.sanitize.state import Detector, Words
+
+OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
+"""Kinds of fault that the tool "sync" is for."""
+
+
+@dataclass
+class SanitizedLaunch:
+    """Runs one launch on an engine, "compiled" or "reference", with some tools; `findings` has what
+    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers. A
+    fault or a deadlock is a finding; it ends the launch where it cannot go on."""
+
+    spec: DeviceSpec
+    options: MemoryOptions
+    engine: str
+    tools: tuple[str, ...]
+    unwritten: Mapping[int, Words]
+    findings: list[Finding] = field(default_factory=list[Finding])
+    conflicts: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+
+    def execute(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        """Runs the launch; returns what makes its tally. Raises WarploomError for a device whose
+        warps are not of 32 lanes, and where the detector has too little room."""
+        if launch.warp_size != WARP_SIZE:
+            raise WarploomError(
+                f"sanitizers check warps of {WARP_SIZE} lanes, not of {launch.warp_size}: leave"
+                f" sanitize or warp_size out"
+            )
+        detector = Detector.of(program, launch, memory, self.tools, self.unwritten)
+        run = self._on_compiled if self.engine == "compiled" else self._on_reference
+        counted, error = run(detector, memory, progress)
+        self.findings += findings_of(detector)
+        self.conflicts |= conflicts_of(detector)
+        if error is not None:
+            self.findings.append(_of_error(error))
+        detector.keep_written()
+        return counted
+
+    def _on_reference(
+        self, detector: Detector, memory: DeviceMemory, progress: Progress | None
+    ) -> tuple[Callable[[], Tally], WarploomError | None]:
+        """Runs the launch on the reference machine; returns its tally and the error that ended
+        it."""
+        from warploom.machine.reference.machine import ReferenceEngine
+
+        engine = ReferenceEngine(self.spec, self.options)
+        launch = detector.launch
+        source = EventSource(detector.data, detect_in_python)
+        try:
+            tally = engine.launch(detector.program, launch, memory, None, source)
+        except (KernelFault, DeadlockError, InstructionLimit) as error:
+            warps = launch.blocks * launch.warps_per_block
+            empty = Tally.empty(detector.program, warps)
+            return lambda: empty, error
+        return lambda: tally, None
+
+    def _on_compiled(
+        self, detector: Detector, memory: DeviceMemory, progress: Progress | None
+    ) -> tuple[Callable[[], Tally], WarploomError | None]:
+        """Runs the launch on the compiled engine; returns its tally and the error that ended it."""
+        from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.counted import Counted
+        from warploom.machine.outcome import error_of
+        from warploom.rules import plan_words
+
+        engine = CompiledEngine(self.spec, self.options)
+        state = int(np.asarray(detector.data).ctypes.data)
+        work, status = engine.sanitize(detector.program, detector.launch, memory, state, progress)
+        error = None
+        if status != plan_words.ENDED:
+            error = error_of(work, status)
+            if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
+                raise error
+        return Counted.of([work]), error
+
+
+def _of_error(error: WarploomError) -> Finding:
+    """Returns the finding of an error that ended a launch."""
+    if isinstance(error, KernelFault):
+        thread = Thread(error.block, error.thread)
+        kind = error.kind if isinstance(error, (MemoryFault, DeviceTrap)) else "assert"
+        tool = "sync" if kind in OF_SYNCHRONISATION else "mem"
+        return Finding(tool, kind, ERROR, "", error.line, "", (thread,), "", str(error))
+    if isinstance(error, DeadlockError):
+        line = error.groups[0].line if error.groups else ""
+        return Finding("sync", "deadlock", ERROR, "", line, "", (), "", str(error))
+    return Finding("sync", "instruction limit", ERROR, "", "", "", (), "", str(error))

@@ -1,0 +1,204 @@
+"""Makes findings of what the detector counted, in the words of compute-sanitizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.core.errors import Allocation, WarploomError
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.ptx.ir import Space
+from warploom.rules.happens_before import words
+from warploom.rules.happens_before.conflicts import (
+    D_COPY,
+    D_NARROW,
+    D_OTHER_COPY,
+    D_OTHER_OP,
+)
+from warploom.sanitize.advice import race_advice
+from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
+from warploom.sanitize.state import Detector
+
+SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
+
+FAULTS = {
+    words.K_OUT_OF_BOUNDS: FaultKind.OUT_OF_BOUNDS,
+    words.K_MISALIGNED: FaultKind.MISALIGNED,
+    words.K_READ_ONLY: FaultKind.READ_ONLY,
+}
+RACES = {
+    words.K_RACE: ("race", ERROR),
+    words.K_UNPROMISED: ("unpromised", WARNING),
+    words.K_SAME_VALUE: ("same-value", NOTE),
+    words.K_PROXY: ("proxy", ERROR),
+}
+"""The classes of unordered accesses, and how severe each is."""
+
+ACCESSES = ("Read", "Write", "Atomic")
+
+
+def findings_of(detector: Detector) -> list[Finding]:
+    """Returns what was found in a launch, in the order in which it came up. Raises WarploomError
+    where the detector had no room for what it must keep."""
+    data = detector.data
+    if data[words.EXHAUSTED]:
+        raise WarploomError(
+            "the sanitizer has no room left for what the threads of this launch know of each other;"
+            " launch fewer blocks, or leave the tool 'race' out"
+        )
+    return [_Row(detector, row).finding() for row in _rows(detector)]
+
+
+def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
+    """Returns the pairs of instructions of a launch that reach the same bytes in no order."""
+    return {
+        (row[words.F_OTHER], row[words.F_INSTRUCTION])
+        for row in _rows(detector)
+        if row[words.F_KIND] in RACES
+    }
+
+
+def _rows(detector: Detector) -> list[tuple[int, ...]]:
+    """Returns the rows of what was found (`words.FINDING_WORDS`)."""
+    data = detector.data
+    start, count = int(data[words.FINDINGS_AT]), int(data[words.FINDINGS])
+    rows = data[start:][: count * words.FINDING_WORDS].reshape(count, words.FINDING_WORDS)
+    return [tuple(row) for row in rows.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of what was found (`words.FINDING_WORDS`)."""
+
+    detector: Detector
+    row: tuple[int, ...]
+
+    def finding(self) -> Finding:
+        """Returns the finding of the row."""
+        kind = self.row[words.F_KIND]
+        if kind in FAULTS:
+            return self._fault(FAULTS[kind])
+        if kind in RACES:
+            return self._race(*RACES[kind])
+        return self._unwritten() if kind == words.K_UNWRITTEN else self._barriers()
+
+    # ---- parts ----------------------------------------------------------------------------------
+
+    def _line(self, word: int) -> str:
+        """Returns the place of an instruction of the row."""
+        return self.detector.program.line(self.row[word])
+
+    def _thread(self, word: int) -> Thread:
+        """Returns a thread of the row."""
+        launch, packed = self.detector.launch, self.row[word]
+        number = packed & words.LOW
+        where = launch.thread_index(number // launch.warp_size, number % launch.warp_size)
+        return Thread(launch.block_index(packed >> 32), where)
+
+    @property
+    def _space(self) -> Space:
+        return SPACES[self.row[words.F_SPACE]]
+
+    def _allocation(self) -> Allocation | None:
+        """Returns the allocation nearest to the row's address; that of a block is its own."""
+        if self._space is not Space.GLOBAL:
+            name = "shared" if self._space is Space.SHARED else "local"
+            owner = "block" if self._space is Space.SHARED else "thread"
+            size = int(self.detector.data[words.SHARED_BYTES])
+            if self._space is Space.LOCAL:
+                size = self.detector.program.local_bytes
+            return Allocation(0, size, f"the {owner}'s {name} memory")
+        at = self.row[words.F_ADDRESS]
+        live = self.detector.allocations
+        return min(
+            live, key=lambda a: max(a.address - at, at - a.address - a.size, 0), default=None
+        )
+
+    def _place(self) -> str:
+        """Returns where the row's address lies, in words."""
+        found, address = self._allocation(), self.row[words.F_ADDRESS]
+        if found is None:
+            return f"{self._space.value} memory at {address:#x}"
+        return f"{found.name}, byte {address - found.address} of {found.size}"
+
+    def _finding(self, tool: str, kind: str, severity: str, message: str) -> Finding:
+        """Returns a finding of the row's instructions and threads."""
+        other = self.row[words.F_OTHER]
+        threads = [self._thread(words.F_THREAD)]
+        if self.row[words.F_OTHER_THREAD] >= 0:
+            threads.append(self._thread(words.F_OTHER_THREAD))
+        allocation = self._allocation()
+        return Finding(
+            tool,
+            kind,
+            severity,
+            self._space.value,
+            self._line(words.F_INSTRUCTION),
+            self._line(words.F_OTHER) if other >= 0 else "",
+            tuple(threads),
+            allocation.name if allocation else "",
+            message,
+            self.row[words.F_COUNT],
+        )
+
+    # ---- kinds ----------------------------------------------------------------------------------
+
+    def _fault(self, kind: FaultKind) -> Finding:
+        """Returns the finding of an access that may not be."""
+        launch, packed = self.detector.launch, self.row[words.F_THREAD]
+        number = packed & words.LOW
+        place = packed >> 32, number // launch.warp_size, number % launch.warp_size
+        reached = self.row[words.F_ADDRESS], self.row[words.F_SIZE], self._space
+        fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *reached)
+        error = fault_error(fault, self.detector.program, launch, self._allocation())
+        return self._finding("mem", kind.name.lower().replace("_", " "), ERROR, str(error))
+
+    def _race(self, kind: str, severity: str) -> Finding:
+        """Returns the finding of two accesses that are not ordered."""
+        detail = self.row[words.F_DETAIL]
+        mine = _access(detail & 3, detail >> D_COPY & 1)
+        other = _access(detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
+        if kind == "proxy":
+            mine, other = "Read by a bulk copy", ACCESSES[1 + (detail & 1)]
+        remedy = race_advice(
+            kind,
+            self._space,
+            narrow=bool(detail >> D_NARROW & 1),
+            copies=0 if kind == "proxy" else detail >> D_COPY & 3,
+        )
+        message = (
+            f"{kind.capitalize()} reported between {mine} access\n"
+            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f"    and {other} access\n"
+            f"    at {self._line(words.F_OTHER)} by {self._thread(words.F_OTHER_THREAD)}\n"
+            f"    in __{self._space.value}__ memory: {self._place()}\n"
+            f"    {remedy}"
+        )
+        return self._finding("race", kind, severity, message)
+
+    def _unwritten(self) -> Finding:
+        """Returns the finding of a read of bytes that nobody wrote."""
+        message = (
+            f"Uninitialized __{self._space.value}__ memory read of size"
+            f" {self.row[words.F_SIZE]} bytes\n"
+            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f"    in {self._place()}\n"
+            f"    Nobody has written these bytes. Write them before (a copy, cudaMemset, or another"
+            f" kernel), or read fewer."
+        )
+        return self._finding("init", "uninitialized read", ERROR, message)
+
+    def _barriers(self) -> Finding:
+        """Returns the finding of two barriers that meet."""
+        message = (
+            f"Divergent barrier: threads of one block wait at different barriers\n"
+            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f"    and at {self._line(words.F_OTHER)}\n"
+            f"    __syncthreads() may stand in conditional code only where all threads of the block"
+            f" take the same way. Move it out of the condition."
+        )
+        return self._finding("sync", "divergent barrier", WARNING, message)
+
+
+def _access(op: int, copy: int) -> str:
+    """Returns the name of an access."""
+    return ACCESSES[op] + " by an asynchronous copy" * copy

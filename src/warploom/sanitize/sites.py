@@ -1,0 +1,184 @@
+"""Describes a program's instructions to the detector (`rules.happens_before`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.analysis.accesses import is_bulk_copy
+from warploom.analysis.program import Program
+from warploom.analysis.synchronising import event_of, is_warp_barrier
+from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
+from warploom.isa.ops.mbarrier import ARRIVALS
+from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
+from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Immediate, Instruction, Register
+from warploom.rules.happens_before import words
+
+SCOPES = {
+    "cta": words.CTA,
+    "cluster": words.CLUSTER,
+    "gpu": words.GPU,
+    "gl": words.GPU,
+    "sys": words.SYS,
+}
+"""The scopes of the manual, and those of `membar`."""
+
+FULL_MASK = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """What the detector is told of a program: a word of flags and the number of the line for each
+    instruction; `exact` and `agents` as in `words.EXACT` and `words.ROW`."""
+
+    flags: tuple[int, ...]
+    lines: tuple[int, ...]
+    exact: bool
+    agents: bool
+
+
+def sites_of(program: Program) -> Sites:
+    """Returns the description of a program."""
+    kept = program.kept.get("sites")
+    if not isinstance(kept, Sites):
+        kept = program.kept["sites"] = _sites(program)
+    return kept
+
+
+def _sites(program: Program) -> Sites:
+    copies = copied_registers(program)
+    flags = tuple(flags_of(made, copies) for made in program.instructions)
+    names: dict[str, int] = {}
+    lines = tuple(
+        names.setdefault(program.line(index), len(names))
+        for index in range(len(program.instructions))
+    )
+    agents = any(each & words.ASYNC for each in flags)
+    exact = agents or any(map(needs_exactness, program.instructions, flags))
+    return Sites(flags, lines, exact, agents)
+
+
+def needs_exactness(made: Instruction, flags: int) -> bool:
+    """Returns whether threads may synchronise by it in another way than barriers of the whole block
+    or warp do."""
+    if flags & (words.ACQUIRES | words.RELEASES | words.MBARRIER | words.ASYNC):
+        return True
+    if made.operation.spec.unit is Unit.BARRIER:
+        given = sources(made)
+        return "arrive" in made.operation.modifiers or len(given) > 1 + votes(made)
+    if is_warp_barrier(made):
+        mask = member_mask(made)
+        return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
+    return False
+
+
+def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
+    """Returns the flags of an instruction (`words`)."""
+    operation = made.operation
+    modifiers, name = operation.modifiers, operation.name
+    if name in ("mbarrier", "cp") and operation.spec.unit is Unit.ATOMIC:
+        return _mbarrier_flags(made)
+    if name == "cp":
+        return words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(made)
+    if name in ("fence", "membar"):
+        return _fence_flags(made)
+    if operation.spec.unit is Unit.ATOMIC:
+        swaps = words.COMPARES * (modifiers["op"] == "cas")
+        return words.STRONG | swaps | _order(modifiers["sem"] or "") | _scope(made, words.GPU)
+    if name == "st" and COMPLETES_BYTES in modifiers:
+        return words.ASYNC | words.BULK | words.COMPLETES
+    if name not in ("ld", "st", "ldu"):
+        return 0
+    flags = words.COPIES * (name != "st" and _registers(made) <= copies)
+    if "volatile" in modifiers:
+        return flags | words.STRONG | words.VOLATILE | words.SYS << words.SCOPE_AT
+    order = next((o for o in ("relaxed", "acquire", "release") if o in modifiers), None)
+    if order is None:
+        return flags
+    return flags | words.STRONG | _order(order) | _scope(made, words.GPU)
+
+
+def _is_copy(made: Instruction) -> bool:
+    """Returns whether a `cp` copies bytes."""
+    return is_bulk_copy(made.operation) or (
+        "global" in made.operation.modifiers and "bulk" not in made.operation.modifiers
+    )
+
+
+def _mbarrier_flags(made: Instruction) -> int:
+    """Returns the flags of an instruction on an mbarrier (PTX ISA, "mbarrier")."""
+    modifiers = made.operation.modifiers
+    op = modifiers["op"] or ""
+    flags = words.MBARRIER
+    if made.operation.name == "cp":
+        return flags | words.ARRIVES_ASYNC
+    if op in ("init", "inval"):
+        return flags | (words.PLAIN_WRITE if op == "init" else words.INVALIDATES)
+    relaxed = modifiers["sem"] == "relaxed"
+    if op in ARRIVALS:
+        return flags | words.ARRIVES | words.RELEASES * (not relaxed)
+    if op in MBARRIER_WAITS:
+        return flags | words.WAITS | words.ACQUIRES * (not relaxed)
+    return flags
+
+
+def _fence_flags(made: Instruction) -> int:
+    """Returns the flags of a fence."""
+    if event_of(made) != words.FENCE:
+        return 0
+    modifiers = made.operation.modifiers
+    both = words.ACQUIRES | words.RELEASES
+    sem = modifiers["sem"] or ""
+    order = _order(sem) if sem in ("acquire", "release") else both
+    scope = modifiers["scope"] or modifiers["level"] or "sys"
+    return order | SCOPES[scope] << words.SCOPE_AT
+
+
+def _order(sem: str) -> int:
+    return {
+        "acquire": words.ACQUIRES,
+        "release": words.RELEASES,
+        "acq_rel": words.ACQUIRES | words.RELEASES,
+    }.get(sem, 0)
+
+
+def _scope(made: Instruction, default: int) -> int:
+    scope = made.operation.modifiers["scope"]
+    return (SCOPES[scope] if scope else default) << words.SCOPE_AT
+
+
+def _registers(made: Instruction) -> set[Register]:
+    """Returns the registers that an instruction writes."""
+    found = (leaf for operand in destinations(made) for leaf in leaves(operand))
+    return {leaf for leaf in found if isinstance(leaf, Register)}
+
+
+# ---- copies -------------------------------------------------------------------------------------
+
+
+def copied_registers(program: Program) -> frozenset[Register]:
+    """Returns the registers whose values go nowhere but into memory, by stores and moves."""
+    copies = set(program.registers)
+    changed = True
+    while changed:
+        changed = False
+        for made in program.instructions:
+            used = set(reads(made)) & copies
+            gone = used - _passed_on(made, copies)
+            if gone:
+                copies -= gone
+                changed = True
+    return frozenset(copies)
+
+
+def _passed_on(made: Instruction, copies: set[Register]) -> set[Register]:
+    """Returns the registers that an instruction only copies."""
+    if made.guard is not None and made.guard.register in copies:
+        return set()
+    if made.operation.name == "st":
+        address = {leaf for leaf in leaves(made.operands[0]) if isinstance(leaf, Register)}
+        return set(reads(made)) - address
+    if made.operation.name == "mov" and _registers(made) <= copies:
+        return set(reads(made))
+    return set()

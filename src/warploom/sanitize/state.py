@@ -1,0 +1,174 @@
+"""The detector's state of one launch: its array, laid out for the launch and its memory."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Program
+from warploom.core.errors import Allocation
+from warploom.machine.launch import Launch, all_shared_bytes
+from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
+from warploom.rules.happens_before import words
+from warploom.sanitize.sites import Sites, sites_of
+
+Words = npt.NDArray[np.int64]
+
+TOOL_BITS = {"mem": words.MEM, "race": words.RACE, "sync": words.SYNC, "init": words.INIT}
+
+POOL_WORDS = 1 << 28
+"""Room for what threads know of each other; only what is used takes memory."""
+
+LOCATION_ROOM = 1 << 20
+"""Room for locations to which something was released."""
+
+_NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
+"""MAP_NORESERVE, which Python names from 3.13 on."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """The state of one launch; `allocations` are those that its rows describe, and `unwritten` the
+    bits of written bytes of those of them that are not written as a whole, by address."""
+
+    program: Program
+    launch: Launch
+    data: Words
+    allocations: tuple[Allocation, ...]
+    unwritten: Mapping[int, Words]
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        tools: Iterable[str],
+        unwritten: Mapping[int, Words],
+    ) -> Detector:
+        """Returns the state in which a launch begins."""
+        layout = _Layout(program, launch, memory, unwritten)
+        data = layout.filled()
+        data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
+        return cls(program, launch, data, memory.live(), unwritten)
+
+    def keep_written(self) -> None:
+        """Writes back which bytes of the allocations are written now."""
+        for number, allocation in enumerate(self.allocations):
+            bits = self.unwritten.get(allocation.address)
+            if bits is not None:
+                at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
+                start = int(self.data[at + words.A_WRITTEN])
+                bits[:] = self.data[start : start + len(bits)]
+
+
+def written_words(size: int) -> int:
+    """Returns how many words the bits of so many bytes take."""
+    return -(-size // WRITTEN_BITS)
+
+
+class _Layout:
+    """Lays out the array of a launch: regions one behind the other."""
+
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        unwritten: Mapping[int, Words],
+    ) -> None:
+        self.program, self.launch, self.memory = program, launch, memory
+        self.unwritten = unwritten
+        self.sites: Sites = sites_of(program)
+        self.end = words.HEAD_WORDS
+        self.head: dict[int, int] = {}
+
+    def filled(self) -> Words:
+        """Returns the array, filled with what a launch begins with."""
+        head, launch, program = self.head, self.launch, self.program
+        threads = launch.warps_per_block * 32
+        head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
+        head[words.ROW] = threads * (1 + self.sites.agents)
+        head[words.EXACT] = int(self.sites.exact)
+        head[words.LOCKSTEP] = int(not launch.schedule.independent)
+        head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
+        head[words.LOCATIONS] = LOCATION_ROOM
+        live = self.memory.live()
+        head[words.ALLOCATIONS] = len(live)
+        self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
+        self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
+        self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
+        self._put(words.ALLOCATIONS_AT, len(live) * words.ALLOCATION_WORDS)
+        self._put_slots()
+        rows = [self._allocation(allocation) for allocation in live]
+        self._put(words.POOL_AT, POOL_WORDS)
+        head[words.POOL_END] = self.end
+        data = _room(self.end)
+        for word, value in head.items():
+            data[word] = value
+        sites = data[head[words.SITES_AT] :][: 2 * len(program.instructions)].reshape(-1, 2)
+        sites[:, 0], sites[:, 1] = self.sites.flags, self.sites.lines
+        for number, row in enumerate(rows):
+            at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
+            data[at : at + len(row)] = row
+            bits = self.unwritten.get(live[number].address)
+            if bits is not None:
+                data[row[words.A_WRITTEN] :][: len(bits)] = bits
+        return data
+
+    def _put(self, word: int, size: int) -> None:
+        """Places a region at the end."""
+        self.head[word] = self.end
+        self.end += size
+
+    def _put_slots(self) -> None:
+        """Places the state of the blocks that can be resident at once."""
+        head = self.head
+        threads, row = head[words.THREADS], head[words.ROW]
+        lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
+        cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
+        barrier = words.BARRIER_HEAD + 2 * row
+        at = words.BLOCK_WORDS
+        for word, size in (
+            (words.SLOT_WARPS, head[words.WARPS] * words.WARP_WORDS),
+            (words.SLOT_LANES, threads * words.LANE_WORDS),
+            (words.SLOT_WRITTEN, written_words(head[words.SHARED_BYTES])),
+            (words.SLOT_CELLS, cells),
+            (words.SLOT_LINES, lines * words.LINE_WORDS),
+            (words.SLOT_BARRIERS, (1 + words.BARRIERS) * barrier),
+            (words.SLOT_ROWS, threads * row + 2 * threads),
+        ):
+            head[word] = at
+            at += size
+        head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
+        head[words.SLOT_WORDS] = at
+        slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))
+        self._put(words.SLOTS_AT, slots * at)
+
+    def _allocation(self, allocation: Allocation) -> list[int]:
+        """Places what is kept of an allocation; returns its row."""
+        start, size = allocation.address, allocation.size
+        lines = -(-size // words.LINE_BYTES) + 1  # it may begin in the midst of one
+        cells = self.end
+        self.end += lines * words.LINE_BYTES // 4 * words.CELL_WORDS
+        lines_at = self.end
+        self.end += lines * words.LINE_WORDS
+        written = 0
+        if start in self.unwritten:
+            written = self.end
+            self.end += written_words(size)
+        constant = self.memory.is_constant(start) if size else False
+        return [start, start + size, int(constant), cells, written, lines_at]
+
+
+def _room(length: int) -> Words:
+    """Returns an array of so many zeros, of which only what is used takes memory."""
+    if sys.platform == "win32":
+        return np.zeros(length, np.int64)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, 8 * length, flags=flags), np.int64)

@@ -1,0 +1,109 @@
+"""Findings of several launches together, as text, JSON or SARIF."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding
+from warploom.sanitize.suppressions import read_suppressions, without_suppressed
+
+PREFIX = "========= "
+"""Begins each line, as in compute-sanitizer's output."""
+
+LEVELS = (ERROR, WARNING, NOTE)
+
+
+def together(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns findings of several launches, each pair of lines once, with the counts added up."""
+    found: dict[tuple[Any, ...], Finding] = {}
+    for one in findings:
+        key = one.tool, one.kind, one.space, frozenset((one.line, one.other_line))
+        before = found.get(key)
+        found[key] = replace(before, count=before.count + one.count) if before else one
+    return sorted(found.values(), key=lambda one: LEVELS.index(one.severity))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is told of findings: at most `limit` of them; `suppressed` is how many more there were
+    that somebody has accepted."""
+
+    findings: Sequence[Finding]
+    suppressed: int = 0
+    limit: int = 100
+
+    def number(self, severity: str) -> int:
+        """Returns how many findings of a severity there are, shown or not."""
+        return sum(one.severity == severity for one in self.findings)
+
+    def text(self) -> str:
+        """Returns the findings in the manner of compute-sanitizer, and their numbers."""
+        lines: list[str] = []
+        for one in self.findings[: self.limit]:
+            title, *rest = one.message.split("\n")
+            lines += [f"{one.severity.capitalize()}: {title}", *rest]
+            lines += [f"    {one.count:,} times"] if one.count > 1 else []
+            lines.append("")
+        hidden = len(self.findings) - self.limit
+        if hidden > 0:
+            lines.append(f"{hidden:,} more are not shown (--limit)")
+        if self.suppressed:
+            lines.append(f"{self.suppressed:,} suppressed")
+        counts = ", ".join(_counted(self.number(level), level) for level in LEVELS)
+        lines.append(f"ERROR SUMMARY: {counts}")
+        return "\n".join((PREFIX + line).rstrip() for line in lines) + "\n"
+
+    def data(self) -> dict[str, Any]:
+        """Returns all findings as data for JSON."""
+        return {
+            "findings": [asdict(one) for one in self.findings],
+            "suppressed": self.suppressed,
+            **{f"{level}s": self.number(level) for level in LEVELS},
+        }
+
+    def sarif(self) -> str:
+        """Returns all findings as SARIF 2.1.0, for tools of code review."""
+        rules = sorted({f"{one.tool}/{one.kind}" for one in self.findings})
+        run = {
+            "tool": {"driver": {"name": "Warploom", "rules": [{"id": rule} for rule in rules]}},
+            "results": [_result(one) for one in self.findings],
+        }
+        schema = "https://json.schemastore.org/sarif-2.1.0.json"
+        return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def summarised(findings: Iterable[Finding], suppressions: Path | None, limit: int) -> Summary:
+    """Returns what is told of the findings of several launches; `suppressions` is a file of those
+    that are accepted. Raises WarploomError for a file that cannot be used."""
+    known = read_suppressions(suppressions) if suppressions else ()
+    kept, suppressed = without_suppressed(together(findings), known)
+    return Summary(kept, suppressed, limit)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}" + "s" * (number != 1)
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    """Returns one result of SARIF."""
+    made: dict[str, Any] = {
+        "ruleId": f"{finding.tool}/{finding.kind}",
+        "level": finding.severity,
+        "message": {"text": finding.message},
+        "occurrenceCount": finding.count,
+    }
+    if finding.line:
+        made["locations"] = [_location(finding.line)]
+    if finding.other_line:
+        made["relatedLocations"] = [_location(finding.other_line)]
+    return made
+
+
+def _location(place: str) -> dict[str, Any]:
+    file, _, line = place.rpartition(":")
+    region = {"startLine": int(line)} if line.isdigit() else {}
+    return {"physicalLocation": {"artifactLocation": {"uri": file}, "region": region}}

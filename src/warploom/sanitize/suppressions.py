@@ -1,0 +1,68 @@
+"""Findings that somebody has looked at and accepted: a file of them, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from warploom.core.errors import WarploomError
+from warploom.sanitize.findings import Finding
+
+FORM = "KIND FILE:LINE REASON, such as `race sum.cu:12 the counter may be late`"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings of a kind (or a tool) at a place, and why they are accepted."""
+
+    kind: str
+    file: str
+    line: int
+    reason: str
+
+    def covers(self, finding: Finding) -> bool:
+        """Returns whether a finding is one of these: one of its lines has to be the place."""
+        if self.kind not in (finding.kind.replace(" ", "-"), finding.tool):
+            return False
+        return any(self._is_at(place) for place in (finding.line, finding.other_line))
+
+    def _is_at(self, place: str) -> bool:
+        file, _, line = place.rpartition(":")
+        return line == str(self.line) and PurePath(file).match(self.file)
+
+
+def read_suppressions(path: Path) -> tuple[Suppression, ...]:
+    """Returns the suppressions of a file: one a line; `#` begins a comment. Raises WarploomError
+    for a line of another form, and for a file that cannot be read."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise WarploomError(f"{path} cannot be read: {error.strerror}") from None
+    found = ((number, line.strip()) for number, line in enumerate(lines, 1))
+    return tuple(
+        _suppression(f"{path}:{number}", line)
+        for number, line in found
+        if line and not line.startswith("#")
+    )
+
+
+def _suppression(where: str, text: str) -> Suppression:
+    """Returns the suppression of a line of text."""
+    kind, _, rest = text.partition(" ")
+    place, _, reason = rest.strip().partition(" ")
+    file, _, line = place.rpartition(":")
+    if not file or not line.isdigit():
+        raise WarploomError(f"{where}: {text!r} is no suppression; write {FORM}")
+    if not reason.strip():
+        raise WarploomError(f"{where}: a suppression needs a reason; write {FORM}")
+    return Suppression(kind, file, int(line), reason.strip())
+
+
+def without_suppressed(
+    findings: Iterable[Finding], suppressions: Iterable[Suppression]
+) -> tuple[list[Finding], int]:
+    """Returns the findings that nobody has accepted, and how many somebody has."""
+    known, given = tuple(suppressions), list(findings)
+    kept = [one for one in given if not any(each.covers(one) for each in known)]
+    return kept, len(given) - len(kept)
