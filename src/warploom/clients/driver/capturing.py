@@ -62,13 +62,13 @@ def end(stream: int, graph: int) -> None:
         raise DriverError(Result.ILLEGAL_STATE)
     if capture.origin != stream:
         raise capture.spoil(Result.STREAM_CAPTURE_UNMATCHED)
-    put(graph, 0)
+    offer(graph, 0)
     capture.end()
     capture.check()
     if capture.unjoined():
         raise capture.spoil(Result.STREAM_CAPTURE_UNJOINED)
     capture.invalid = True  # events that were recorded in it lead nowhere from now on
-    put(graph, own(capture.graph))
+    offer(graph, own(capture.graph))
 
 
 # ---- how it stands -------------------------------------------------------------------------------

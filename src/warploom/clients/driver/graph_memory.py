@@ -6,7 +6,7 @@ import weakref
 
 from warploom.clients.driver.memory import allocate
 from warploom.clients.driver.results import DriverError, Result
-from warploom.clients.driver.state import Owned, Total, check_device, state
+from warploom.clients.driver.state import GraphUse, Owned, Total, check_device, state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import put
 
@@ -18,25 +18,39 @@ _total = Total()
 
 class GraphMemory:
     """An allocation of a graph's. It is there from when its node is made until nobody can launch
-    that any more, so that its address never changes; what frees it in the graph does nothing."""
+    that any more, so that its address never changes, and then until it is freed, if a launch has
+    allocated it and nothing has freed it since."""
 
     def __init__(self, size: int, pool: int) -> None:
         self.address = allocate(size, "device", pool=pool)
         self.size = size
         owned = state.allocations[self.address]
         _total.change(size)
-        self._end = weakref.finalize(self, _release, self.address, owned)
+        self._use = state.graph_memory[self.address] = GraphUse()
+        self._end = weakref.finalize(self, _release, self.address, owned, self._use)
+
+    def begin(self) -> None:
+        """The graph's launch allocates it."""
+        self._use.in_use = True
 
     def keep(self) -> None:
         """Lets the allocation stay until it is freed: it is no graph's."""
         if self._end.detach() is not None:
             _total.change(-self.size)
+            state.graph_memory.pop(self.address, None)
 
 
-def _release(address: int, owned: Owned) -> None:
-    _total.change(-owned.size)
-    if state.allocations.get(address) is owned:
+def give_back(address: int) -> None:
+    """Frees an allocation in a launch of a graph."""
+    if address in state.allocations:
         state.free(address)
+
+
+def _release(address: int, owned: Owned, use: GraphUse) -> None:
+    _total.change(-owned.size)
+    state.graph_memory.pop(address, None)
+    if not use.in_use and state.allocations.get(address) is owned:
+        state.drop(address)
 
 
 @entry("cuDeviceGetGraphMemAttribute")

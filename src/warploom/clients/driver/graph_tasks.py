@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from warploom.clients.driver.conditionals import conditional_task
 from warploom.clients.driver.copies import boxes
+from warploom.clients.driver.graph_memory import give_back
 from warploom.clients.driver.graphs import Graph, Kind, Task, graph_at, perform
 from warploom.clients.driver.launches import kernel_task_at
 from warploom.clients.driver.memory import fill_rows
@@ -87,7 +88,7 @@ def allocation_task(address: int) -> Task:
 
 
 def release_task(address: int) -> Task:
-    return Task(Kind.MEM_FREE, nothing, address)
+    return Task(Kind.MEM_FREE, partial(give_back, address), address)
 
 
 _GENERIC: dict[int, Callable[[int], Task]] = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from functools import partial
 
 from warploom.clients.driver.captures import capture_of
-from warploom.clients.driver.graph_memory import GraphMemory
+from warploom.clients.driver.graph_memory import GraphMemory, give_back
 from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.memory import free
 from warploom.clients.driver.results import DriverError, Result
@@ -133,7 +134,8 @@ def free_async(address: int, stream: int) -> None:
     if capture is None:
         free(address)
     else:
-        capture.add(stream, Task(Kind.MEM_FREE, lambda: None, unsigned(address)))
+        freed = unsigned(address)
+        capture.add(stream, Task(Kind.MEM_FREE, partial(give_back, freed), freed))
 
 
 def alloc_task(size: int, pool: int = 0) -> Task:
@@ -143,4 +145,4 @@ def alloc_task(size: int, pool: int = 0) -> Task:
     made = GraphMemory(size, pool)
     used = sum(owned.size for owned in state.allocations.values() if owned.pool == pool)
     found.high = max(found.high, used)
-    return Task(Kind.MEM_ALLOC, lambda: None, made)
+    return Task(Kind.MEM_ALLOC, made.begin, made)

@@ -91,6 +91,13 @@ class Owned:
 
 
 @dataclass
+class GraphUse:
+    """True in `in_use` from a launch of the graph that allocates until something frees."""
+
+    in_use: bool = False
+
+
+@dataclass
 class Total:
     """A sum that goes up and down: `current` and `peak`, all that was added and taken away."""
 
@@ -126,6 +133,8 @@ class State:
         self.handles = Handles()
         self.numbers = count(1)
         self.allocations: dict[int, Owned] = {}
+        self.graph_memory: dict[int, GraphUse] = {}
+        """Allocations of graphs that are there, by address."""
         self.device_bytes, self.device_blocks = Total(), Total()
         """What allocations of device memory take, and how many there are."""
         self.primary: Context | None = None
@@ -192,7 +201,7 @@ class State:
     def close(self, context: Context) -> None:
         """Free all that a context has. It stays in the stacks of threads, and is of no use."""
         for address in [a for a, owned in self.allocations.items() if owned.context is context]:
-            self.free(address)
+            self.drop(address)
         for handle in (*context.handles, context.handle):
             gone = self.handles.remove(handle)
             if isinstance(gone, EndsWithContext):
@@ -201,6 +210,13 @@ class State:
         context.error = Result.CONTEXT_IS_DESTROYED
 
     def free(self, address: int) -> None:
+        """Ends an allocation; one of a graph that can be launched again stays for that."""
+        if address in self.graph_memory:
+            self.graph_memory[address].in_use = False
+        else:
+            self.drop(address)
+
+    def drop(self, address: int) -> None:
         """End an allocation when no kernel runs."""
         owned = self.allocations.pop(address, None)
         if owned is None:
