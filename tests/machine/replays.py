@@ -40,12 +40,17 @@ def replay(text: str) -> None:
 
 def launch_line(runner: str, options: dict[str, Any]) -> str:
     """Returns the line that makes `replay` run a text with these options."""
-    return f"// launch: {runner} {json.dumps(options)}"
+    return f"// launch: {runner} {json.dumps(options, default=sorted)}"
+
+
+def _schedule(options: dict[str, Any]) -> Schedule:
+    """Returns the schedule of options, in which JSON holds a set as a list."""
+    return Schedule(**options | {"interrupts": frozenset(options.get("interrupts", ()))})
 
 
 def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]) -> None:
     """Runs a kernel `k(buffer)` of `random_programs` on both machines."""
-    given = text, (shape[0], shape[1]), seed, Schedule(**schedule)
+    given = text, (shape[0], shape[1]), seed, _schedule(schedule)
     expected = outcome(*given, ReferenceEngine())
     found = outcome(*given, CompiledEngine())
     if not never_ends(found, expected):
@@ -54,7 +59,7 @@ def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]
 
 def agree_shaped(text: str, block: tuple[int, int], blocks: int, schedule: dict[str, Any]) -> None:
     """Runs a kernel `k(buffer)` of `shaped_programs` on both machines."""
-    given = text, (block[0], block[1]), Schedule(**schedule)
+    given = text, (block[0], block[1]), _schedule(schedule)
     expected = shaped_runs.left_behind(*given, ReferenceEngine(), blocks)
     compare(expected, shaped_runs.left_behind(*given, CompiledEngine(), blocks))
 
@@ -68,7 +73,7 @@ def agree_stepped(
 ) -> None:
     """Runs a kernel of `stepped_programs` on both machines."""
     places = [Places(**one) for one in runs]
-    given = text, places, (block[0], block[1]), lanes, Schedule(**schedule)
+    given = text, places, (block[0], block[1]), lanes, _schedule(schedule)
     expected = stepped_runs.left_behind(*given, ReferenceEngine())
     compare(expected, stepped_runs.left_behind(*given, CompiledEngine()))
 
