@@ -45,7 +45,8 @@ def launch_line(runner: str, options: dict[str, Any]) -> str:
 
 def _schedule(options: dict[str, Any]) -> Schedule:
     """Returns the schedule of options, in which JSON holds a set as a list."""
-    return Schedule(**options | {"interrupts": frozenset(options.get("interrupts", ()))})
+    given: dict[str, Any] = options | {"interrupts": frozenset(options.get("interrupts", ()))}
+    return Schedule(**given)
 
 
 def agree(text: str, shape: tuple[int, int], seed: int, schedule: dict[str, Any]) -> None:
