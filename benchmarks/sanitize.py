@@ -3,7 +3,7 @@
     python benchmarks/sanitize.py [--only REGEX] [--json FILE]
 
 Each kernel is launched with one worker, first without sanitizers, then with each tool and with all.
-The best of three launches counts, in seconds of the whole launch. Findings are listed.
+The best of three launches counts, in processor seconds of the whole launch. Findings are listed.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def measure(case: Case) -> tuple[dict[str, float], list[str]]:
             if case.in_place:
                 for index in problem.expected:
                     values[index].view[...] = problem.arguments[index]
-            began = time.perf_counter()
+            began = time.process_time()
             run = launcher(*values, **options)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
             found = [f"{one.severity}: {one.kind} at {one.line}" for one in run.findings]
         seconds[name] = min(times[1:])
     return seconds, found

@@ -97,7 +97,10 @@ class Oracle:
             thread = warp.block.number, warp.number * 32 + lane
             now = self.clocks[thread].get(thread, 0)
             done = Done(thread, now, access.instruction, access.op != "load", strong, scope)
-            self._check(address, done)
+            if access.space == "shared":
+                address -= (thread[0] + 1) << 32  # each block has its own
+            for byte in range(access.size):
+                self._check(address + byte, done)
             if strong and access.op != "store":
                 self._acquire(thread, address, order, scope)
             if strong and access.op != "load":

@@ -53,9 +53,6 @@ class AtomicCode:
 
             def any_way() -> None:
                 self._tell(shape, given)
-                if self.memory.sanitizing:
-                    olds = self.memory.places.at(2 * shape.parts * shape.part_bytes)
-                    self.memory.sanitizing.clear(olds, shape.parts * shape.part_bytes)
                 function = functions.atomic(shape, operation, count, tells=tells)
                 self.memory.call(index, shape, function, offsets, there)
 
@@ -92,7 +89,7 @@ class AtomicCode:
         """Whether the short way is tried: not where lanes have parted, for they are not all on."""
         memory = self.memory
         rules, shuffles = memory.frame.layout.rules, memory.functions.shuffles
-        inlined = not (memory.apart or memory.never_inlined)
+        inlined = not (memory.apart or memory.in_order)
         return inlined and can_be_listed(shape, rules, shuffles=shuffles)
 
     def _tell(self, shape: Shape, given: list[Value]) -> None:

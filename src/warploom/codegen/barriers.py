@@ -130,7 +130,7 @@ class BarrierCode:
             lowest = [self.lanes.bits(on), I1(0)]
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
-        if self.sanitizing:
+        if self.sanitizing and self.sanitizing.synchronisation:
             self.sanitizing.barrier(index, on, number, threads)
         return number, threads
 

@@ -73,7 +73,7 @@ class InstructionCode:
     ) -> None:
         """An instruction that does not end a block; `on` are the lanes that execute it, by its
         guard, if it has one."""
-        if self.memory.sanitizing:
+        if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
             self.memory.sanitizing.instruction(index, made, on)
         self.preconditions.check(index, made, on)
         if _has_no_code(made) or self._stores(index, made, on):

@@ -63,8 +63,13 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Whether every access goes out of line."""
-        watched = self.recording is not None or self.sanitizing is not None
-        return self.many or watched or self.frame.layout.rules.caches
+        return self.many or self.recording is not None or self.frame.layout.rules.caches
+
+    @property
+    def in_order(self) -> bool:
+        """Whether what each warp does is done where the program has it: no accesses are put off,
+        and no block is run by code for all of its warps."""
+        return self.never_inlined or (self.sanitizing is not None and self.sanitizing.takes_events)
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """What a load or a store moves."""
@@ -135,8 +140,6 @@ class MemoryCode:
 
     def load_any(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
         """Load out of line, whatever the addresses are; lanes that are off get anything."""
-        if self.sanitizing:
-            self.sanitizing.clear(self.places.at(0), shape.parts * shape.part_bytes)
         self.call(index, shape, self.functions.plain(shape), addresses, mask)
         at = [self.places.at(number * shape.part_bytes) for number in range(shape.parts)]
         return [self.b.load(a, typ=vector(shape.element), align=16) for a in at]
@@ -158,22 +161,25 @@ class MemoryCode:
         if self.recording:
             self.recording.access(index, shape, addresses, self.lanes.bits(mask))
         base, limit = self.places.space(shape.space)
-        if self.sanitizing:
-            memory = Memory(base, limit, self.places.at(0))
-            mask = self.sanitizing.access(index, shape, addresses, mask, memory)
-        fault = self.b.call(
-            function,
-            [
+
+        def reach(lanes: Value) -> Value:
+            given = [
                 self.frame.environment,
                 self.places.row(index, shape.space),
                 self.places.cache(index, shape.space),
                 addresses,
-                self.lanes.bits(mask),
+                self.lanes.bits(lanes),
                 self.places.at(0),
                 base,
                 limit,
-            ],
-        )
+            ]
+            return self.b.call(function, given)
+
+        if self.sanitizing:
+            memory = Memory(base, limit, self.places.at(0))
+            fault = self.sanitizing.reach(index, shape, addresses, mask, memory, reach)
+        else:
+            fault = reach(mask)
         after = self.b.append_basic_block("accessed")
         where = I64(index), self.frame.warp, I64(SPACE_CODES[shape.space])
         for known, value in zip(self._fault(), where, strict=True):

@@ -4,6 +4,7 @@ compiled for that. Kernels that are not sanitized have none of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -12,15 +13,20 @@ from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
+from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I8, I32, I64, PTR, Value, vector
+from warploom.codegen.lanes import I8, I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.operands import Operands
+from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.happens_before import words
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 """How the detector numbers spaces; in local memory it only checks bounds."""
+
+SEEN = (0, 1)
+"""Those in which it sees more."""
 
 OPS = ("load", "store", "atomic")
 
@@ -37,31 +43,104 @@ class Memory:
 class SanitizingCode:
     """Emits the calls that have one warp's events taken."""
 
-    def __init__(self, operands: Operands) -> None:
+    def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
         self.operands, self.frame = operands, operands.frame
+        self.synchronisation, self._accesses = wanted.synchronisation, wanted.accesses
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
         self._event = prologue.alloca(ir.ArrayType(ir.IntType(64), words.EVENT_WORDS))
-        self._addresses = prologue.alloca(vector(I64))
+        self._masks = prologue.alloca(vector(I64))
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether the detector takes more than accesses that fail."""
+        return self._accesses or self.synchronisation
+
+    def takes(self, shape: Shape) -> bool:
+        """Whether the detector is to see such accesses though they may be done."""
+        return self._accesses and SPACES.get(shape.space) in SEEN
+
+    def reach(
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        reach: Callable[[Value], Value],
+    ) -> Value:
+        """Emits an access by `reach`, a function of the lanes that returns the fault, if any; lanes
+        that may not reach there are left out, and load zeros. Returns the fault of the others."""
+        if self._accesses:
+            self._clear(shape, memory)
+            return reach(self.access(index, shape, addresses, mask, memory))
+        b = self.b
+        fault, before = reach(mask), b.block
+        again, done = (b.append_basic_block(name) for name in ("again", "reached"))
+        b.cbranch(b.icmp_unsigned("!=", fault, I64(0)), again, done).set_weights([1, 1 << 20])
+        b.position_at_end(again)
+        self._clear(shape, memory)
+        other = reach(self.access(index, shape, addresses, mask, memory))
+        behind = b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(I64)
+        result.add_incoming(fault, before)
+        result.add_incoming(other, behind)
+        return result
 
     def access(
         self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
     ) -> Value:
-        """These lanes are about to reach into a space; gives those that may."""
+        """Emits the event of an access of some lanes; returns those that may do it."""
         if shape.space not in SPACES:
             return mask
-        self.b.store(addresses, self._addresses)
-        given = {
-            words.E_KIND: I64(words.ACCESS),
-            words.E_SPACE: I64(SPACES[shape.space]),
-            words.E_OP: I64(OPS.index(shape.op)),
-            words.E_SIZE: I64(shape.size),
-            words.E_PART: I64(shape.type.bytes),
-            words.E_BASE: self.b.ptrtoint(memory.base, I64),
-            words.E_LIMIT: memory.limit,
-        }
-        kept = self._take(index, mask, given, memory.data)
-        return self.lanes.mask(self.b.trunc(kept, I32))
+        function = self._event_function(shape)
+        given = self.frame.environment, self.frame.warp, I64(index), addresses
+        where = memory.data, memory.base, memory.limit
+        return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
+
+    def _event_function(self, shape: Shape) -> ir.Function:
+        """Returns the function that has the detector take an access of that shape."""
+        module = self.frame.module
+        name = f"event.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
+        if name in module.globals:
+            return module.globals[name]
+        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64]
+        function = ir.Function(module, ir.FunctionType(I32, given), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
+        environment, warp, index, addresses, mask, data, base, limit = function.args
+        b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
+        places = lanes.alloca(vector(I64))
+        b.store(addresses, places)
+
+        def slot(number: Slot) -> Value:
+            return b.load(lanes.slot(environment, int(number)), typ=I64)
+
+        _fill(
+            lanes,
+            event,
+            {
+                words.E_KIND: I64(words.ACCESS),
+                words.E_INSTRUCTION: index,
+                words.E_BLOCK: slot(Slot.BLOCK),
+                words.E_WARP: warp,
+                words.E_LANES: b.zext(mask, I64),
+                words.E_SPACE: I64(SPACES[shape.space]),
+                words.E_OP: I64(OPS.index(shape.op)),
+                words.E_SIZE: I64(shape.size),
+                words.E_PART: I64(shape.type.bytes),
+                words.E_BASE: b.ptrtoint(base, I64),
+                words.E_LIMIT: limit,
+            },
+        )
+        state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
+        none = ir.Constant(PTR, None)
+        kept = call(lanes, "detect_event", state, event, plan, none, places, data)
+        b.ret(b.trunc(kept, I32))
+        return function
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """These lanes come to a barrier of the block."""
@@ -71,7 +150,7 @@ class SanitizingCode:
             words.E_NUMBER: number,
             words.E_COUNT: threads,
         }
-        self._take(index, on, given, None)
+        self._take(index, on, given)
 
     def instruction(self, index: int, made: Instruction, on: Value) -> None:
         """These lanes execute an instruction, which may synchronise."""
@@ -83,40 +162,34 @@ class SanitizingCode:
             named = member_mask(made)
             assert named is not None
             masks = self.b.zext(self.operands.bits(named, B32), vector(I64))
-            self.b.store(masks, self._addresses)
+            self.b.store(masks, self._masks)
         if kind == words.ASYNC_WAIT:
             groups = sources(made)
             number = self.operands.uniform(groups[0], on) if groups else I64(-1)
             given[words.E_NUMBER] = number
-        self._take(index, on, given, None)
+        self._take(index, on, given)
 
-    def clear(self, place: Value, size: int) -> None:
+    def _clear(self, shape: Shape, memory: Memory) -> None:
         """Writes zeros where lanes that are kept from memory find what they load."""
-        self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
+        size, at = shape.parts * shape.part_bytes, {"load": 0, "atomic": 2}.get(shape.op)
+        if at is not None:
+            place = self.lanes.slot(memory.data, at * size, I8)
+            self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
 
-    def _take(self, index: int, on: Value, given: dict[int, Value], data: Value | None) -> Value:
-        """Have the detector take an event; gives the lanes that may do what it says."""
-        frame, b = self.frame, self.b
+    def _take(self, index: int, on: Value, given: dict[int, Value]) -> None:
+        """Emits the event of some lanes that is no access."""
+        frame = self.frame
         given |= {
             words.E_INSTRUCTION: I64(index),
             words.E_BLOCK: frame.slot(Slot.BLOCK),
             words.E_WARP: frame.warp,
-            words.E_LANES: b.zext(self.lanes.bits(on), I64),
+            words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
             words.E_EXISTING: self._existing(),
         }
-        for word, value in given.items():
-            b.store(value, self.lanes.slot(self._event, word))
+        _fill(self.lanes, self._event, given)
+        state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
         none = ir.Constant(PTR, None)
-        return call(
-            self.lanes,
-            "detect_event",
-            frame.pointer(Slot.DETECTOR_AT),
-            self._event,
-            frame.pointer(Slot.PLAN_AT),
-            none,
-            self._addresses,
-            none if data is None else data,
-        )
+        call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
 
     def _existing(self) -> Value:
         """The lanes of the warp that have a thread."""
@@ -125,3 +198,9 @@ class SanitizingCode:
         full = b.icmp_signed(">=", left, I64(32))
         some = b.sub(b.shl(I64(1), b.select(full, I64(0), left)), I64(1))
         return b.select(full, I64(0xFFFFFFFF), some)
+
+
+def _fill(lanes: Lanes, event: Value, given: dict[int, Value]) -> None:
+    """Emits the stores of an event's words."""
+    for word, value in given.items():
+        lanes.b.store(value, lanes.slot(event, word))

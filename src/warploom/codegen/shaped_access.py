@@ -14,14 +14,15 @@ from warploom.analysis.accesses import space_of
 from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
-from warploom.codegen.access import count_change
+from warploom.codegen.access import Shape, count_change
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
 from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
+from warploom.codegen.sanitizing import Memory
 from warploom.codegen.transfers import Transfers
-from warploom.ptx.ir import Instruction, Space
+from warploom.ptx.ir import Instruction, Operand, Space
 
 
 class ShapedAccess:
@@ -105,18 +106,19 @@ class ShapedAccess:
         ]
 
     def _load_known(
-        self, index: int, group: Group, made: Instruction, on: Value | None, width: int
+        self, index: int, group: Group, made: Instruction, on: Value, width: int
     ) -> list[Value]:
         shape, firsts = group.shape, self.reach.places(group, index)
+        self._observe(index, shape, made.operands[1], on, [])
         self.ways.count(index, group)
         follow = group.base == LaneShape(1, shape.size)
         if self.ways.fetches_ahead and follow and shape.space is Space.GLOBAL:
             self.transfers.fetch_ahead(shape, firsts[0])
-        on = self.ways.mask(group, made, on)
+        mask = self.ways.mask(group, made, on)
         if group.step is not None:
             pointers = self._pointers(group, made)
-            return self.transfers.load_following(shape, firsts[0], group.step, pointers, on)
-        found = self.transfers.load(shape, group.base, firsts, on)
+            return self.transfers.load_following(shape, firsts[0], group.step, pointers, mask)
+        found = self.transfers.load(shape, group.base, firsts, mask)
         return [self.lanes.fan(value, 0, width) for value in found]
 
     def _either(self, *ways: tuple[Value, ir.Block]) -> Value:
@@ -153,8 +155,9 @@ class ShapedAccess:
     def _store_known(
         self, index: int, group: Group, made: Instruction, values: list[Value], on: Value
     ) -> None:
-        self.ways.count(index, group)
         shape, firsts = group.shape, self.reach.places(group, index)
+        self._observe(index, shape, made.operands[0], on, values)
+        self.ways.count(index, group)
         on = self.ways.mask(group, made, on)
         if group.step is None:
             self.transfers.store(shape, group.base, firsts, values, on)
@@ -163,6 +166,20 @@ class ShapedAccess:
             given = shape, firsts[0], group.step, pointers
             self.transfers.store_following(*given, values, on)
         count_change(self.lanes, self.frame.environment, I64(1))
+
+    def _observe(
+        self, index: int, shape: Shape, address: Operand, on: Value, values: list[Value]
+    ) -> None:
+        """Emits the event of a known access for the detector, if it is to see it; `values` are what
+        a store writes."""
+        sanitizing = self.memory.sanitizing
+        if sanitizing is None or not sanitizing.takes(shape):
+            return
+        places = self.memory.places
+        for number, value in enumerate(values):
+            self.b.store(value, places.at(number * shape.part_bytes), align=16)
+        memory = Memory(*places.space(shape.space), places.at(0))
+        sanitizing.access(index, shape, self.operands.address(address), on, memory)
 
     def _pointers(self, group: Group, made: Instruction) -> Value:
         """Returns where each lane reaches on the host."""

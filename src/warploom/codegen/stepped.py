@@ -49,7 +49,7 @@ def find_stepped(
     none."""
     if not memory.frame.convergent or not memory.frame.shapes:
         return {}
-    if memory.never_inlined or memory.functions.shuffles:
+    if memory.in_order or memory.functions.shuffles:
         return {}
     found: list[Group] = []
     now: _Open | None = None

@@ -9,6 +9,16 @@ from warploom.analysis.shapes import Formation
 
 
 @dataclass(frozen=True, slots=True)
+class Sanitizing:
+    """The events that the code of a kernel has the detector take (`codegen.sanitizing`), beside the
+    accesses that fail: `accesses`, all that reach memory; `synchronisation`, those that order
+    threads."""
+
+    accesses: bool
+    synchronisation: bool
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
@@ -18,7 +28,7 @@ class KernelVariant:
     as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
-    (`codegen.log`).
+    (`codegen.log`). `sanitizes`: what a detector takes, None without one.
     """
 
     formation: Formation
@@ -28,4 +38,4 @@ class KernelVariant:
     mixes: bool
     shuffles: bool
     records: bool
-    sanitizes: bool = False
+    sanitizes: Sanitizing | None = None

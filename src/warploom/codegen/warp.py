@@ -49,7 +49,7 @@ class WarpFunction:
     ) -> None:
         self.program, self.layout, self._size = program, layout, variant.size
         formation, shuffles = variant.formation, variant.shuffles
-        plain = variant.mixes or variant.records or variant.sanitizes or is_long(program)
+        plain = variant.mixes or variant.records or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
         delays = shuffles and has_group_products(program)
@@ -59,7 +59,9 @@ class WarpFunction:
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
-        sanitizing = SanitizingCode(self.operands) if variant.sanitizes else None
+        sanitizing = None
+        if variant.sanitizes is not None:
+            sanitizing = SanitizingCode(self.operands, variant.sanitizes)
         self.memory = MemoryCode(self.operands, self.recording, sanitizing, shuffles=shuffles)
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
@@ -108,7 +110,7 @@ class WarpFunction:
         Returns its entries by site."""
         formation, shapes = self.reading.formation, self.frame.shapes
         known = formation in WHOLE and bool(shapes)
-        if not known or self.frame.pieces or self.memory.never_inlined:
+        if not known or self.frame.pieces or self.memory.in_order:
             return {}
         code = SweepCode(self.saved, self.control.relay, self.instructions, self._standing)
         rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)

@@ -10,7 +10,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
-from warploom.codegen.variant import KernelVariant
+from warploom.codegen.variant import KernelVariant, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -49,10 +49,16 @@ class CompiledEngine:
         self._outfits: dict[tuple[object, ...], Outfit] = {}
 
     def kernel(
-        self, program: Program, launch: Launch, *, records: bool = False, sanitizes: bool = False
+        self,
+        program: Program,
+        launch: Launch,
+        *,
+        records: bool = False,
+        sanitizes: Sanitizing | None = None,
     ) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
-        asked for; `records`: with the code that writes a log, `sanitizes`: with the detector."""
+        asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
+        takes."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         key = self._rules_text, variant
         if key not in program.kept:
@@ -69,13 +75,18 @@ class CompiledEngine:
         return emit_ir(layout, self._variant(program, launch, records=False)).text
 
     def _variant(
-        self, program: Program, launch: Launch, *, records: bool, sanitizes: bool = False
+        self,
+        program: Program,
+        launch: Launch,
+        *,
+        records: bool,
+        sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
         schedule = launch.schedule
         return KernelVariant(
             formation=formation_of(launch.block),
             alike=max(warp_layouts(launch.block)) == 0,
-            size=None if records or sanitizes else self._size(program, launch.block),
+            size=None if records or sanitizes is not None else self._size(program, launch.block),
             independent=schedule.independent,
             mixes=schedule.mixes,
             shuffles=schedule.shuffles,
@@ -174,11 +185,12 @@ class CompiledEngine:
         launch: Launch,
         memory: DeviceMemory,
         detector: int,
+        wanted: Sanitizing,
         progress: Progress | None = None,
     ) -> tuple[Work, Status]:
-        """Run a launch by code that has a detector, whose state is at that address, take each
-        access; gives what that leaves behind, and how it ended."""
-        outfit = Outfit.of(self.kernel(program, launch, sanitizes=True), launch)
+        """Run a launch by code that has a detector, whose state is at that address, take the wanted
+        events; gives what that leaves behind, and how it ended."""
+        outfit = Outfit.of(self.kernel(program, launch, sanitizes=wanted), launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.DETECTOR_AT] = detector

@@ -76,11 +76,8 @@ def count_lanes(mask: int) -> int:
 
 @jitable
 def first_lane(mask: int) -> int:
-    """The lowest lane of a mask that is not empty."""
-    lane = 0
-    while (mask >> lane) & 1 == 0:
-        lane += 1
-    return lane
+    """Returns the lowest lane of a mask that is not empty."""
+    return count_lanes((mask & -mask) - 1)
 
 
 @jitable

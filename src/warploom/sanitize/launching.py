@@ -94,7 +94,9 @@ class SanitizedLaunch:
 
         engine = CompiledEngine(self.spec, self.options)
         state = int(np.asarray(detector.data).ctypes.data)
-        work, status = engine.sanitize(detector.program, detector.launch, memory, state, progress)
+        program, launch = detector.program, detector.launch
+        wanted = detector.wanted
+        work, status = engine.sanitize(program, launch, memory, state, wanted, progress)
         error = None
         if status != plan_words.ENDED:
             error = error_of(work, status)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
+from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
 from warploom.machine.launch import Launch, all_shared_bytes
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
@@ -27,6 +28,8 @@ POOL_WORDS = 1 << 28
 LOCATION_ROOM = 1 << 20
 """Room for locations to which something was released."""
 
+CACHE_WORDS = 8
+
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 """MAP_NORESERVE, which Python names from 3.13 on."""
 
@@ -41,6 +44,7 @@ class Detector:
     data: Words
     allocations: tuple[Allocation, ...]
     unwritten: Mapping[int, Words]
+    wanted: Sanitizing
 
     @classmethod
     def of(
@@ -55,7 +59,8 @@ class Detector:
         layout = _Layout(program, launch, memory, unwritten)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        return cls(program, launch, data, memory.live(), unwritten)
+        wanted = _wanted(set(tools), layout.sites)
+        return cls(program, launch, data, memory.live(), unwritten, wanted)
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -72,6 +77,13 @@ def written_words(size: int) -> int:
     return -(-size // WRITTEN_BITS)
 
 
+def _wanted(tools: set[str], sites: Sites) -> Sanitizing:
+    """Returns the events that some tools need."""
+    accesses = bool(tools & {"race", "init"})
+    barriers = "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags)
+    return Sanitizing(accesses or barriers, bool(tools & {"race", "sync"}))
+
+
 class _Layout:
     """Lays out the array of a launch: regions one behind the other."""
 
@@ -85,7 +97,7 @@ class _Layout:
         self.program, self.launch, self.memory = program, launch, memory
         self.unwritten = unwritten
         self.sites: Sites = sites_of(program)
-        self.end = words.HEAD_WORDS
+        self.end = _padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
 
     def filled(self) -> Words:
@@ -104,10 +116,11 @@ class _Layout:
         self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
         self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
         self._put(words.ALLOCATIONS_AT, len(live) * words.ALLOCATION_WORDS)
-        self._put_slots()
-        rows = [self._allocation(allocation) for allocation in live]
         self._put(words.POOL_AT, POOL_WORDS)
         head[words.POOL_END] = self.end
+        assert self.end < 1 << 31  # two indices of the pool share a word
+        self._put_slots()
+        rows = [self._allocation(allocation) for allocation in live]
         data = _room(self.end)
         for word, value in head.items():
             data[word] = value
@@ -123,8 +136,13 @@ class _Layout:
 
     def _put(self, word: int, size: int) -> None:
         """Places a region at the end."""
-        self.head[word] = self.end
-        self.end += size
+        self.head[word] = self._take(size)
+
+    def _take(self, size: int) -> int:
+        """Returns where the next region begins: in a cache line of its own."""
+        begin = self.end
+        self.end += _padded(size)
+        return begin
 
     def _put_slots(self) -> None:
         """Places the state of the blocks that can be resident at once."""
@@ -133,7 +151,7 @@ class _Layout:
         lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
         cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
-        at = words.BLOCK_WORDS
+        at = _padded(words.BLOCK_WORDS)
         for word, size in (
             (words.SLOT_WARPS, head[words.WARPS] * words.WARP_WORDS),
             (words.SLOT_LANES, threads * words.LANE_WORDS),
@@ -144,7 +162,7 @@ class _Layout:
             (words.SLOT_ROWS, threads * row + 2 * threads),
         ):
             head[word] = at
-            at += size
+            at += _padded(size)
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
         slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))
@@ -154,16 +172,18 @@ class _Layout:
         """Places what is kept of an allocation; returns its row."""
         start, size = allocation.address, allocation.size
         lines = -(-size // words.LINE_BYTES) + 1  # it may begin in the midst of one
-        cells = self.end
-        self.end += lines * words.LINE_BYTES // 4 * words.CELL_WORDS
-        lines_at = self.end
-        self.end += lines * words.LINE_WORDS
+        cells = self._take(lines * words.LINE_BYTES // 4 * words.CELL_WORDS)
+        lines_at = self._take(lines * words.LINE_WORDS)
         written = 0
         if start in self.unwritten:
-            written = self.end
-            self.end += written_words(size)
+            written = self._take(written_words(size))
         constant = self.memory.is_constant(start) if size else False
         return [start, start + size, int(constant), cells, written, lines_at]
+
+
+def _padded(size: int) -> int:
+    """Returns so many words rounded up to whole cache lines."""
+    return -(-size // CACHE_WORDS) * CACHE_WORDS
 
 
 def _room(length: int) -> Words:
@@ -171,4 +191,7 @@ def _room(length: int) -> Words:
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    return np.frombuffer(mmap.mmap(-1, 8 * length, flags=flags), np.int64)
+    room = mmap.mmap(-1, 8 * length, flags=flags)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(room, np.int64)

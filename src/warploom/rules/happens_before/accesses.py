@@ -1,12 +1,12 @@
-"""Takes an access of a warp: as whole lines where it can be, else lane by lane."""
+"""Takes an access of a warp: by runs of lanes where these are few, else lane by lane."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from warploom.rules.atomics import lane_order
-from warploom.rules.distinct import first_lane, jitable
-from warploom.rules.happens_before.bounds import is_allowed, lies_in_lines, row_of_range
+from warploom.rules.distinct import ALL_LANES, count_lanes, first_lane, jitable
+from warploom.rules.happens_before.bounds import is_allowed, row_of_range
 from warploom.rules.happens_before.copies import complete_copy, mbarrier
 from warploom.rules.happens_before.knowledge import become, become_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
@@ -45,6 +45,7 @@ from warploom.rules.happens_before.words import (
     MEM,
     RACE,
     RELEASES,
+    SHARED,
     SITE_WORDS,
     SITES_AT,
     STORE,
@@ -56,35 +57,101 @@ from warploom.rules.happens_before.words import (
 WORD_OF_MBARRIER = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time."""
 
+MANY = 8
+"""An access in more runs than that is taken lane by lane."""
+
 
 @jitable
 def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Takes an access; returns the lanes that may do it."""
-    lanes, op = e[E_LANES], e[E_OP]
+    lanes = e[E_LANES]
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     s[ME_SPACE], s[ME_SIZE] = e[E_SPACE], e[E_SIZE]
     become(s, e[E_WARP] << 5)
-    if op != ATOMIC and flags & ~COPIES == 0 and lies_in_lines(e, addresses):
-        row = row_of_range(s, e, addresses[0])
-        if row > 0:
-            take_lines(s, e, memory, addresses, data, row)
-            return int(lanes)
-    kept = take_lanes(s, e, plan, memory, addresses, data)
+    if e[E_OP] != ATOMIC and flags & ~COPIES == 0 and e[E_SPACE] <= SHARED:
+        kept = take_runs(s, e, plan, memory, addresses, data)
+    else:
+        kept = take_lanes(s, e, plan, memory, addresses, data, lanes)
     if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and s[EXACT]:
         s[s[ME_WARP_AT] + V_TIME] += 1
     return kept if s[TOOLS] & MEM else lanes
 
 
 @jitable
-def take_lanes(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Takes an access lane by lane; returns the lanes that may do it."""
-    lanes, kept, wrote = e[E_LANES], 0, 0
+def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+    """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
+    the lanes that may do it."""
+    lanes, wanted = e[E_LANES], e[E_LANES]
+    begins = 1
+    if lanes != ALL_LANES or not is_one_run(addresses, e[E_SIZE]):
+        if s[EXACT] == 0 and e[E_OP] == LOAD:
+            wanted = without_repeats(addresses, lanes)
+        begins = first_lanes_of_runs(addresses, wanted, e[E_SIZE])
+    if count_lanes(begins) > MANY:
+        return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
+    while begins:
+        following = begins & begins - 1
+        run = wanted & -(begins & -begins)
+        if following:
+            run &= (following & -following) - 1
+        s[ME_ADDRESS] = addresses[first_lane(begins)]
+        row = row_of_range(s, e, s[ME_ADDRESS] + count_lanes(run) * e[E_SIZE])
+        if row < 0:
+            return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
+        if row > 0:
+            take_run_of(s, e, memory, addresses, data, run, row)
+        begins = following
+    return int(lanes)
+
+
+@jitable
+def without_repeats(addresses: Any, lanes: int) -> int:
+    """Returns some lanes without those that have the address of the lane before and that of the
+    lane behind: for what these load, the other two stand for them (`cells.keep_read`)."""
+    same = 0
+    for lane in range(1, 32):
+        same |= int(addresses[lane] == addresses[lane - 1]) << lane
+    same &= lanes & lanes << 1  # as the lane before, which is among them
+    return int(lanes & ~(same & same >> 1))
+
+
+@jitable
+def take_run_of(s: Any, e: Any, memory: Any, addresses: Any, data: Any, run: int, row: int) -> None:
+    """Takes the access of a run of lanes to memory that they may reach."""
+    lane = first_lane(run)
+    s[ME_ADDRESS] = addresses[lane]
+    become_lane(s, (e[E_WARP] << 5) + lane)
+    take_lines(s, e, memory, data, lane, addresses[lane] + count_lanes(run) * e[E_SIZE], row)
+
+
+@jitable
+def is_one_run(addresses: Any, size: int) -> int:
+    """Returns whether each lane of a warp reaches what follows the lane before."""
+    first, differs = addresses[0], 0
+    for lane in range(32):
+        differs |= addresses[lane] ^ first + lane * size
+    return int(differs == 0)
+
+
+@jitable
+def first_lanes_of_runs(addresses: Any, lanes: int, size: int) -> int:
+    """Returns those of some lanes that do not reach what follows the lane before."""
+    begins = 1
+    for lane in range(1, 32):
+        begins |= int(addresses[lane] != addresses[lane - 1] + size) << lane
+    return int((begins | ~(lanes << 1)) & lanes)
+
+
+@jitable
+def take_lanes(
+    s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
+) -> int:
+    """Takes the access of some lanes one by one; returns those that may do it."""
+    kept, wrote = 0, 0
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    order, needed = 1 << 5, lanes
+    order = 1 << 5
     if e[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, e[E_BLOCK])
-    elif e[E_OP] == LOAD and s[EXACT] == 0 and lanes and agree(addresses, lanes):
-        needed = lanes & -lanes | 1 << last_lane(lanes)
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
         if lanes >> lane & 1:
@@ -93,32 +160,13 @@ def take_lanes(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any
             row = is_allowed(s, e)
             if row >= 0:
                 kept |= 1 << lane
-                if row > 0 and s[TOOLS] & (RACE | INIT) and needed >> lane & 1:
+                if row > 0 and s[TOOLS] & (RACE | INIT):
                     writes = int(e[E_OP] != LOAD)
                     if flags & COMPARES:
                         writes = swaps(e, memory, addresses, data, lane, wrote)
                     wrote |= writes << lane
                     take_access(s, e, memory, data, lane, row, writes)
     return int(kept)
-
-
-@jitable
-def agree(addresses: Any, lanes: int) -> int:
-    """Returns whether all of these lanes have one address."""
-    first = addresses[first_lane(lanes)]
-    for lane in range(32):
-        if lanes >> lane & 1 and addresses[lane] != first:
-            return 0
-    return 1
-
-
-@jitable
-def last_lane(lanes: int) -> int:
-    """Returns the highest lane of some."""
-    lane = 31
-    while lanes >> lane & 1 == 0:
-        lane -= 1
-    return lane
 
 
 @jitable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.rules.distinct import ALL_LANES, jitable
+from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.words import (
     A_CONSTANT,
@@ -13,7 +13,6 @@ from warploom.rules.happens_before.words import (
     ALLOCATION_WORDS,
     ALLOCATIONS,
     ALLOCATIONS_AT,
-    E_LANES,
     E_LIMIT,
     E_OP,
     E_SIZE,
@@ -23,7 +22,6 @@ from warploom.rules.happens_before.words import (
     K_OUT_OF_BOUNDS,
     K_READ_ONLY,
     LAST_ALLOCATION,
-    LINE_BYTES,
     LOAD,
     ME_ADDRESS,
     MEM,
@@ -48,7 +46,7 @@ def is_allowed(s: Any, e: Any) -> int:
         row = int(e[E_SPACE] == SHARED)
         if at < 0 or at + size > e[E_LIMIT]:
             kind = K_OUT_OF_BOUNDS
-    if kind < 0 and at % size:
+    if kind < 0 and at & size - 1:
         kind = K_MISALIGNED
     if kind < 0:
         return row
@@ -78,28 +76,12 @@ def allocation(s: Any, address: int) -> int:
 
 
 @jitable
-def lies_in_lines(e: Any, addresses: Any) -> int:
-    """Returns whether the lanes of a whole warp reach whole lines, one behind the other."""
-    size, first = e[E_SIZE], addresses[0]
-    if (
-        e[E_LANES] != ALL_LANES
-        or size < 4
-        or size > 16
-        or first % LINE_BYTES
-        or e[E_SPACE] > SHARED
-    ):
-        return 0
-    differs = 0
-    for lane in range(32):
-        differs |= addresses[lane] ^ first + lane * size
-    return int(differs == 0)
-
-
-@jitable
-def row_of_range(s: Any, e: Any, first: int) -> int:
-    """Returns the row of the allocation that has all bytes of such an access, 1 for shared memory;
-    -1 where it has not, or they may not be written."""
-    end = first + 32 * e[E_SIZE]
+def row_of_range(s: Any, e: Any, end: int) -> int:
+    """Returns the row of the allocation that has all bytes from the current address to `end`, 1 for
+    shared memory; -1 where it has not, they may not be written, or are misaligned."""
+    first = s[ME_ADDRESS]
+    if first & e[E_SIZE] - 1:
+        return -1
     if e[E_SPACE] == SHARED:
         return 1 if first >= 0 and end <= e[E_LIMIT] else -1
     row = allocation(s, first)

@@ -19,9 +19,11 @@ from warploom.rules.happens_before.words import (
     LOAD,
     LOW,
     ME_AGENT,
+    ME_APART,
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
+    ME_SPACE,
     ME_THREAD,
     ME_TIME,
     N_FIRST,
@@ -33,6 +35,7 @@ from warploom.rules.happens_before.words import (
     R_FIRST,
     R_THIRD,
     SCOPE_AT,
+    SHARED,
     STRONG,
     THREAD_BITS,
     TIME_AT,
@@ -151,30 +154,57 @@ def without_bytes(s: Any, head: int, bytes_: int) -> int:
 @jitable
 def keep_read(s: Any, cell: int, first: int, second: int, third: int) -> None:
     """Keeps a weak read. One that is ordered before it on the same bytes need not be kept; of
-    others, where only barriers of blocks and warps synchronise, two that are far apart stand for
-    all, for no later write is ordered behind both of them and not behind the rest."""
+    others, where only barriers of blocks and warps synchronise, the two that are farthest apart
+    stand for all, for no later write is ordered behind both of them and not behind the rest."""
     r, bytes_ = cell + R_FIRST, third >> BYTES_AT & ALL_BYTES
+    s[ME_APART] = 0
     if s[r] == 0 or replaces(s, s[r], s[r + 1], s[r + 2], bytes_):
-        s[r], s[r + 1], s[r + 2] = first, second, third
+        put(s, r, first, second, third)
         return
+    one, two, seen = 0, 0, 0
+    if s[r + 2] >> BYTES_AT & ALL_BYTES == bytes_:
+        one = r
     lists = s[cell + LISTS]
-    low, seen, node = lists & LOW, 0, lists & LOW
-    most = DEDUPED if s[EXACT] else 1 << 30
-    farthest = distance(s[r], s[r + 1], first, second)
-    while node and seen < most:
-        f, w, t = s[node + N_FIRST], s[node + N_SECOND], s[node + N_THIRD]
-        is_read = t >> OP_AT & 3 == LOAD and t >> FLAGS_AT & STRONG == 0
-        if is_read and t >> BYTES_AT & ALL_BYTES == bytes_:
-            covers = replaces(s, f, w, t, bytes_)
-            nearer = distance(s[r], s[r + 1], f, w) < farthest
-            if covers or (s[EXACT] == 0 and nearer):
-                s[node + N_FIRST], s[node + N_SECOND], s[node + N_THIRD] = first, second, third
+    node = lists & LOW
+    while node and two == 0 and (seen < DEDUPED or s[EXACT] == 0):
+        record, third_of_node = node + N_FIRST, s[node + N_THIRD]
+        is_read = third_of_node >> OP_AT & 3 == LOAD and third_of_node >> FLAGS_AT & STRONG == 0
+        if is_read and third_of_node >> BYTES_AT & ALL_BYTES == bytes_:
+            if replaces(s, s[record], s[record + 1], third_of_node, bytes_):
+                put(s, record, first, second, third)
+                s[ME_APART] = apart(s, one, record)
                 return
-            if s[EXACT] == 0:
-                return
+            if one == 0:
+                one = record
+            elif s[EXACT] == 0:
+                two = record
         node = s[node + N_NEXT]
         seen += 1
-    s[cell + LISTS] = lists >> 32 << 32 | push(s, low, first, second, third, 0)
+    if two == 0:
+        s[cell + LISTS] = lists >> 32 << 32 | push(s, lists & LOW, first, second, third, 0)
+        s[ME_APART] = apart(s, one, (s[cell + LISTS] & LOW) + N_FIRST)
+        return
+    if apart(s, one, two) < distance(s[one], s[one + 1], first, second):
+        put(s, two, first, second, third)
+    s[ME_APART] = apart(s, one, two)
+
+
+@jitable
+def put(s: Any, at: int, first: int, second: int, third: int) -> None:
+    """Writes the three words of a record."""
+    s[at], s[at + 1], s[at + 2] = first, second, third
+
+
+@jitable
+def apart(s: Any, one: int, two: int) -> int:
+    """Returns how far apart the threads of two records are; 0 without a first one."""
+    return distance(s[one], s[one + 1], s[two], s[two + 1]) if one else 0
+
+
+@jitable
+def farthest(s: Any) -> int:
+    """Returns how far apart two threads can be that reach the same memory of the current space."""
+    return 2 if s[ME_SPACE] == SHARED else 3
 
 
 @jitable

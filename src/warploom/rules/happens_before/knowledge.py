@@ -26,12 +26,14 @@ from warploom.rules.happens_before.words import (
     ME_MIND_AT,
     ME_ROW_AT,
     ME_SLOT,
+    ME_SPACE,
     ME_SYNCED,
     ME_THREAD,
     ME_TIME,
     ME_WARP,
     ME_WARP_AT,
     ROW,
+    SHARED,
     SLOT_LANES,
     SLOT_ROWS,
     SLOT_WARPS,
@@ -74,6 +76,8 @@ def is_ordered(s: Any, first: int, second: int) -> int:
     """Returns whether the current thread knows of the access with these two words of a record."""
     thread, time = second & THREAD_BITS, second >> TIME_AT
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
+        if s[ME_SPACE] == SHARED:
+            return 1  # of an earlier block, whose shared memory was there
         if s[EXACT] == 0 or thread & AGENT:
             return 0
         return knows_of_others(s, first >> BLOCK_AT, first & LOW, thread, time)

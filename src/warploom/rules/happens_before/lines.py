@@ -1,6 +1,7 @@
-"""Lines of 128 bytes that warps reach as a whole, lane by lane: one record stands for all lanes.
+"""Lines of 128 bytes: the last runs of lanes that reached them, each kept as one record.
 
-What a line cannot tell goes on in its cells (`cells`), which are written when that comes up.
+What a few runs cannot tell goes on in the line's cells (`cells`), which are written when that comes
+up.
 """
 
 from __future__ import annotations
@@ -8,104 +9,136 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
-from warploom.rules.happens_before.cells import distance
+from warploom.rules.happens_before.cells import apart, distance, keep_write
 from warploom.rules.happens_before.pool import give_back_all, push
+from warploom.rules.happens_before.settled import settle_run
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     BYTES_AT,
     CELL_WORDS,
     EXACT,
-    FRESH,
     H_BLOCK,
+    H_COUNT,
     H_INTERVAL,
-    H_OTHER_READ,
-    H_READ,
+    H_RUNS,
     H_STATE,
-    H_WRITE,
     IN_CELLS,
+    IN_RUNS,
     LINE_BYTES,
     LISTS,
     LOAD,
     LOW,
+    ME_APART,
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
+    ME_SPACE,
     ME_SYNCED,
     ME_TIME,
     MIXED,
-    N_FIRST,
+    MOST_RUNS,
     OP_AT,
     R_FIRST,
     ROW,
+    RUN_BEGIN_AT,
+    RUN_BEGIN_BITS,
+    RUN_END_AT,
+    RUN_SIZE_AT,
+    RUN_SIZE_BITS,
+    RUN_WORDS,
+    SHARED,
+    SITE_BITS,
     THREAD_BITS,
     THREADS,
     TIME_AT,
-    W_FIRST,
-    W_VALUE,
-    WHOLE,
 )
 
-SIZE_BITS = 63
-"""The bits of a line's record, from BYTES_AT on, that hold the bytes of a lane."""
+RUN_BITS = SITE_BITS | 3 << OP_AT
+"""The bits of a run's third word that a record of a cell has too: instruction and op."""
 
 
 @jitable
-def take_line(s: Any, line: int, thread: int, op: int, size: int) -> int:
-    """Takes a weak access of a whole warp, `size` bytes a lane, of which the lanes from `thread` on
-    reach this line; returns whether the line could, 0 where its cells must."""
-    state = s[line + H_STATE]
-    if state == IN_CELLS:
+def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
+    """Takes a weak access of lanes from `thread` on, `size` bytes each, to the bytes from `begin`
+    to `end` of a line; returns whether the line could, 0 where its cells must."""
+    if s[line + H_STATE] == IN_CELLS or conflicts(s, line, thread, op, size, begin, end):
         return 0
-    third = s[ME_INSTRUCTION] | op << OP_AT | size << BYTES_AT
-    if state == WHOLE:
-        if s[line + H_WRITE] and not is_before(s, line + H_WRITE, thread, size):
-            return 0
-        if op != LOAD:
-            for read in range(H_READ, H_OTHER_READ + 1, H_OTHER_READ - H_READ):
-                if s[line + read] and not is_before(s, line + read, thread, size):
-                    return 0
-    s[line + H_STATE] = WHOLE
-    at = line + H_WRITE
-    if op == LOAD:
-        at = line + H_READ
-        if s[at] and not is_before(s, at, thread, size):
-            at = line + H_OTHER_READ
-            if s[at] and not is_before(s, at, thread, size):
-                if s[EXACT]:
-                    return 0
-                at = farther(s, line, thread)
-    else:
-        s[line + H_READ] = s[line + H_OTHER_READ] = 0
-    if at:
-        s[at] = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-        s[at + 1] = s[ME_TIME] << TIME_AT | thread
-        s[at + 2] = third
+    kept, one, two = 0, 0, 0
+    for number in range(s[line + H_COUNT]):
+        run = line + H_RUNS + number * RUN_WORDS
+        third = s[run + 2]
+        is_read = third >> OP_AT & 3 == LOAD
+        old_begin, old_end = third >> RUN_BEGIN_AT & RUN_BEGIN_BITS, third >> RUN_END_AT
+        before = precedes(s, run, thread, size, begin)
+        if begin <= old_begin and old_end <= end and before and (op != LOAD or is_read):
+            continue
+        to = line + H_RUNS + kept * RUN_WORDS
+        if is_read and old_begin <= begin and end <= old_end and not before:
+            if one and (two == 0 or apart(s, one, run) > apart(s, one, two)):
+                two = to
+            one = to if one == 0 else one
+        move_run(s, to, run)
+        kept += 1
+    s[line + H_COUNT] = kept
+    first, second = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], s[ME_TIME] << TIME_AT | thread
+    if op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second):
+        settle_run(s, line, begin, end)
+        return 1
+    if kept == MOST_RUNS:
+        return 0
+    run = line + H_RUNS + kept * RUN_WORDS
+    s[line + H_COUNT] = kept + 1
+    s[run], s[run + 1] = first, second
+    place = begin << RUN_BEGIN_AT | end << RUN_END_AT
+    s[run + 2] = s[ME_INSTRUCTION] | op << OP_AT | size << RUN_SIZE_AT | place
     return 1
 
 
 @jitable
-def is_before(s: Any, at: int, thread: int, size: int) -> int:
-    """Returns whether the record at `at` is ordered before the current warp's access, in which each
-    lane reaches what `thread` and `size` say."""
-    first, second = s[at], s[at + 1]
+def conflicts(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
+    """Returns whether an access may be in conflict with a run of the line."""
+    for number in range(s[line + H_COUNT]):
+        run = line + H_RUNS + number * RUN_WORDS
+        third = s[run + 2]
+        apart = end <= third >> RUN_BEGIN_AT & RUN_BEGIN_BITS or third >> RUN_END_AT <= begin
+        reads = op == LOAD and third >> OP_AT & 3 == LOAD
+        if not (apart or reads or precedes(s, run, thread, size, begin)):
+            return 1
+    return 0
+
+
+@jitable
+def precedes(s: Any, run: int, thread: int, size: int, begin: int) -> int:
+    """Returns whether a run of the current block is ordered before the current warp's access by
+    lanes from `thread` on, `size` bytes each from byte `begin` on; 0 where its cells would tell."""
+    first, second, third = s[run], s[run + 1], s[run + 2]
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
         return 0
     if first & LOW < s[ME_INTERVAL]:
         return 1
     other = second & THREAD_BITS
-    if other == thread:
-        return int(s[at + 2] >> BYTES_AT & SIZE_BITS == size or second >> TIME_AT < s[ME_SYNCED])
-    return int(other >> 5 == thread >> 5 and second >> TIME_AT < s[ME_SYNCED])
+    if other >> 5 == thread >> 5 and second >> TIME_AT < s[ME_SYNCED]:
+        return 1
+    behind = begin - (third >> RUN_BEGIN_AT & RUN_BEGIN_BITS)
+    alike = third >> RUN_SIZE_AT & RUN_SIZE_BITS == size
+    return int(alike and (thread - other) * size == behind)
 
 
 @jitable
-def farther(s: Any, line: int, thread: int) -> int:
-    """Returns where the current read is to be kept, where two others are: nowhere (0), if these lie
-    as far apart (`cells.keep_read`)."""
-    read, other = line + H_READ, line + H_OTHER_READ
-    first, second = s[ME_BLOCK] + 1 << BLOCK_AT, thread
-    kept = distance(s[read], s[read + 1], s[other], s[other + 1])
-    return other if distance(s[read], s[read + 1], first, second) > kept else 0
+def stand_for(s: Any, one: int, two: int, first: int, second: int) -> int:
+    """Returns whether two reads stand for another, too (`cells.keep_read`)."""
+    between = s[ME_APART] = apart(s, one, two)
+    if between < distance(s[one], s[one + 1], first, second):
+        return 0
+    return int(between >= distance(s[two], s[two + 1], first, second))
+
+
+@jitable
+def move_run(s: Any, to: int, run: int) -> None:
+    """Copies a run to another place of its line."""
+    if to != run:
+        for word in range(RUN_WORDS):
+            s[to + word] = s[run + word]
 
 
 @jitable
@@ -129,9 +162,10 @@ def stamp(s: Any, line: int, shared: int) -> None:
 
 @jitable
 def forget(s: Any, line: int) -> None:
-    """Makes a line fresh; its cells are written anew when they are needed again."""
-    s[line + H_STATE] = FRESH
-    s[line + H_WRITE] = s[line + H_READ] = s[line + H_OTHER_READ] = 0
+    """Makes a line one that nobody has reached. What its cells have is ordered before all that
+    follows: they are written anew only when runs are put into them."""
+    s[line + H_STATE] = IN_RUNS
+    s[line + H_COUNT] = 0
 
 
 @jitable
@@ -140,28 +174,52 @@ def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
     if s[line + H_STATE] == IN_CELLS:
         return
     s[line + H_STATE] = IN_CELLS
-    for word in range(LINE_BYTES // 4):
-        cell = cells + word * CELL_WORDS
-        give_back_all(s, s[cell + LISTS])
-        s[cell + LISTS] = 0
-        open_record(s, line + H_WRITE, cell + W_FIRST, word)
-        open_record(s, line + H_READ, cell + R_FIRST, word)
-        if s[line + H_OTHER_READ]:
-            s[cell + LISTS] = push(s, 0, 0, 0, 0, 0)
-            open_record(s, line + H_OTHER_READ, s[cell + LISTS] + N_FIRST, word)
-        if s[line + H_WRITE]:
-            value = 0
-            for byte in range(4):
-                value |= int(memory[base + 4 * word + byte]) << 8 * byte
-            s[cell + W_VALUE] = value
+    if s[line + H_COUNT] and s[ME_SPACE] == SHARED:
+        for word in range(LINE_BYTES // 4):
+            clear_cell(s, cells + word * CELL_WORDS)
+    for number in range(s[line + H_COUNT]):
+        run = line + H_RUNS + number * RUN_WORDS
+        begin, end = s[run + 2] >> RUN_BEGIN_AT & RUN_BEGIN_BITS, s[run + 2] >> RUN_END_AT
+        for word in range(begin // 4, (end + 3) // 4):
+            open_word(s, run, cells + word * CELL_WORDS, word, memory, base)
 
 
 @jitable
-def open_record(s: Any, record: int, to: int, word: int) -> None:
-    """Writes the record of one of a line's words at `to`."""
-    s[to] = s[record]
-    if s[record]:
-        third = s[record + 2]
-        size = third >> BYTES_AT & SIZE_BITS
-        s[to + 1] = s[record + 1] + 4 * word // size
-        s[to + 2] = third & ~(SIZE_BITS << BYTES_AT) | 15 << BYTES_AT
+def clear_cell(s: Any, cell: int) -> None:
+    """Makes a cell one that nobody has reached."""
+    give_back_all(s, s[cell + LISTS])
+    for word in range(CELL_WORDS):
+        s[cell + word] = 0
+
+
+@jitable
+def open_word(s: Any, run: int, cell: int, word: int, memory: Any, base: int) -> None:
+    """Puts what a run did to one of its line's words into the word's cell."""
+    third = s[run + 2]
+    begin, end = third >> RUN_BEGIN_AT & RUN_BEGIN_BITS, third >> RUN_END_AT
+    size = third >> RUN_SIZE_AT & RUN_SIZE_BITS
+    byte, value = max(begin, 4 * word), 0
+    is_read = third >> OP_AT & 3 == LOAD
+    if not is_read:
+        for place in range(4):
+            value |= int(memory[base + 4 * word + place]) << 8 * place
+    while byte < min(end, 4 * word + 4):
+        count = min(size, 4)
+        bytes_ = (1 << count) - 1 << (byte & 3)
+        second, kept = s[run + 1] + (byte - begin) // size, third & RUN_BITS | bytes_ << BYTES_AT
+        if is_read:
+            add_read(s, cell, s[run], second, kept)
+        else:
+            keep_write(s, cell, bytes_, s[run], second, kept, value)
+        byte += count
+
+
+@jitable
+def add_read(s: Any, cell: int, first: int, second: int, third: int) -> None:
+    """Puts a weak read into a cell, beside those that it has."""
+    if s[cell + R_FIRST] == 0:
+        s[cell + R_FIRST], s[cell + R_FIRST + 1], s[cell + R_FIRST + 2] = first, second, third
+        return
+    lists = s[cell + LISTS]
+    low = push(s, lists & LOW, first, second, third, 0)
+    s[cell + LISTS] = lists >> 32 << 32 | low

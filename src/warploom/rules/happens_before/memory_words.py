@@ -1,4 +1,4 @@
-"""Checks the bytes of an access: line by line, word by word, and whether anybody wrote them."""
+"""Checks the bytes of an access: run by run, word by word, and whether anybody wrote them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import third_word, touch
 from warploom.rules.happens_before.knowledge import become_lane
-from warploom.rules.happens_before.lines import open_line, stamp, take_line
+from warploom.rules.happens_before.lines import open_line, stamp, take_run
 from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.quick_words import check_quickly, stored_word
 from warploom.rules.happens_before.releases import forget_releases
+from warploom.rules.happens_before.settled import is_settled, settle, unsettle
 from warploom.rules.happens_before.words import (
     A_CELLS,
     A_LINES,
@@ -20,7 +22,6 @@ from warploom.rules.happens_before.words import (
     E_BASE,
     E_INSTRUCTION,
     E_OP,
-    E_PART,
     E_SIZE,
     E_SPACE,
     E_WARP,
@@ -30,6 +31,7 @@ from warploom.rules.happens_before.words import (
     INIT,
     K_UNWRITTEN,
     LINE_BYTES,
+    LINE_SHIFT,
     LINE_WORDS,
     LOAD,
     ME_ADDRESS,
@@ -37,6 +39,7 @@ from warploom.rules.happens_before.words import (
     ME_SIZE,
     ME_SLOT,
     RACE,
+    SCOPE_AT,
     SHARED,
     SITE_WORDS,
     SITES_AT,
@@ -48,71 +51,91 @@ from warploom.rules.happens_before.words import (
     TOOLS,
 )
 
+SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
+"""Flags of accesses that `check_quickly` may take."""
+
 
 @jitable
-def take_lines(s: Any, e: Any, memory: Any, addresses: Any, data: Any, row: int) -> None:
-    """Takes an access of whole lines; what a line cannot tell, lane by lane."""
-    size, first, shared = e[E_SIZE], addresses[0], int(e[E_SPACE] == SHARED)
-    lanes_of_line = LINE_BYTES // size
-    begins = e[E_WARP] << 5
+def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row: int) -> None:
+    """Takes a weak access of lanes from `lane` on, which reach consecutive memory from the current
+    address up to `end`; what a line cannot tell, lane by lane."""
+    size, at, shared = e[E_SIZE], s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
     if s[TOOLS] & INIT:
-        s[ME_ADDRESS], s[ME_SIZE] = first, 32 * size
+        s[ME_SIZE] = end - at
         check_written(s, e, s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS], row)
         s[ME_SIZE] = size
     if s[TOOLS] & RACE == 0:
         return
-    lines = s[ME_SLOT] + s[SLOT_LINES] if shared else s[row + A_LINES]
-    at = first if shared else first - (s[row + A_START] & -LINE_BYTES)
-    line = lines + at // LINE_BYTES * LINE_WORDS
-    for number in range(size // 4):
-        thread = begins + number * lanes_of_line
-        become_lane(s, thread)
+    lines, base = s[ME_SLOT] + s[SLOT_LINES], 0
+    if not shared:
+        lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
+    thread = (e[E_WARP] << 5) + lane
+    while at < end:
+        number = at - base >> LINE_SHIFT
+        line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
+        stop = min(end, begins + LINE_BYTES)
         stamp(s, line, shared)
-        if take_line(s, line, thread, e[E_OP], size) == 0:
-            for lane in range(number * lanes_of_line, (number + 1) * lanes_of_line):
-                become_lane(s, begins + lane)
-                s[ME_ADDRESS] = addresses[lane]
-                check_words(s, e, memory, data, lane, row, 1)
-        line += LINE_WORDS
+        taken = 0
+        if e[E_OP] == LOAD:
+            taken = is_settled(s, line, at - begins, stop - begins)
+        else:
+            unsettle(s, line)
+        if taken == 0:
+            taken = take_run(s, line, thread, e[E_OP], size, at - begins, stop - begins)
+        if taken and stop < end:
+            thread += (stop - at) // size
+        while taken == 0 and at < stop:
+            become_lane(s, thread)
+            s[ME_ADDRESS] = at
+            check_words(s, e, memory, data, thread & 31, row, 1)
+            at += size
+            thread += 1
+        at = stop
 
 
 @jitable
 def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
-    """Checks each aligned four bytes of an access against those before it."""
-    at, end = s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE]
-    op = e[E_OP] if writes else LOAD
+    """Checks the access of the current thread, which lies in one line, against those before it."""
+    at, shared = s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    shared = int(e[E_SPACE] == SHARED)
     lines, cells, base = s[ME_SLOT] + s[SLOT_LINES], s[ME_SLOT] + s[SLOT_CELLS], 0
     if not shared:
         lines, cells, base = s[row + A_LINES], s[row + A_CELLS], s[row + A_START] & -LINE_BYTES
+    number = at - base >> LINE_SHIFT
+    line, place = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
+    cell = cells + (at - base >> 2) * CELL_WORDS
+    if e[E_OP] != LOAD:
+        unsettle(s, line)
+    elif flags & ~COPIES == 0 and is_settled(s, line, place, place + e[E_SIZE]):
+        return
+    if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
+        return
+    stamp(s, line, shared)
+    if s[line + H_STATE] != IN_CELLS:
+        first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
+        open_line(s, line, first, memory, e[E_BASE] + base + (number << LINE_SHIFT))
+    check_cells(s, e, data, lane, line, cell, writes)
+
+
+@jitable
+def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writes: int) -> None:
+    """Checks each aligned four bytes of an access against those before it."""
+    at, end, op = s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE], e[E_OP] if writes else LOAD
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     word = at & ~3
     while word < end:
         bytes_, value = 15, 0
         if word < at or word + 4 > end:
             bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         if op == STORE:
-            for byte in range(4):
-                if bytes_ >> byte & 1:
-                    value |= stored_byte(e, data, lane, word + byte - at) << 8 * byte
-        number = (word - base) // LINE_BYTES
-        line = lines + number * LINE_WORDS
-        stamp(s, line, shared)
-        if s[line + H_STATE] != IN_CELLS:
-            first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
-            open_line(s, line, first, memory, e[E_BASE] + base + number * LINE_BYTES)
-        cell = cells + (word - base) // 4 * CELL_WORDS
+            value = stored_word(e, data, lane, word - at)
         strong = touch(s, cell, third_word(s, op, bytes_, flags), value)
-        if strong and op == STORE and s[EXACT] and flags & STRONG == 0:
-            forget_releases(s, -1 - (s[ME_BLOCK] << 24 | at) if shared else at)
+        if op == LOAD and flags & ~COPIES == 0:
+            settle(s, line, cell, word & LINE_BYTES - 1, bytes_)
+        elif strong and op == STORE and s[EXACT] and flags & STRONG == 0:
+            forget_releases(s, -1 - (s[ME_BLOCK] << 24 | at) if e[E_SPACE] == SHARED else at)
+        cell += CELL_WORDS
         word += 4
-
-
-@jitable
-def stored_byte(e: Any, data: Any, lane: int, place: int) -> int:
-    """Returns a byte of what a lane stores."""
-    part = e[E_PART]
-    return int(data[(place // part * 32 + lane) * part + place % part])
 
 
 @jitable

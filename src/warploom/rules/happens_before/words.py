@@ -54,8 +54,9 @@ from __future__ import annotations
     ME_SIZE,
     ME_SPACE,
     ME_INSTRUCTION,
+    ME_APART,
     HEAD_WORDS,
-) = range(46)
+) = range(47)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
@@ -133,22 +134,26 @@ A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, ALLOCATION_WORDS = rang
 """CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
 begin; 0 where all are."""
 
-# ---- a line: what is known of 128 bytes while warps reach all of them, lane by lane ----
-(
-    H_STATE,
-    H_BLOCK,
-    H_INTERVAL,
-    H_WRITE,
-    H_READ,
-    H_OTHER_READ,
-    LINE_WORDS,
-) = (0, 1, 2, 3, 6, 9, 12)
-"""STATE: FRESH, WHOLE or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks.
-WRITE, READ and OTHER_READ are records whose second word has the thread that reaches the line's
-first bytes, and whose third has the bytes of a lane in place of those of a word."""
-FRESH, WHOLE, IN_CELLS = range(3)
+# ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
+H_STATE, H_BLOCK, H_INTERVAL, H_COUNT, H_RUNS = range(5)
+RUN_WORDS, MOST_RUNS = 3, 6
+H_SETTLED = H_RUNS + RUN_WORDS * MOST_RUNS
+H_TAG, H_NEAR, H_FAR = H_SETTLED + 1, H_SETTLED + 2, H_SETTLED + 6
+LINE_WORDS = H_FAR + 4
+"""STATE: in RUNS or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT
+runs follow, the oldest first. NEAR and FAR: a bit for each byte, 32 in a word, that is settled
+(`settled`); NEAR holds for the block and interval of TAG. SETTLED: whether there are such."""
+IN_RUNS, IN_CELLS = range(2)
 MIXED = -1
 LINE_BYTES = 128
+LINE_SHIFT = 7
+
+# ---- a run: consecutive lanes of a warp that reach consecutive bytes of a line ----
+RUN_SIZE_AT, RUN_BEGIN_AT, RUN_END_AT = 26, 32, 40
+RUN_SIZE_BITS, RUN_BEGIN_BITS = 63, 127
+"""A run is a record whose second word has the thread that reaches its first byte, and whose third
+word has, behind instruction and op, the bytes of a lane and the bytes of the line where the run
+begins and ends."""
 
 # ---- a resident block ----
 B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORDS = range(7)

@@ -1,0 +1,126 @@
+"""Settled bytes of a line: those of which weak reads need not be looked at, since no write of this
+launch is in conflict with them and two earlier reads stand for them (`cells.keep_read`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.words import (
+    BLOCK_AT,
+    EXACT,
+    FLAGS_AT,
+    H_COUNT,
+    H_FAR,
+    H_NEAR,
+    H_RUNS,
+    H_SETTLED,
+    H_TAG,
+    LISTS,
+    LOAD,
+    LOW,
+    ME_APART,
+    ME_BLOCK,
+    ME_INTERVAL,
+    ME_SPACE,
+    N_NEXT,
+    N_THIRD,
+    OP_AT,
+    RUN_WORDS,
+    SHARED,
+    STRONG,
+    W_FIRST,
+)
+
+WARPS_APART, BLOCKS_APART = 2, 3
+"""Distances between two threads (`cells.distance`)."""
+
+
+@jitable
+def is_settled(s: Any, line: int, begin: int, end: int) -> int:
+    """Returns whether the bytes from `begin` to `end` of a line are settled for the current
+    thread."""
+    if s[line + H_SETTLED] == 0:
+        return 0
+    near = s[line + H_TAG] == s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
+    missing = 0
+    for word in range(begin >> 5, (end + 31) >> 5):
+        bits = bits_between(begin - 32 * word, end - 32 * word)
+        known = s[line + H_FAR + word]
+        if near:
+            known |= s[line + H_NEAR + word]
+        missing |= bits & ~known
+    return int(missing == 0)
+
+
+@jitable
+def bits_between(begin: int, end: int) -> int:
+    """Returns 32 bits of which those from `begin` to `end` are set."""
+    return (1 << min(end, 32)) - (1 << max(begin, 0))
+
+
+@jitable
+def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
+    """Notes that bytes of a cell, which begins at byte `place` of its line, are settled, if the
+    weak read that came last makes them so: for all, where two blocks have read them and nobody has
+    written them; for its block until the next barrier, where two warps have read them."""
+    write = s[cell + W_FIRST]
+    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
+    if s[EXACT] or s[ME_APART] < WARPS_APART or not has_weak_reads_only(s, s[cell + LISTS]):
+        return
+    if s[ME_APART] == BLOCKS_APART:
+        if write == 0:
+            mark(s, line, place >> 5, bytes_ << (place & 31))
+        return
+    here = write >> BLOCK_AT == s[ME_BLOCK] + 1 or s[ME_SPACE] == SHARED
+    if write == 0 or (write != now and here):
+        mark(s, line, place >> 5, bytes_ << (place & 31))
+
+
+@jitable
+def settle_run(s: Any, line: int, begin: int, end: int) -> None:
+    """Notes that the bytes from `begin` to `end` of a line are settled, if two runs that stand for
+    the current weak read make them so, and no run of the line is a write."""
+    if s[EXACT] or s[ME_APART] < WARPS_APART:
+        return
+    for number in range(s[line + H_COUNT]):
+        if s[line + H_RUNS + number * RUN_WORDS + 2] >> OP_AT & 3 != LOAD:
+            return
+    for word in range(begin >> 5, (end + 31) >> 5):
+        mark(s, line, word, bits_between(begin - 32 * word, end - 32 * word))
+
+
+@jitable
+def mark(s: Any, line: int, word: int, bits: int) -> None:
+    """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
+    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
+    s[line + H_SETTLED] = 1
+    if s[ME_APART] == BLOCKS_APART:
+        s[line + H_FAR + word] |= bits
+        return
+    if s[line + H_TAG] != now:
+        s[line + H_TAG] = now
+        for number in range(4):
+            s[line + H_NEAR + number] = 0
+    s[line + H_NEAR + word] |= bits
+
+
+@jitable
+def has_weak_reads_only(s: Any, lists: int) -> int:
+    """Returns whether the lists of a cell have nothing but weak reads."""
+    node = lists & LOW
+    only = int(lists >> 32 == 0)
+    while node and only:
+        third = s[node + N_THIRD]
+        only = int(third >> OP_AT & 3 == LOAD and third >> FLAGS_AT & STRONG == 0)
+        node = s[node + N_NEXT]
+    return only
+
+
+@jitable
+def unsettle(s: Any, line: int) -> None:
+    """Notes that a line is written."""
+    if s[line + H_SETTLED]:
+        s[line + H_SETTLED] = s[line + H_TAG] = 0
+        for number in range(4):
+            s[line + H_FAR + number] = 0
