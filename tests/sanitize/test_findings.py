@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.clients.environment import libraries_are_built
 from warploom.core.errors import OptionValueError, WarploomError
 from warploom.sanitize.suppressions import read_suppressions
 
@@ -154,3 +155,25 @@ def test_pytest_fails_tests_with_findings(tmp_path: Path) -> None:
     assert "2 passed" in plain.stdout, plain.stdout
     assert "1 failed, 1 passed" in checked.stdout, checked.stdout
     assert "Race reported between" in checked.stdout
+
+
+NUMBA = """import numpy as np
+from numba import cuda
+
+@cuda.jit
+def count(total):
+    total[0] = total[0] + 1
+
+count[1, 64](cuda.to_device(np.zeros(1, np.int32)))
+"""
+
+
+def test_check_names_lines_of_python_for_a_program_of_numba(tmp_path: Path) -> None:
+    pytest.importorskip("numba_cuda")
+    if not libraries_are_built():
+        pytest.skip("the stand-in libraries are not built (no C compiler?)")
+    program = tmp_path / "count.py"
+    program.write_text(NUMBA)
+    done = check("--tool", "race", program)
+    assert done.returncode == 1, done.stderr
+    assert f"at {program}:6 by thread" in done.stdout + done.stderr
