@@ -57,7 +57,8 @@ test-clients: $(CLIENTS)/installed
 $(TORCH)/installed: pyproject.toml
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch]" pytest hypothesis==6.170.15
+	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch,nvcc]" pytest hypothesis==6.170.15 \
+	  expecttest ninja
 	touch $@
 
 test-torch: $(TORCH)/installed
