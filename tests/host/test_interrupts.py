@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.host.explore import plan_orders
+from warploom.host.explore import interruption_points, plan_orders
 from warploom.host.orders import Ready, job_of
 
 SOURCE = r"""
@@ -55,7 +55,7 @@ def outcomes(loaded: wl.Module, name: str, blocks: int, results: int, runs: int)
     args = np.zeros(results, np.int32), np.zeros(64, np.int32)
     job = job_of(loaded[name][blocks, 1], args, {})
     ready, seen = Ready(job), set[object]()
-    for order in plan_orders(job, runs):
+    for order in plan_orders(interruption_points(job)[0], runs):
         assert ready.run(order) == ""
         seen.add(tuple(ready.results()[0].data.tolist()))
     return seen
@@ -82,3 +82,12 @@ def test_an_order_with_interrupts_can_be_run_again(loaded: wl.Module) -> None:
     order, x = found.second.order, np.zeros(1, np.int32)
     loaded["lost_blocks"][8, 1](x, schedule=order.schedule, interrupts=order.interrupts)
     assert x[0] < 8
+
+
+def test_exploring_says_why_warps_were_not_interrupted() -> None:
+    """The threads of two blocks write one word by 65 instructions, none of which is ordered."""
+    stores = "".join(f"x[0] = {number};" for number in range(65))
+    source = f'extern "C" __global__ void k(volatile int *x) {{ {stores} }}'
+    gpu = wl.Device()
+    found = wl.explore(gpu.compile(source)["k"][2, 32], np.zeros(1, np.int32), runs=2)
+    assert found.uninterrupted == "65 instructions conflict; at most 64 are tried"

@@ -56,7 +56,8 @@ def _as_text(found: Exploration) -> str:
     if found.first is None or found.second is None:
         alike = f"{orders} orders, one result"
         error = found.outcomes[0].error
-        return f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+        told = f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+        return f"{told}\n{_uninterrupted(found)}" if found.uninterrupted else told
     lines = [f"{orders} orders, {found.results} different results."]
     if found.difference is not None and found.difference.buffer:
         where = found.difference
@@ -74,6 +75,11 @@ def _as_text(found: Exploration) -> str:
         lines.append(f"  Which lines make it is not known: {found.note}.")
     lines.append(f"  To see the second again: {_again(found.second.order)}")
     return "\n".join(lines)
+
+
+def _uninterrupted(found: Exploration) -> str:
+    """Returns what was left out, and why."""
+    return f"  Warps were not interrupted before conflicting accesses: {found.uninterrupted}."
 
 
 def _again(order: Order) -> str:
@@ -102,6 +108,7 @@ def _as_json(found: Exploration) -> dict[str, Any]:
         "differs": found.differs,
         "shown_by": [{**asdict(o.order), "error": o.error} for o in pair],
         "causes": [asdict(cause) for cause in found.causes],
+        "uninterrupted": found.uninterrupted,
     }
     if found.difference is not None and found.difference.buffer:
         where = found.difference

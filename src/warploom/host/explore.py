@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Unpack
 
@@ -59,6 +58,8 @@ class Exploration:
 
     `first` and `second` are two that end differently, or None; `difference` says where and
     `causes` the lines whose order made it so, as far as they were found. `note` says why not.
+    `uninterrupted` says why no warp was interrupted before conflicting accesses; empty where warps
+    were, or nothing conflicts.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -67,6 +68,7 @@ class Exploration:
     difference: Difference | None = None
     causes: tuple[Cause, ...] = ()
     note: str = ""
+    uninterrupted: str = ""
 
     @property
     def differs(self) -> bool:
@@ -96,7 +98,8 @@ def explore(
     does not fit, WarploomError where there is no Dask.
     """
     job = job_of(launcher, args, options)
-    orders = plan_orders(job, runs)
+    points, reason = interruption_points(job)
+    orders = plan_orders(points, runs)
     if workers is None:
         workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
     if cluster is None and workers == 1:
@@ -104,14 +107,13 @@ def explore(
     else:
         with spread(workers, cluster) as (executor, count):
             outcomes = _on(executor, count, job, orders)
-    return _compared(job, outcomes)
+    return replace(_compared(job, outcomes), uninterrupted=reason)
 
 
-def plan_orders(job: Job, runs: int) -> list[Order]:
+def plan_orders(points: Sequence[int], runs: int) -> list[Order]:
     """Returns the default order, one of each other policy, then orders in which warps are
-    interrupted before instructions of which nothing says who goes first: before all of them, before
+    interrupted before `points`, by the numbers of their instructions: before all of them, before
     each alone, before some. Without such instructions, random ones."""
-    points = _points(job)
     named = [Order(policy, 0) for policy in POLICIES if policy != "random"]
     forced = [Order("fair", 0, tuple(points)), *(Order("fair", 0, (point,)) for point in points)]
     some = (_some(points, seed) for seed in range(1, runs))
@@ -125,12 +127,12 @@ def _some(points: Sequence[int], seed: int) -> tuple[int, tuple[int, ...]]:
     return seed, tuple(point for point in points if seed % 2 and choice.random() < CHOSEN)
 
 
-def _points(job: Job) -> tuple[int, ...]:
+def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
     """Returns the instructions before which it matters who goes first: those that conflict in one
-    run, and strong accesses, which conflict by design. None where there are too many for so many
-    orders, and where the detector cannot tell."""
+    run, and strong accesses, which conflict by design; and why there are none, where some may
+    conflict: there are too many for so many orders, or the detector cannot tell."""
     if job.spec.warp_size != WARP_SIZE:
-        return ()
+        return (), f"the detector knows warps of {WARP_SIZE} lanes only"
     ready = Ready(job)
     program = ready.launcher.kernel.program
     strong = (
@@ -138,11 +140,15 @@ def _points(job: Job) -> tuple[int, ...]:
         for index, flags in enumerate(sites_of(program).flags)
         if flags & words.STRONG and not flags & words.MBARRIER
     )
-    conflicting = set[int]()
-    with suppress(WarploomError):  # the launch is too large for the detector
+    reason, conflicting = "", set[int]()
+    try:
         conflicting = {index for pair in ready.conflicts() for index in pair}
+    except WarploomError as error:  # the launch is too large for the detector
+        reason = str(error)
     points = tuple(sorted(conflicting.union(strong)))
-    return points if len(points) <= MOST_POINTS else ()
+    if len(points) > MOST_POINTS:
+        return (), f"{len(points)} instructions conflict; at most {MOST_POINTS} are tried"
+    return points, reason
 
 
 # ---- spreading ----------------------------------------------------------------------------------
