@@ -42,7 +42,7 @@ test-all: $(VENV)/helpers
 $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev cffi
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev cffi poetry-core
 	$(CLIENTS)/bin/python tools/build_pycuda.py
 	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner
 	$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-build-isolation \

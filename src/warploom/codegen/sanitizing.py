@@ -25,9 +25,6 @@ from warploom.rules.happens_before import words
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 """How the detector numbers spaces; in local memory it only checks bounds."""
 
-SEEN = (0, 1)
-"""Those in which it sees more."""
-
 OPS = ("load", "store", "atomic")
 
 
@@ -54,11 +51,11 @@ class SanitizingCode:
     @property
     def takes_events(self) -> bool:
         """Whether the detector takes more than accesses that fail."""
-        return self._accesses or self.synchronisation
+        return bool(self._accesses) or self.synchronisation
 
     def takes(self, shape: Shape) -> bool:
         """Whether the detector is to see such accesses though they may be done."""
-        return self._accesses and SPACES.get(shape.space) in SEEN
+        return shape.space in self._accesses
 
     def reach(
         self,
@@ -71,7 +68,7 @@ class SanitizingCode:
     ) -> Value:
         """Emits an access by `reach`, a function of the lanes that returns the fault, if any; lanes
         that may not reach there are left out, and load zeros. Returns the fault of the others."""
-        if self._accesses:
+        if self.takes(shape):
             self._clear(shape, memory)
             return reach(self.access(index, shape, addresses, mask, memory))
         b = self.b

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from warploom.analysis.courses import Size
 from warploom.analysis.shapes import Formation
+from warploom.ptx.ir import Space
 
 
 @dataclass(frozen=True, slots=True)
 class Sanitizing:
     """The events that the code of a kernel has the detector take (`codegen.sanitizing`), beside the
-    accesses that fail: `accesses`, all that reach memory; `synchronisation`, those that order
-    threads."""
+    accesses that fail: `accesses`, all that reach memory of these spaces; `synchronisation`, those
+    that order threads."""
 
-    accesses: bool
+    accesses: frozenset[Space]
     synchronisation: bool
 
 

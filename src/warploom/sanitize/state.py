@@ -15,6 +15,7 @@ from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
 from warploom.machine.launch import Launch, all_shared_bytes
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
+from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 from warploom.sanitize.sites import Sites, sites_of
 
@@ -59,7 +60,7 @@ class Detector:
         layout = _Layout(program, launch, memory, unwritten)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        wanted = _wanted(set(tools), layout.sites)
+        wanted = _wanted(set(tools), layout.sites, bool(unwritten))
         return cls(program, launch, data, memory.live(), unwritten, wanted)
 
     def keep_written(self) -> None:
@@ -77,11 +78,16 @@ def written_words(size: int) -> int:
     return -(-size // WRITTEN_BITS)
 
 
-def _wanted(tools: set[str], sites: Sites) -> Sanitizing:
-    """Returns the events that some tools need."""
-    accesses = bool(tools & {"race", "init"})
+def _wanted(tools: set[str], sites: Sites, unwritten: bool) -> Sanitizing:
+    """Returns the events that some tools need; `unwritten`: there is global memory that was not
+    written as a whole."""
+    spaces = set[Space]()
+    if "race" in tools or ("init" in tools and unwritten):
+        spaces |= {Space.GLOBAL, Space.CONST}
     barriers = "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags)
-    return Sanitizing(accesses or barriers, bool(tools & {"race", "sync"}))
+    if barriers or tools & {"race", "init"}:
+        spaces.add(Space.SHARED)
+    return Sanitizing(frozenset(spaces), bool(tools & {"race", "sync"}))
 
 
 class _Layout:

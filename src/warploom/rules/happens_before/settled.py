@@ -13,9 +13,13 @@ from warploom.rules.happens_before.words import (
     H_COUNT,
     H_FAR,
     H_NEAR,
+    H_OWN,
+    H_OWN_TAG,
+    H_OWN_WARP,
     H_RUNS,
     H_SETTLED,
     H_TAG,
+    LINE_BYTES,
     LISTS,
     LOAD,
     LOW,
@@ -23,6 +27,8 @@ from warploom.rules.happens_before.words import (
     ME_BLOCK,
     ME_INTERVAL,
     ME_SPACE,
+    ME_SYNCED,
+    ME_WARP,
     N_NEXT,
     N_THIRD,
     OP_AT,
@@ -35,6 +41,9 @@ from warploom.rules.happens_before.words import (
 WARPS_APART, BLOCKS_APART = 2, 3
 """Distances between two threads (`cells.distance`)."""
 
+WARP_BITS = 8
+"""Bits of a warp's number in its block: there are at most 64."""
+
 
 @jitable
 def is_settled(s: Any, line: int, begin: int, end: int) -> int:
@@ -42,15 +51,25 @@ def is_settled(s: Any, line: int, begin: int, end: int) -> int:
     thread."""
     if s[line + H_SETTLED] == 0:
         return 0
-    near = s[line + H_TAG] == s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
+    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
+    near = s[line + H_TAG] == now
+    own = s[line + H_OWN_TAG] == now and s[line + H_OWN_WARP] == own_warp(s)
     missing = 0
     for word in range(begin >> 5, (end + 31) >> 5):
         bits = bits_between(begin - 32 * word, end - 32 * word)
         known = s[line + H_FAR + word]
         if near:
             known |= s[line + H_NEAR + word]
+        if own:
+            known |= s[line + H_OWN + word]
         missing |= bits & ~known
     return int(missing == 0)
+
+
+@jitable
+def own_warp(s: Any) -> int:
+    """Returns the current warp and the time when its lanes synchronised last."""
+    return int(s[ME_SYNCED] << WARP_BITS | s[ME_WARP])
 
 
 @jitable
@@ -63,10 +82,11 @@ def bits_between(begin: int, end: int) -> int:
 def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
     """Notes that bytes of a cell, which begins at byte `place` of its line, are settled, if the
     weak read that came last makes them so: for all, where two blocks have read them and nobody has
-    written them; for its block until the next barrier, where two warps have read them."""
+    written them; for its block until the next barrier, where two warps have read them; for its warp
+    until this synchronises, where two of its lanes have."""
     write = s[cell + W_FIRST]
     now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    if s[EXACT] or s[ME_APART] < WARPS_APART or not has_weak_reads_only(s, s[cell + LISTS]):
+    if s[EXACT] or s[ME_APART] == 0 or not has_weak_reads_only(s, s[cell + LISTS]):
         return
     if s[ME_APART] == BLOCKS_APART:
         if write == 0:
@@ -81,7 +101,7 @@ def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
 def settle_run(s: Any, line: int, begin: int, end: int) -> None:
     """Notes that the bytes from `begin` to `end` of a line are settled, if two runs that stand for
     the current weak read make them so, and no run of the line is a write."""
-    if s[EXACT] or s[ME_APART] < WARPS_APART:
+    if s[EXACT] or s[ME_APART] == 0:
         return
     for number in range(s[line + H_COUNT]):
         if s[line + H_RUNS + number * RUN_WORDS + 2] >> OP_AT & 3 != LOAD:
@@ -98,11 +118,23 @@ def mark(s: Any, line: int, word: int, bits: int) -> None:
     if s[ME_APART] == BLOCKS_APART:
         s[line + H_FAR + word] |= bits
         return
-    if s[line + H_TAG] != now:
-        s[line + H_TAG] = now
-        for number in range(4):
-            s[line + H_NEAR + number] = 0
-    s[line + H_NEAR + word] |= bits
+    if s[ME_APART] == WARPS_APART:
+        if s[line + H_TAG] != now:
+            s[line + H_TAG] = now
+            clear_bits(s, line + H_NEAR)
+        s[line + H_NEAR + word] |= bits
+        return
+    if s[line + H_OWN_TAG] != now or s[line + H_OWN_WARP] != own_warp(s):
+        s[line + H_OWN_TAG], s[line + H_OWN_WARP] = now, own_warp(s)
+        clear_bits(s, line + H_OWN)
+    s[line + H_OWN + word] |= bits
+
+
+@jitable
+def clear_bits(s: Any, at: int) -> None:
+    """Clears the bits of a line's bytes."""
+    for number in range(LINE_BYTES // 32):
+        s[at + number] = 0
 
 
 @jitable
@@ -121,6 +153,5 @@ def has_weak_reads_only(s: Any, lists: int) -> int:
 def unsettle(s: Any, line: int) -> None:
     """Notes that a line is written."""
     if s[line + H_SETTLED]:
-        s[line + H_SETTLED] = s[line + H_TAG] = 0
-        for number in range(4):
-            s[line + H_FAR + number] = 0
+        s[line + H_SETTLED] = s[line + H_TAG] = s[line + H_OWN_TAG] = 0
+        clear_bits(s, line + H_FAR)
