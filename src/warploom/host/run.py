@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol, TypedDict, Unpack
 
+from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy
@@ -23,6 +24,7 @@ from warploom.sanitize.findings import Finding
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
+    from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
     from warploom.timing.records import Record
     from warploom.timing.replaying import Replaying
@@ -135,6 +137,25 @@ class Run:
     def counters(self) -> Counters:
         """Everything that was counted."""
         return Counters(self.tally)
+
+    @cached_property
+    def machine(self) -> MachineCounts:
+        """The machine instructions that its warps would have executed, worked out from the machine
+        code that ptxas makes of the kernel for the device and from what was counted.
+
+        Raises WarploomError, with the reason, where there is no machine code: ptxas and nvdisasm
+        are missing, or the compute capability is below 7.5.
+        """
+        from warploom.host.assembly import NoAssembly
+        from warploom.machinecode.counted import MachineCounts
+
+        found = self.kernel.assembly
+        if isinstance(found, NoAssembly):
+            raise WarploomError(
+                f"there is no machine code of {self.kernel.program.title} to count in:"
+                f" {found.reason}"
+            )
+        return MachineCounts(found.matching, self.tally)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
