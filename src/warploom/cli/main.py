@@ -21,6 +21,7 @@ from warploom.cli.profile import profile
 from warploom.cli.programs import nvcc, program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
 from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
@@ -66,6 +67,7 @@ app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_ar
 )
 app.command()(profile)
 app.command()(time)
+app.command()(sass)
 app.command()(tune)
 app.command()(explore)
 app.command()(view)
