@@ -31,19 +31,25 @@ if TYPE_CHECKING:
     from warploom.timing.result import Timing
 
 
+CODES = ("ptx", "machine")
+
+
 class TimeOptions(TypedDict, total=False):
     """How a launch is timed.
 
     `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out. `sample`:
     only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
     the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
-    stands for the device's own figures."""
+    stands for the device's own figures. `code`: what is replayed, "ptx" or "machine" code; of
+    kernels without machine code, or whose machine code cannot be followed, PTX is
+    (`Timing.basis`)."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | None
     sample: Positive | None
     workers: Workers
     timeline: Count
     spec: TimingSpec | None
+    code: Annotated[str, OneOf(CODES)]
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,7 @@ class Run:
         """
         from warploom.host.timing import replaying
 
-        return replaying(self.kernel, self.record, **options)
+        return replaying(self, **options)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

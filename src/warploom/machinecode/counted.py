@@ -4,7 +4,7 @@ agrees best with what was counted of PTX instructions."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -61,6 +61,27 @@ class BlockMatch:
     confidence: float
 
 
+@dataclass(frozen=True)
+class Agreement:
+    """How often a PTX instruction was counted, and how often its copies were executed."""
+
+    evidence: Evidence
+    counted: float
+    executed: float
+
+    @property
+    def off(self) -> float:
+        """How far the copies are off; those with a guard may have done nothing."""
+        more = self.executed - self.counted
+        return max(more, 0.0) if more > 0 and self.evidence.excess else max(-more, 0.0)
+
+    @property
+    def weighted(self) -> tuple[float, float]:
+        """How far they are off, and what was counted, both times their weight."""
+        one, more = self.evidence, self.executed - self.counted
+        return max(more * one.excess, -more * one.weight, 0.0), self.counted * one.weight
+
+
 class MachineCounts:
     """Machine instructions that the warps of a launch executed, as Nsight Compute would count them.
 
@@ -82,7 +103,7 @@ class MachineCounts:
     def by_instruction(self) -> tuple[int, ...]:
         """The same of each instruction of the listing."""
         found = np.zeros(len(self.matching.listing.instructions))
-        for node, executed in zip(self.matching.nodes, self._executed.tolist(), strict=True):
+        for node, executed in zip(self.matching.nodes, self.executed.tolist(), strict=True):
             found[node.start : node.stop] += executed
         return tuple(round(count) for count in found.tolist())
 
@@ -127,25 +148,35 @@ class MachineCounts:
     def confidence(self) -> float:
         """How well the counts agree with those of PTX instructions, from 0 to 1: 1 less the
         weighted sum of the differences over that of the counts."""
-        return _agreement(self._weighted)
+        return _confidence(one.weighted for one in self.agreement)
+
+    @cached_property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """The PTX instructions that have machine instructions, with both counts."""
+        found: list[Agreement] = []
+        for one, count in zip(self.matching.evidence, self._counted.tolist(), strict=True):
+            executed = sum(self.executed[node] * copies for node, copies in one.copies.items())
+            found.append(Agreement(one, count, float(executed)))
+        return tuple(found)
 
     @cached_property
     def blocks(self) -> tuple[BlockMatch, ...]:
         """The basic blocks with how well each is matched, in the order of the listing."""
         code = self.matching.listing.instructions
         evidence: dict[int, list[tuple[float, float]]] = {}
-        for one, told in zip(self.matching.evidence, self._weighted, strict=True):
-            for number in one.copies:
-                evidence.setdefault(self.matching.nodes[number].start, []).append(told)
+        for one in self.agreement:
+            for number in one.evidence.copies:
+                start = self.matching.nodes[number].start
+                evidence.setdefault(start, []).append(one.weighted)
         executed: Counter[tuple[int, int]] = Counter()
-        for node, count in zip(self.matching.nodes, self._executed.tolist(), strict=True):
+        for node, count in zip(self.matching.nodes, self.executed.tolist(), strict=True):
             executed[node.start, node.stop] += count
         return tuple(
             BlockMatch(
                 code[start].offset,
                 code[stop - 1].offset + code[1].offset,
                 count,
-                _agreement(evidence.get(start, [])),
+                _confidence(evidence.get(start, [])),
             )
             for (start, stop), count in sorted(executed.items())
         )
@@ -165,7 +196,7 @@ class MachineCounts:
         return np.array([counts[one.site] for one in self.matching.evidence], np.float64)
 
     @cached_property
-    def _executed(self) -> Floats:
+    def executed(self) -> Floats:
         """How often each node was executed."""
         tally = self._tally
         demands = Demands(
@@ -175,23 +206,15 @@ class MachineCounts:
         )
         return flow_of(self.matching.nodes, self.matching.evidence, self._counted, demands)
 
-    @cached_property
-    def _weighted(self) -> list[tuple[float, float]]:
-        """By row of evidence, how far it is off and what it is, both times its weight."""
-        found: list[tuple[float, float]] = []
-        for one, count in zip(self.matching.evidence, self._counted.tolist(), strict=True):
-            executed = sum(self._executed[node] * copies for node, copies in one.copies.items())
-            off = max((executed - count) * one.excess, (count - executed) * one.weight, 0.0)
-            found.append((float(off), count * one.weight))
-        return found
-
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"
 
 
-def _agreement(weighted: Sequence[tuple[float, float]]) -> float:
-    whole = sum(weight for _, weight in weighted)
-    return max(0.0, 1 - sum(off for off, _ in weighted) / whole) if whole else 1.0
+def _confidence(weighted: Iterable[tuple[float, float]]) -> float:
+    off = whole = 0.0
+    for difference, weight in weighted:
+        off, whole = off + difference, whole + weight
+    return max(0.0, 1 - off / whole) if whole else 1.0
 
 
 def _sums(pairs: Iterator[tuple[str, int]]) -> dict[str, int]:

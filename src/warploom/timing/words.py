@@ -74,11 +74,14 @@ and the number of a flight where nobody knows yet. NEVER: a cycle that does not 
     OP_INSTRUCTION,
     OP_X,
     OP_Y,
+    OP_STALL,
     OP_WORDS,
-) = range(15)
-"""An operation of the code: what issues for one PTX instruction. INTERVAL: how long a slot takes
+) = range(16)
+"""An operation of the code: what issues for one PTX instruction, or one machine instruction
+(INSTRUCTION). INTERVAL: how long a slot takes
 its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
-WRITES: registers, from there in the array of registers; X, Y: what its kind needs."""
+WRITES: registers, from there in the array of registers; X, Y: what its kind needs; STALL: cycles
+until the warp's next operation can issue, 0 for those of PTX."""
 
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
