@@ -24,6 +24,7 @@ from warploom.cli.run import run
 from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
+from warploom.cli.validate import validate
 from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
@@ -75,6 +76,7 @@ app.command()(learn)
 app.command()(occupancy)
 app.command()(ptx)
 app.command()(devices)
+app.command()(validate)
 
 
 def main() -> None:
