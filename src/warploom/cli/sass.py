@@ -36,7 +36,9 @@ def sass(
     )
     run = launch(gpu, launched.request(file)).run
     machine = run.machine
-    rows = sass_rows(machine, run.counters, run.time(scheduler=scheduler, sample=sample))
+    rows = sass_rows(
+        machine, run.counters, run.time(scheduler=scheduler, sample=sample, code="machine")
+    )
     resources = str(run.kernel.resources)
     if as_json:
         print(sass_as_json(machine, rows, resources))

@@ -14,7 +14,7 @@ from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.timing import TimingSpec
 from warploom.host.loaded import LoadedKernel
-from warploom.host.option_types import Count, Positive, Workers
+from warploom.host.option_types import CODES, Count, Positive, Workers
 from warploom.host.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from warploom.timing.result import Timing
 
 
-CODES = ("ptx", "machine")
-
-
 class TimeOptions(TypedDict, total=False):
     """How a launch is timed.
 
@@ -41,8 +38,8 @@ class TimeOptions(TypedDict, total=False):
     only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
     the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
     stands for the device's own figures. `code`: what is replayed, "ptx" or "machine" code; of
-    kernels without machine code, or whose machine code cannot be followed, PTX is
-    (`Timing.basis`)."""
+    kernels without machine code, or whose machine code cannot be followed, PTX is (`Timing.basis`
+    says so). A timeline is one of PTX."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | None
     sample: Positive | None

@@ -16,6 +16,7 @@ from warploom.core.errors import WarploomError
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
+from warploom.host.option_types import CODES
 from warploom.host.replayed import code_of
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
@@ -136,7 +137,7 @@ def replaying(
     workers: int = 1,
     timeline: int = 0,
     spec: TimingSpec | None = None,
-    code: str = "ptx",
+    code: str = CODES[0],
 ) -> Replaying:
     """The replay of a recorded launch; see `Run.replay`."""
     kernel, record = run.kernel, run.record
@@ -148,6 +149,10 @@ def replaying(
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
             f" them, or give them less to do"
+        )
+    if timeline and code == "machine":
+        raise WarploomError(
+            "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
         )
     costs = Costs(device, timing)
     replayed = code_of(run, record, costs, code)

@@ -20,11 +20,10 @@ from warploom.observe.counters import Counters
 from warploom.ptx.printer import print_instruction
 from warploom.report.render import styled_table
 from warploom.report.source import source_line, split_line
+from warploom.report.time import ADDED
 from warploom.timing.result import LineTime, Timing
 
 WIDTH = 190
-ADDED = "(added by ptxas)"
-"""Shown instead of a line for machine code that was made for no instruction of the PTX."""
 
 
 @dataclass(frozen=True)
