@@ -41,8 +41,12 @@ def validate(
         )
     rows: list[Row] = []
     for number, figure in enumerate(chosen, 1):
-        print(f"{number} of {len(chosen)}: {figure.device}, {figure.title}", file=sys.stderr)
-        rows.append(Row(figure, *modelled(figure).tolist()))
+        row = Row(figure, *modelled(figure).tolist())
+        rows.append(row)
+        told = ", ".join(f"{100 * row.error(code):+.1f} % by {code}" for code in CODES)
+        print(
+            f"{number} of {len(chosen)}: {figure.device}, {figure.title}: {told}", file=sys.stderr
+        )
     if as_json:
         told = {
             "figures": [asdict(row) for row in rows],
