@@ -32,7 +32,7 @@ extern "C" __global__ void barriers(int n) {
 extern "C" __global__ void cached(float *out, const float *in, int rounds, int zero) {
     float sum = 0;
     in += threadIdx.x;
-    #pragma unroll 1
+    #pragma unroll (LENGTH / 256 < 32 ? 32 / (LENGTH / 256) : 1)
     for (int r = 0; r < rounds; r++) {
         in += zero;
         #pragma unroll (LENGTH / 256 < 32 ? LENGTH / 256 : 32)
