@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -379,3 +380,32 @@ def test_time_names_the_schedulers_that_there_are(warploom, ptx: Path) -> None:
     made = warploom("time", str(ptx), "--arg", "1", "--arg", "i32[1]=ones", "--scheduler", "fair")
     assert made.code == 2
     assert "scheduler takes one of 'lrr', 'gto', 'two-level', 'oldest'" in made.err
+
+
+def test_sass_shows_source_ptx_and_machine_code(warploom, tmp_path: Path) -> None:
+    """Two warps scale numbers: what each does once is counted twice."""
+    pytest.importorskip("nvidia.cu13", reason="ptxas is missing")
+    source = tmp_path / "scale.cu"
+    source.write_text(
+        'extern "C" __global__ void scale(float *x, float a) {\n  x[threadIdx.x] *= a;\n}\n'
+    )
+    given = ("sass", str(source), "--block", "64", "--device", "t4", "--arg", "f32[64]=ones")
+    made = warploom(*given, "--arg", "2.0")
+    assert made.code == 0, made.err
+    assert "x[threadIdx.x] *= a;" in made.out
+    [row] = [line for line in made.out.splitlines() if "ld.global.f32" in line]
+    assert row.split()[0] == "2"
+    assert re.search(r" 2 +0\w+ +\S+ +LDG\.E\.SYS", made.out)
+    told = json.loads(warploom(*given, "--arg", "2.0", "--json").out)
+    rows = [row for line in told["lines"] for row in line["rows"]]
+    assert (
+        sum(one["executed"] for row in rows for one in row["machine"])
+        == (told["machine_instructions"])
+    )
+    assert told["by_opcode"]["LDG"] == told["by_opcode"]["STG"] == 2
+
+
+def test_sass_says_why_there_is_no_machine_code(warploom, ptx: Path) -> None:
+    made = warploom("sass", str(ptx), "--arg", "1", "--arg", "i32[1]=ones", "--device", "gtx-1080")
+    assert made.code == 2
+    assert "ptxas of CUDA 13 does not assemble for compute capability 6.1" in made.err

@@ -67,7 +67,7 @@ def test_maxnreg_caps_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ptxas, "find_ptxas", lambda: None)
+    monkeypatch.setattr(ptxas, "find_tool", lambda _: None)
     ptxas.assemble.cache_clear()
 
 
@@ -77,7 +77,7 @@ def fake_ptxas(monkeypatch: pytest.MonkeyPatch, folder: Path, registers: int) ->
     said = f"Compiling entry function 'k' for 'sm_75'\\nUsed {registers} registers, used 1 barriers"
     script.write_text(f'#!/bin/sh\nprintf "{said}\\n" >&2\n')
     script.chmod(0o755)
-    monkeypatch.setattr(ptxas, "find_ptxas", lambda: str(script))
+    monkeypatch.setattr(ptxas, "find_tool", lambda _: str(script))
     ptxas.assemble.cache_clear()
 
 

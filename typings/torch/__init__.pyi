@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 Tensor: TypeAlias = Any
 dtype: TypeAlias = Any
 
-class device:  # noqa: N801
+class device:
     type: str
     def __init__(self, type: str, index: int = ...) -> None: ...
 

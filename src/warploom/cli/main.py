@@ -21,8 +21,10 @@ from warploom.cli.profile import profile
 from warploom.cli.programs import nvcc, program, shell
 from warploom.cli.ptx import ptx
 from warploom.cli.run import run
+from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
+from warploom.cli.validate import validate
 from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
@@ -66,6 +68,7 @@ app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_ar
 )
 app.command()(profile)
 app.command()(time)
+app.command()(sass)
 app.command()(tune)
 app.command()(explore)
 app.command()(view)
@@ -73,6 +76,7 @@ app.command()(learn)
 app.command()(occupancy)
 app.command()(ptx)
 app.command()(devices)
+app.command()(validate)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import typer
 
 from warploom.host.device import Device
 from warploom.host.engines import ENGINES
+from warploom.host.option_types import CODES
 from warploom.host.requests import Request
 from warploom.machine.launch import POLICIES
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
@@ -82,6 +83,12 @@ Workers = Annotated[
 ]
 Scheduler = Annotated[
     str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
+]
+Code = Annotated[
+    str,
+    typer.Option(
+        help=f"What is replayed: {' or '.join(CODES)} code; PTX where there is no machine code."
+    ),
 ]
 Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]
 Processes = Annotated[

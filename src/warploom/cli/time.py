@@ -13,6 +13,7 @@ from rich.console import Console
 
 from warploom.cli.launching import launch
 from warploom.cli.options import (
+    Code,
     File,
     Json,
     LaunchOptions,
@@ -26,6 +27,7 @@ from warploom.cli.options import (
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
+from warploom.host.option_types import CODES
 from warploom.observe.trace import Trace
 from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
@@ -70,6 +72,7 @@ def time(
     save: Save = None,
     scheduler: Scheduler = None,
     sample: Sample = None,
+    code: Code = CODES[0],
     workers: Annotated[
         int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
     ] = 1,
@@ -93,6 +96,7 @@ def time(
     made = run.time(
         scheduler=scheduler,
         sample=sample,
+        code=code,
         workers=workers,
         timeline=MOST_STATES if outputs.perfetto or outputs.trace else 0,
     )

@@ -95,6 +95,11 @@ class TimingSpec:
     l1_request_cycles: int
     """The least that a request takes of L1."""
     l1_wavefront_cycles: int
+    l1_lines: int
+    """Lines of a load that L1 looks up in a cycle, where its banks then serve as those of shared
+    memory do; 0 where it serves line by line."""
+    l1_word_cycles: int
+    """The least that each four bytes of a load's lanes take of L1."""
     lsu_queue: int
     """Memory instructions of a scheduler that wait for the load/store unit at most."""
     mshrs: int

@@ -11,6 +11,7 @@ from warploom.core.collector import collector_paused
 from warploom.core.source import NO_TEXT, Text
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.host.arguments import Packer
+from warploom.host.assembly import Assembly, NoAssembly, assembly_of
 from warploom.host.context import Context
 from warploom.host.resources import Resources, resources_of
 from warploom.host.signatures import signature_of
@@ -57,6 +58,11 @@ class LoadedKernel:
     def resources(self) -> Resources:
         """Registers and barriers, as ptxas says or as estimated."""
         return resources_of(self.program, self.function, self.context.spec)
+
+    @cached_property
+    def assembly(self) -> Assembly | NoAssembly:
+        """Its machine code for the device, or why there is none."""
+        return assembly_of(self.program, self.context.spec.compute_capability)
 
     @cached_property
     def function(self) -> Function:

@@ -42,3 +42,6 @@ Element = Annotated[npt.DTypeLike, ElementType()]
 
 Shape = Extent | Sequence[Extent]
 """The shape of a buffer: elements, or elements along each axis."""
+
+CODES = ("ptx", "machine")
+"""What a time can rest on (`run.time(code=)`); the first one, where nobody chooses."""

@@ -62,7 +62,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     check_local(context.spec, program.local_bytes + program.frame_bytes)
     _check_directives(kernel.function, asked.block)
     _check_registers(kernel, launch.threads_per_block)
-    resident = kernel.occupancy(launch).active_blocks * context.spec.sms
+    resident = _resident_blocks(kernel, launch)
     if asked.cooperative and launch.blocks > resident:
         raise LaunchError(
             f"a cooperative launch of {kernel.program.title} needs all its {launch.blocks:,} blocks"
@@ -77,6 +77,13 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     order = schedule_of(context.spec, policy, seed)
     order = replace(order, resident_blocks=max(1, resident), interrupts=asked.interrupts)
     return replace(launch, schedule=order)
+
+
+def _resident_blocks(kernel: LoadedKernel, launch: Launch) -> int:
+    """Return how many blocks of a launch the device holds at once. An SM holds one of any launch
+    that is not refused; ptxas, which takes a while, is only asked where there are more blocks."""
+    sms = kernel.context.spec.sms
+    return sms if launch.blocks <= sms else kernel.occupancy(launch).active_blocks * sms
 
 
 def _check_registers(kernel: LoadedKernel, threads: int) -> None:

@@ -32,18 +32,19 @@ class Assembled:
 
 
 @lru_cache
-def find_ptxas() -> str | None:
-    """The path of ptxas: the wheel's, else the one on the PATH, else None."""
+def find_tool(name: str) -> str | None:
+    """Return the path of a tool of the CUDA toolkit: the wheel's, else the one on the PATH, else
+    None."""
     for package in ("nvidia.cu13", "nvidia.cuda_nvcc"):
         try:
             roots = list(importlib.import_module(package).__path__)
         except ImportError:
             continue
         for root in roots:
-            found = Path(root) / "bin" / "ptxas"
+            found = Path(root) / "bin" / name
             if found.exists():
                 return str(found)
-    return shutil.which("ptxas")
+    return shutil.which(name)
 
 
 @lru_cache(maxsize=32)
@@ -53,11 +54,11 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
     knows some architectures only, and refuses a `.target` above the one asked for.
     """
-    ptxas = find_ptxas()
+    ptxas = find_tool("ptxas")
     if ptxas is None:
         return {}
     architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
-    key = cache.key_of((*_identity(ptxas), architecture, ptx), ())
+    key = cache.key_of((*identity(ptxas), architecture, ptx), ())
     found = cache.find("ptxas", key)
     if found is not None:
         return dict(read_messages(found.decode()))
@@ -68,8 +69,8 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     return dict(read_messages(messages))
 
 
-def _identity(ptxas: str) -> tuple[str, ...]:
-    """Stands for a release of ptxas."""
+def identity(ptxas: str) -> tuple[str, ...]:
+    """Return what stands for a release of a tool."""
     path = Path(ptxas).resolve()
     seen = path.stat()
     return str(path), str(seen.st_size), str(seen.st_mtime_ns)

@@ -17,7 +17,7 @@ BARRIERS = frozenset({"bar", "barrier"})
 class Resources:
     """Registers a thread and barriers a block; `source` is "ptxas" or "estimate".
 
-    Spills, in bytes a thread, are None where only ptxas could tell them.
+    Spills and the stack frame, in bytes a thread, are None where only ptxas could tell them.
     """
 
     registers: int
@@ -25,6 +25,13 @@ class Resources:
     source: str
     spill_stores: int | None = None
     spill_loads: int | None = None
+    stack_bytes: int | None = None
+
+    def __str__(self) -> str:
+        told = f"{self.registers} registers a thread ({self.source})"
+        if self.spill_bytes is None:
+            return told
+        return f"{told}, {self.stack_bytes} bytes of stack, {self.spill_bytes} of spills"
 
     @property
     def spill_bytes(self) -> int | None:
@@ -39,7 +46,7 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
     told = assemble(program.module.text, spec.compute_capability).get(program.name)
     if told is not None:
         return Resources(
-            told.registers, told.barriers, "ptxas", told.spill_stores, told.spill_loads
+            told.registers, told.barriers, "ptxas", told.spill_stores, told.spill_loads, told.stack
         )
     registers = min(estimated_registers(program), _limit(function), spec.max_registers_per_thread)
     waits = any(

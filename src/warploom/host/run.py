@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol, TypedDict, Unpack
 
+from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.core.values import OneOf
 from warploom.devices.occupancy import Occupancy
 from warploom.devices.timing import TimingSpec
 from warploom.host.loaded import LoadedKernel
-from warploom.host.option_types import Count, Positive, Workers
+from warploom.host.option_types import CODES, Count, Positive, Workers
 from warploom.host.targets import is_newer
 from warploom.machine.launch import Launch
 from warploom.machine.tally import Tally
@@ -23,6 +24,7 @@ from warploom.sanitize.findings import Finding
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
+    from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
     from warploom.timing.records import Record
     from warploom.timing.replaying import Replaying
@@ -35,13 +37,16 @@ class TimeOptions(TypedDict, total=False):
     `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out. `sample`:
     only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
     the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
-    stands for the device's own figures."""
+    stands for the device's own figures. `code`: what is replayed, "ptx" or "machine" code; of
+    kernels without machine code, or whose machine code cannot be followed, PTX is (`Timing.basis`
+    says so). A timeline is one of PTX."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | None
     sample: Positive | None
     workers: Workers
     timeline: Count
     spec: TimingSpec | None
+    code: Annotated[str, OneOf(CODES)]
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,25 @@ class Run:
         return Counters(self.tally)
 
     @cached_property
+    def machine(self) -> MachineCounts:
+        """The machine instructions that its warps would have executed, worked out from the machine
+        code that ptxas makes of the kernel for the device and from what was counted.
+
+        Raises WarploomError, with the reason, where there is no machine code: ptxas and nvdisasm
+        are missing, or the compute capability is below 7.5.
+        """
+        from warploom.host.assembly import NoAssembly
+        from warploom.machinecode.counted import MachineCounts
+
+        found = self.kernel.assembly
+        if isinstance(found, NoAssembly):
+            raise WarploomError(
+                f"there is no machine code of {self.kernel.program.title} to count in:"
+                f" {found.reason}"
+            )
+        return MachineCounts(found.matching, self.tally)
+
+    @cached_property
     def examples(self) -> tuple[Example, ...]:
         """The costliest access of each instruction that has one worse than it could be: its lanes,
         their addresses, and which of them collide in shared memory."""
@@ -163,7 +187,7 @@ class Run:
         """
         from warploom.host.timing import replaying
 
-        return replaying(self.kernel, self.record, **options)
+        return replaying(self, **options)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

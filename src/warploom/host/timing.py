@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from warploom.core.errors import WarploomError
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
+from warploom.host.option_types import CODES
+from warploom.host.replayed import code_of
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.counted import Counted, together
@@ -35,6 +38,9 @@ from warploom.timing.result import Timing
 from warploom.timing.spins import meeting, polls_of
 from warploom.timing.state import Shape, setting_of
 from warploom.timing.work import Work, work_of
+
+if TYPE_CHECKING:
+    from warploom.host.run import Run
 
 MOST_WORDS = 1 << 23
 """So large a record may become (64 MiB); blocks beyond are not in it."""
@@ -124,16 +130,17 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
 
 
 def replaying(
-    kernel: LoadedKernel,
-    record: Record | None,
+    run: Run,
     *,
     scheduler: str | None = None,
     sample: int | None = None,
     workers: int = 1,
     timeline: int = 0,
     spec: TimingSpec | None = None,
+    code: str = CODES[0],
 ) -> Replaying:
     """The replay of a recorded launch; see `Run.replay`."""
+    kernel, record = run.kernel, run.record
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
@@ -143,8 +150,13 @@ def replaying(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
             f" them, or give them less to do"
         )
+    if timeline and code == "machine":
+        raise WarploomError(
+            "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
+        )
     costs = Costs(device, timing)
-    work = work_of(kernel.program, costs, record.order)
+    replayed = code_of(run, record, costs, code)
+    record, work = replayed.record, replayed.work
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
     met = meeting(record.asked, record.launch.warps_per_block)
@@ -154,7 +166,8 @@ def replaying(
     setting = setting_of(device, timing, shape, policy, timeline)
 
     def timed(outcome: Outcome) -> Timing:
-        return Timing(kernel.program, device, timing, policy, record, work, outcome)
+        basis = replayed.basis
+        return Timing(kernel.program, device, timing, policy, record, work, outcome, basis)
 
     return Replaying(Replay(setting, work, record, blocks, workers), timed)
 

@@ -22,6 +22,9 @@ LINES = 10
 
 MARK = "modelled"
 
+ADDED = "(added by ptxas)"
+"""Shown for the line of machine code that was made for no instruction of the PTX."""
+
 
 def time_sections(timing: Timing) -> tuple[Section, ...]:
     """Speed Of Light, Scheduler Statistics, Warp State Statistics, memory; every number
@@ -143,6 +146,7 @@ def render_time(timing: Timing, console: Console) -> None:
             f" {timing.cycles:,} cycles, modelled",
         )
     )
+    console.print(Text(f"Replayed: {timing.basis}.", style="dim"))
     for section in time_sections(timing):
         console.print(section_table(section))
     console.print(_stalled_lines(timing))
@@ -155,12 +159,14 @@ def render_time(timing: Timing, console: Console) -> None:
 
 def time_as_json(timing: Timing) -> str:
     """The report as JSON."""
+    basis = timing.basis
     content = {
         "kernel": timing.program.name,
         "device": timing.device.title,
         "compute_capability": timing.device.cc,
         "scheduler": timing.scheduler,
         "kind": MARK,
+        "basis": {"code": basis.code, "found": basis.found, "reason": basis.reason},
         "cycles": timing.cycles,
         "cycles_error": timing.cycles_error,
         "seconds": timing.seconds,
@@ -194,12 +200,18 @@ def _stalled_lines(timing: Timing) -> Table:
     table.add_column("Mostly", no_wrap=True)
     table.add_column("Source", max_width=WIDTH // 2)
     for line in lines[:LINES]:
-        file, number = split_line(line.line)
         share = f"{100 * line.stalled / whole:.1f}"
-        name = f"{file.rpartition('/')[2]}:{number}"
-        source = Text(source_line(file, number), style="dim")
+        name, source = _place(line.line)
         table.add_row(name, f"{line.issued:,}", share, _mostly(line), source)
     return table
+
+
+def _place(line: str) -> tuple[str, Text]:
+    """A line as it is shown, and its text."""
+    if not line:
+        return ADDED, Text("")
+    file, number = split_line(line)
+    return f"{file.rpartition('/')[2]}:{number}", Text(source_line(file, number), style="dim")
 
 
 def _mostly(line: LineTime) -> str:

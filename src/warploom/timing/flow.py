@@ -20,10 +20,10 @@ def enter(g: Machine, m: Words, warp: int) -> None:
 
 
 @jitable
-def advance(g: Machine, m: Words, warp: int, now: int) -> None:
-    """Go to the next operation, from `now` on; copies are made on the way. A warp that comes to the
-    end of its stream has left."""
-    earliest, why = now, w.WAIT
+def advance(g: Machine, m: Words, warp: int, now: int, earliest: int) -> None:
+    """Go to the next operation, from `now` on, which does not issue before `earliest`; copies are
+    made on the way. A warp that comes to the end of its stream has left."""
+    why = w.WAIT
     m[warp + w.V_OP] += 1
     while True:
         while m[warp + w.V_OP] >= m[warp + w.V_OP_STOP]:
@@ -37,7 +37,8 @@ def advance(g: Machine, m: Words, warp: int, now: int) -> None:
                 earliest = max(earliest, now - 1 + g.p[w.LATENCY_BRANCH])
                 why = w.BRANCH_RESOLVING
                 if not fetched(g, m, warp):
-                    earliest, why = now + g.p[w.LATENCY_FETCH], w.NO_INSTRUCTION
+                    earliest = max(earliest, now + g.p[w.LATENCY_FETCH])
+                    why = w.NO_INSTRUCTION
         op = m[warp + w.V_OP]
         if op & ((1 << g.p[w.FETCH_LINE_BITS]) - 1) == 0:
             fetched(g, m, warp)  # those that follow are fetched ahead
@@ -221,7 +222,7 @@ def begin(g: Machine, m: Words, warp: int, number: int, block: int, now: int) ->
     m[s + w.S_WARPS + w.NO_INSTRUCTION] += 1
     enter(g, m, warp)
     m[warp + w.V_OP] -= 1
-    advance(g, m, warp, now)
+    advance(g, m, warp, now, now)
     if m[warp + w.V_STATE] != w.NOT_THERE:
         m[warp + w.V_EARLIEST] = now + g.p[w.BLOCK_LAUNCH_CYCLES]
         sleep(g, m, warp, now + g.p[w.BLOCK_LAUNCH_CYCLES], w.NO_INSTRUCTION, now)

@@ -97,7 +97,7 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
     elif kind == w.POLL:
         m[w.COME] += 1
         m[warp + w.V_AWAITS] = -1
-    advance(g, m, warp, now + 1)
+    advance(g, m, warp, now + 1, now + max(1, g.ops[row + w.OP_STALL]))
     if m[warp + w.V_STATE] == w.NOT_THERE:
         return
     if waits:

@@ -67,10 +67,22 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         base = g.warps[number * g.p[w.WARP_WORDS] + 1 + g.accesses[at + w.A_SITE]]
         line = (base + g.accesses[at + w.A_DELTA]) >> 7
         reach_lines(g, m, flight, pattern, line, start)
-        cycles = max(g.p[w.L1_REQUEST_CYCLES], wavefronts * g.p[w.L1_WAVEFRONT_CYCLES])
+        cycles = max(g.p[w.L1_REQUEST_CYCLES], l1_cycles(g, pattern))
         m[w.L1_CYCLES] += cycles
     m[w.LSU_FREE] = now + cycles
     return True
+
+
+@jitable
+def l1_cycles(g: Machine, pattern: int) -> int:
+    """How long an access takes L1: its wavefronts, or of a load where banks are known the most of
+    what its tags, its banks and its way to the registers take."""
+    if g.p[w.L1_LINES] == 0 or g.patterns[pattern + w.P_BANKS] == 0:
+        return int(g.patterns[pattern + w.P_WAVEFRONTS] * g.p[w.L1_WAVEFRONT_CYCLES])
+    lines = g.patterns[pattern + w.P_LINES]
+    tags = (lines + g.p[w.L1_LINES] - 1) // g.p[w.L1_LINES]
+    words = g.patterns[pattern + w.P_SIZE] * g.p[w.L1_WORD_CYCLES]
+    return int(max(tags, g.patterns[pattern + w.P_BANKS], words))
 
 
 @jitable

@@ -140,6 +140,12 @@ class PatternTable:
         wide = -(-bin(lanes).count("1") * size // WAVEFRONT_BYTES)
         row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
+        row[w.P_SIZE] = -(-size // 4)
+        if op == "load":
+            banked = np.zeros(RECORD_WIDTH, np.int64)
+            in_banks = self._rules.cost(Space.SHARED.value, op)
+            count_compiled(in_banks, addresses, lanes, size, banked)
+            row[w.P_BANKS] = max(1, int(banked[WAVEFRONTS]))
         self._lines += lines
         return row
 

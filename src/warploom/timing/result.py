@@ -54,6 +54,25 @@ class LineTime:
         return sum(self.states.values()) - going
 
 
+@dataclass(frozen=True)
+class Basis:
+    """What a time rests on: "machine code" or "ptx"; for machine code the share of the executed PTX
+    instructions that was found in it, from 0 to 1, for PTX the reason where machine code was asked
+    for."""
+
+    code: str
+    found: float = 0.0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.code == "ptx":
+            return "PTX" + (f": {self.reason}" if self.reason else "")
+        return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
+
+
+PTX_ALONE = Basis("ptx")
+
+
 class Timing:
     """The modelled time of a launch. Every number here is modelled, in cycles of the SMs' clock;
     all but `cycles` and `seconds` are of the blocks that were replayed (`sampled_blocks`)."""
@@ -67,12 +86,15 @@ class Timing:
         record: Record,
         work: Work,
         outcome: Outcome,
+        basis: Basis = PTX_ALONE,
     ) -> None:
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
         self.launch = record.launch
         """What was launched."""
+        self.basis = basis
+        """What was replayed: PTX, or machine code."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
@@ -254,16 +276,17 @@ class Timing:
         return bound_of(self)
 
     def by_line(self) -> dict[str, LineTime]:
-        """Where the warps' cycles went, by source line, the most stalled first."""
+        """Where the warps' cycles went, by source line, the most stalled first; "" is machine code
+        that was made for no instruction of the PTX."""
         found: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
-            self._work.operations[:, w.OP_INSTRUCTION].tolist(),
+            self._work.instructions.tolist(),
             self._outcome.issues.tolist(),
             self._outcome.states,
             strict=True,
         )
         for instruction, issues, states in rows:
-            line = self.program.line(instruction)
+            line = self.program.line(instruction) if instruction >= 0 else ""
             before, sums = found.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
             found[line] = before + issues, sums + states
         lines = [
@@ -278,7 +301,7 @@ class Timing:
         row = self._outcome.sms[sm]
         start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
         events = row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
-        places = self._work.operations[events[:, w.E_OP], w.OP_INSTRUCTION].tolist()
+        places = self._work.instructions[events[:, w.E_OP]].tolist()
         rows: list[list[int]] = events.tolist()
         found: list[WarpState] = []
         ways: dict[int, Visits] = {}

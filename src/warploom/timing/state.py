@@ -112,6 +112,8 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
         w.L1_REQUEST_CYCLES: timing.l1_request_cycles,
         w.L1_WAVEFRONT_CYCLES: timing.l1_wavefront_cycles,
+        w.L1_LINES: timing.l1_lines,
+        w.L1_WORD_CYCLES: timing.l1_word_cycles,
         w.LSU_QUEUE: timing.lsu_queue,
         w.MSHRS: timing.mshrs,
         w.BLOCK_LAUNCH_CYCLES: timing.block_launch_cycles,

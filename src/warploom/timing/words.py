@@ -74,11 +74,14 @@ and the number of a flight where nobody knows yet. NEVER: a cycle that does not 
     OP_INSTRUCTION,
     OP_X,
     OP_Y,
+    OP_STALL,
     OP_WORDS,
-) = range(15)
-"""An operation of the code: what issues for one PTX instruction. INTERVAL: how long a slot takes
+) = range(16)
+"""An operation of the code: what issues for one PTX instruction, or one machine instruction
+(INSTRUCTION). INTERVAL: how long a slot takes
 its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
-WRITES: registers, from there in the array of registers; X, Y: what its kind needs."""
+WRITES: registers, from there in the array of registers; X, Y: what its kind needs; STALL: cycles
+until the warp's next operation can issue, 0 for those of PTX."""
 
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
@@ -91,10 +94,11 @@ BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 
 # ---- accesses -----------------------------------------------------------------------------------
 
-P_KIND, P_WAVEFRONTS, P_PASSES, P_LINES_AT, P_LINES, P_EXTRA, P_WORDS = range(7)
+P_KIND, P_WAVEFRONTS, P_PASSES, P_LINES_AT, P_LINES, P_EXTRA, P_BANKS, P_SIZE, P_WORDS = range(9)
 """A pattern in which a warp reaches into memory: LINES pairs from LINES_AT in the array of lines,
 each how many lines of 128 bytes behind the access's base, and which of its four sectors. EXTRA: the
-wavefronts beyond those of an access of one word without conflicts."""
+wavefronts beyond those of an access of one word without conflicts. BANKS: of a load, the
+wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane."""
 
 SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS = range(5)
 """Kinds of patterns; THROUGH_L1 is added for those that L1 keeps, TEXELS for those that come
@@ -125,8 +129,8 @@ FLIGHTS, PAIRS, REQUESTS, RESERVED, EVENTS = range(44, 49)
 AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(49, 56)
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
-MEETING = 69
-PARAMETER_COUNT = 70
+MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
+PARAMETER_COUNT = 72
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them."""
 

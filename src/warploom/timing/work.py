@@ -8,7 +8,7 @@ is one with each of them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from warploom.analysis.accesses import TEXELS
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
+from warploom.devices.timing import TimingSpec
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.timing import words
@@ -38,13 +39,13 @@ _SUMS = ("mul", "shl")
 class Work:
     """The code that the engine runs: `operations`, shape (operations, OP_WORDS), with the registers
     that they need and write; `blocks`, shape (twice the basic blocks, BLOCK_WORDS), at first as
-    they are, then without a barrier at their end; by PTX instruction its operation, or -1 where it
-    is no work."""
+    they are, then without a barrier at their end; and by operation the PTX instruction that it is
+    for, -1 where it is for none."""
 
     operations: Words
     registers: Words
     blocks: Words
-    of_instruction: Words
+    instructions: Words
     register_count: int
 
 
@@ -70,21 +71,20 @@ class _Builder:
     def build(self, order: list[list[int]]) -> Work:
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
-        of_instruction = np.full(len(self.code), -1, np.int64)
         for inside in order:
             start = len(rows)
             for index in inside:
                 row = None if index in self.program.hidden else self._operation(index)
                 if row is not None:
-                    of_instruction[index] = len(rows)
                     rows.append(row)
             blocks.append([start, len(rows)])
         blocks += [[start, stop - _ends_waiting(rows[start:stop])] for start, stop in blocks]
+        operations = np.array(rows, np.int64).reshape(-1, words.OP_WORDS)
         return Work(
-            np.array(rows, np.int64).reshape(-1, words.OP_WORDS),
+            operations,
             np.array(self._registers, np.int64),
             np.array(blocks, np.int64),
-            of_instruction,
+            operations[:, words.OP_INSTRUCTION],
             len(self._numbers),
         )
 
@@ -185,7 +185,7 @@ class _Builder:
         cost = self.costs.of(name)
         interval = self.costs.interval(cost.unit)
         if name == "tensor":
-            interval = self.costs.tensor_interval(_products(made))
+            interval = self.costs.tensor_interval(products_of(made))
         queued = cost.unit in QUEUED_UNITS
         own = self.costs.unit_latency(cost.unit)
         gap = max(self.costs.timing.issue_cycles, interval // TICKS)
@@ -210,11 +210,11 @@ class _Builder:
         if operation.name in ("exit", "ret"):
             return words.EXIT, 0, 0
         if operation.name == "nanosleep":
-            return words.SLEEP, self._sleep_cycles(made), 0
+            return words.SLEEP, sleep_cycles(made, self.costs.timing), 0
         if operation.name in ("membar", "fence"):
-            return words.FENCE, self._fence_cycles(operation.text), 0
+            return words.FENCE, fence_cycles(operation.text.split("."), self.costs.timing), 0
         if name == "barrier":
-            return (words.BLOCK_BARRIER, *_barrier(made))
+            return (words.BLOCK_BARRIER, *barrier_of(made))
         if operation.name == "cp" and "wait_group" in operation.modifiers:
             count = made.operands[0]
             return words.AWAIT, count.value if isinstance(count, Immediate) else 0, 0
@@ -229,25 +229,28 @@ class _Builder:
             return words.MEMORY, int(late), int(operation.name == "cp")
         return words.ALU, 0, 0
 
-    def _sleep_cycles(self, made: Instruction) -> int:
-        """As long as it says; where a register does, an estimate of 100 ns."""
-        [amount] = made.operands
-        nanoseconds = amount.value if isinstance(amount, Immediate) else 100
-        return max(1, round(nanoseconds * self.costs.timing.clock_mhz / 1000))
-
-    def _fence_cycles(self, text: str) -> int:
-        timing, parts = self.costs.timing, text.split(".")
-        if "sys" in parts:
-            return timing.latency_fence_system
-        if "gl" in parts or "gpu" in parts or "cluster" in parts:
-            return timing.latency_fence_device
-        return timing.latency_fence_block
-
     def _place(self, row: list[int], at: int, registers: Iterable[int]) -> None:
         """Put registers where the engine finds them: place and number, in two words from `at`."""
         given = list(dict.fromkeys(registers))
         row[at], row[at + 1] = len(self._registers), len(given)
         self._registers += given
+
+
+def sleep_cycles(made: Instruction, timing: TimingSpec) -> int:
+    """Return how long a `nanosleep` sleeps: as it says; where a register does, 100 ns (an
+    estimate)."""
+    [amount] = made.operands
+    nanoseconds = amount.value if isinstance(amount, Immediate) else 100
+    return max(1, round(nanoseconds * timing.clock_mhz / 1000))
+
+
+def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
+    """Return the cycles of a fence, by the modifiers of PTX or of machine code."""
+    if "sys" in parts:
+        return timing.latency_fence_system
+    if "gl" in parts or "gpu" in parts or "cluster" in parts:
+        return timing.latency_fence_device
+    return timing.latency_fence_block
 
 
 def _ends_waiting(rows: list[list[int]]) -> int:
@@ -264,9 +267,9 @@ def _late_space(made: Instruction) -> bool:
     )
 
 
-def _barrier(made: Instruction) -> tuple[int, int]:
-    """The number of a barrier and the warps that it waits for; one that only a register tells is
-    taken for all of the block."""
+def barrier_of(made: Instruction) -> tuple[int, int]:
+    """Return the number of a barrier and the warps that it waits for; one that only a register
+    tells is taken for all of the block."""
     operands = made.operands[len(made.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0
@@ -277,8 +280,8 @@ def _barrier(made: Instruction) -> tuple[int, int]:
     return number, -1 - warps if "arrive" in made.operation.modifiers else warps
 
 
-def _products(made: Instruction) -> int:
-    """The multiply-adds of a matrix instruction, as so many of 16 bits."""
+def products_of(made: Instruction) -> int:
+    """Return the multiply-adds of a matrix instruction, as so many of 16 bits."""
     shape = made.operation.modifiers.text("shape", "m16n8k16")
     m, n, k = (
         int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()

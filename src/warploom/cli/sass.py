@@ -1,0 +1,48 @@
+"""`warploom sass`: source, PTX and machine code of a kernel side by side, with counts."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from warploom.cli.launching import launch
+from warploom.cli.options import File, Json, LaunchOptions, RuleOptions, Sample, Scheduler, grouped
+from warploom.host.device import Device
+from warploom.report.sass import render_sass, render_sass_text, sass_as_json, sass_rows
+
+
+@grouped
+def sass(
+    file: File,
+    launched: LaunchOptions,
+    rules: RuleOptions,
+    scheduler: Scheduler = None,
+    sample: Sample = None,
+    as_json: Json = False,
+) -> None:
+    """Launch a kernel; print its source, PTX and machine code side by side, with counts and stalls.
+
+    Example: `warploom sass saxpy.cu --kernel saxpy --grid 4096 --block 256 --device t4 --arg
+    1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones'`
+    """
+    gpu = Device(
+        launched.device,
+        l1_global=rules.l1,
+        bank_bytes=rules.bank_bytes,
+        schedule=rules.schedule,
+        seed=rules.seed,
+        record=True,
+    )
+    run = launch(gpu, launched.request(file)).run
+    machine = run.machine
+    rows = sass_rows(
+        machine, run.counters, run.time(scheduler=scheduler, sample=sample, code="machine")
+    )
+    resources = str(run.kernel.resources)
+    if as_json:
+        print(sass_as_json(machine, rows, resources))
+    elif sys.stdout.isatty():
+        render_sass(machine, rows, resources, Console())
+    else:
+        print(render_sass_text(machine, rows, resources), end="")

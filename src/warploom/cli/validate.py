@@ -1,0 +1,61 @@
+"""`warploom validate`: modelled figures against published ones."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from warploom.cli.options import Json
+from warploom.core.errors import WarploomError
+from warploom.validation.benchmarks import CODES, modelled
+from warploom.validation.figures import figures
+from warploom.validation.table import Row, as_markdown, summaries
+
+
+def validate(
+    device: Annotated[
+        list[str] | None, typer.Option(help="Only figures of this device; again for another one.")
+    ] = None,
+    kernel: Annotated[
+        list[str] | None, typer.Option(help="Only figures of this kernel; again for another one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Hold the modelled time against published figures of hardware, by PTX and by machine code.
+
+    All of them take some minutes. Examples: `warploom validate`, `warploom validate --device a100
+    --kernel triad`.
+    """
+    chosen = [
+        figure
+        for figure in figures()
+        if (not device or figure.device in device) and (not kernel or figure.kernel in kernel)
+    ]
+    if not chosen:
+        raise WarploomError(
+            f"there is no such figure; devices are {_listed('device')}, kernels {_listed('kernel')}"
+        )
+    rows: list[Row] = []
+    for number, figure in enumerate(chosen, 1):
+        row = Row(figure, *modelled(figure).tolist())
+        rows.append(row)
+        told = ", ".join(f"{100 * row.error(code):+.1f} % by {code}" for code in CODES)
+        print(
+            f"{number} of {len(chosen)}: {figure.device}, {figure.title}: {told}", file=sys.stderr
+        )
+    if as_json:
+        told = {
+            "figures": [asdict(row) for row in rows],
+            "summaries": {code: [asdict(s) for s in summaries(rows, code)] for code in CODES},
+        }
+        print(json.dumps(told, indent=2, allow_nan=False))
+    else:
+        print("\n".join(as_markdown(rows)))
+
+
+def _listed(field: str) -> str:
+    return ", ".join(dict.fromkeys(getattr(figure, field) for figure in figures()))

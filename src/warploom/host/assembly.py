@@ -1,0 +1,111 @@
+"""The machine code of kernels: ptxas assembles, nvdisasm prints what it made.
+
+Both come with wheels (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm) or a CUDA toolkit on the PATH and run
+without a GPU. What is assembled is the PTX text with every instruction in a line of its own, so
+that the line table of the machine code (`-lineinfo`) names instructions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from warploom.analysis.program import Program
+from warploom.codegen import cache
+from warploom.host.ptxas import SECONDS, Assembled, find_tool, identity, read_messages
+from warploom.machinecode.counted import Matching
+from warploom.machinecode.lines import own_lines
+from warploom.machinecode.listing import read_listing
+from warploom.machinecode.operands import ListingError
+
+FIRST = (7, 5)
+"""The first compute capability that the tools of CUDA 13 know."""
+
+NO_RANGES = ("--print-code", "--print-line-info-ptx", "--print-instruction-encoding")
+RANGES = ("--print-code", "--print-life-ranges", "--life-range-mode", "narrow")
+"""The two listings of a kernel: nvdisasm prints no lines where it prints life ranges."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The machine code of one kernel beside its PTX, and what ptxas says of it."""
+
+    matching: Matching
+    assembled: Assembled
+
+
+@dataclass(frozen=True)
+class NoAssembly:
+    """Why there is no machine code of a kernel, as a sentence for its user."""
+
+    reason: str
+
+
+def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assembly | NoAssembly:
+    """Return the machine code of a kernel for a compute capability, or why there is none."""
+    if compute_capability < FIRST:
+        shown = ".".join(str(part) for part in compute_capability)
+        return NoAssembly(f"ptxas of CUDA 13 does not assemble for compute capability {shown}")
+    tools = [find_tool(name) for name in ("ptxas", "nvdisasm")]
+    ptxas, nvdisasm = tools
+    if ptxas is None or nvdisasm is None:
+        missing = " and ".join(
+            name for name, path in zip(("ptxas", "nvdisasm"), tools, strict=True) if path is None
+        )
+        return NoAssembly(
+            f"{missing} cannot be found; pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm"
+        )
+    text, owners = own_lines(program.module)
+    architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)
+    try:
+        printed = _printed(parts, ptxas, nvdisasm)
+        assembled = dict(read_messages(printed["messages"]))[program.name]
+        listing = read_listing(program.name, printed["code"], printed["ranges"])
+        matching = Matching.of(program, listing, owners)
+    except (_ToolError, ListingError) as error:
+        return NoAssembly(str(error))
+    return Assembly(matching, assembled)
+
+
+class _ToolError(Exception):
+    """A tool did not do what it was asked for."""
+
+
+def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str) -> dict[str, str]:
+    """What the tools print of a kernel, from the user's cache where it is there."""
+    key = cache.key_of(parts, ())
+    found = cache.find("machinecode", key)
+    if found is not None:
+        return json.loads(found)
+    *_, architecture, kernel, text = parts
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(text)
+        chosen = ["--gpu-name", architecture, "--entry", kernel]
+        options = ["-v", "--generate-line-info", *chosen, str(source), "-o", str(binary)]
+        messages = _run([ptxas, *options]).stderr
+        listings = [[nvdisasm, *kind, str(binary)] for kind in (NO_RANGES, RANGES)]
+        with ThreadPoolExecutor(len(listings)) as pool:
+            code, ranges = (made.stdout for made in pool.map(_run, listings))
+    printed = {"messages": messages, "code": code, "ranges": ranges}
+    cache.keep("machinecode", key, json.dumps(printed).encode())
+    return printed
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a tool; _ToolError where it fails."""
+    name = Path(command[0]).name
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _ToolError(f"{name} did not run: {error}") from error
+    if made.returncode:
+        told = (made.stderr.strip() or made.stdout.strip()).splitlines()
+        raise _ToolError(f"{name} failed: {told[0] if told else f'exit code {made.returncode}'}")
+    return made

@@ -1,0 +1,56 @@
+"""What a replay runs: the PTX of a launch, or its machine code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warploom.host.assembly import NoAssembly
+from warploom.timing.costs import Costs
+from warploom.timing.machinecode.record import rerouted
+from warploom.timing.machinecode.work import machine_work
+from warploom.timing.records import Record
+from warploom.timing.result import PTX_ALONE, Basis
+from warploom.timing.work import Work, work_of
+
+if TYPE_CHECKING:
+    from warploom.host.run import Run
+
+LEAST_FOUND = 0.8
+"""If less of the executed PTX is found in the machine code, the PTX is replayed."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A record and the code that it is of."""
+
+    record: Record
+    work: Work
+    basis: Basis
+
+
+def code_of(run: Run, record: Record, costs: Costs, code: str) -> Replayed:
+    """Return what is replayed of a launch where this code ("ptx" or "machine") is asked for."""
+    found = _machine_code(run, record, costs) if code == "machine" else PTX_ALONE
+    if isinstance(found, Replayed):
+        return found
+    return Replayed(record, work_of(run.kernel.program, costs, record.order), found)
+
+
+def _machine_code(run: Run, record: Record, costs: Costs) -> Replayed | Basis:
+    """The machine code of a launch, or why its PTX is replayed."""
+    kernel = run.kernel
+    if isinstance(kernel.assembly, NoAssembly):
+        return Basis("ptx", reason=kernel.assembly.reason)
+    if (record.entries[:, 0] >= len(kernel.program.blocks)).any():
+        return Basis("ptx", reason="parts of warps come to barriers one after the other")
+    if record.asked.any():
+        return Basis("ptx", reason="its warps wait in memory for each other")
+    counts = run.machine
+    changed = rerouted(record, counts)
+    share = min(changed.agreement, counts.confidence)
+    if share < LEAST_FOUND:
+        reason = f"only {100 * share:.0f} % of the executed PTX was found in its machine code"
+        return Basis("ptx", share, reason)
+    work = machine_work(counts.matching, costs, changed.starts, changed.stops)
+    return Replayed(changed.record, work, Basis("machine code", share))

@@ -1,0 +1,224 @@
+"""The machine instructions that a launch would have executed: "from machine code", by the flow that
+agrees best with what was counted of PTX instructions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from warploom.analysis.program import Program, Site
+from warploom.core.errors import WarploomError
+from warploom.machine.tally import Tally
+from warploom.machinecode.evidence import Evidence, Owners, evidence_of, site_of
+from warploom.machinecode.flow import Demands, flow_of
+from warploom.machinecode.graph import Node, graph_of
+from warploom.machinecode.linear import Floats
+from warploom.machinecode.listing import Listing, MachineInstruction
+from warploom.machinecode.opcodes import execution_of
+
+EXECUTED = "inst_executed"
+PIPE = "sm__inst_executed_pipe_"
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The machine code of a kernel beside its PTX: the graph, and what ties both together."""
+
+    program: Program
+    listing: Listing
+    owners: Owners
+    nodes: tuple[Node, ...]
+    evidence: tuple[Evidence, ...]
+
+    @classmethod
+    def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
+        """Match a listing with its program; ListingError where it has what is not known."""
+        for made in listing.instructions:
+            execution_of(made.name)
+        nodes = graph_of(listing)
+        return cls(
+            program, listing, owners, nodes, tuple(evidence_of(program, listing, nodes, owners))
+        )
+
+    def site_of(self, made: MachineInstruction) -> Site | None:
+        """Return the PTX instruction that a machine instruction was made for."""
+        return site_of(made, self.owners)
+
+
+@dataclass(frozen=True)
+class BlockMatch:
+    """A basic block of the machine code, in all places where functions with it are called: offsets
+    in bytes, how often warps executed it, and how well that agrees with the counted PTX
+    instructions that it has copies of, from 0 to 1; 1 where it has none."""
+
+    start: int
+    stop: int
+    executed: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often a PTX instruction was counted, and how often its copies were executed."""
+
+    evidence: Evidence
+    counted: float
+    executed: float
+
+    @property
+    def off(self) -> float:
+        """How far the copies are off; those with a guard may have done nothing."""
+        more = self.executed - self.counted
+        return max(more, 0.0) if more > 0 and self.evidence.excess else max(-more, 0.0)
+
+    @property
+    def weighted(self) -> tuple[float, float]:
+        """How far they are off, and what was counted, both times their weight."""
+        one, more = self.evidence, self.executed - self.counted
+        return max(more * one.excess, -more * one.weight, 0.0), self.counted * one.weight
+
+
+class MachineCounts:
+    """Machine instructions that the warps of a launch executed, as Nsight Compute would count them.
+
+    They are worked out from counted PTX instructions and from machine code (`confidence`).
+    """
+
+    def __init__(self, matching: Matching, tally: Tally) -> None:
+        self.matching = matching
+        self._tally = tally
+
+    # ---- counts -----------------------------------------------------------------------------
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions (`smsp__inst_executed.sum`)."""
+        return sum(self.by_instruction)
+
+    @cached_property
+    def by_instruction(self) -> tuple[int, ...]:
+        """The same of each instruction of the listing."""
+        found = np.zeros(len(self.matching.listing.instructions))
+        for node, executed in zip(self.matching.nodes, self.executed.tolist(), strict=True):
+            found[node.start : node.stop] += executed
+        return tuple(round(count) for count in found.tolist())
+
+    @cached_property
+    def by_opcode(self) -> Mapping[str, int]:
+        """The same by opcode (without modifiers), most executed first."""
+        return _sums((made.name, count) for made, count in self._rows())
+
+    @cached_property
+    def by_pipe(self) -> Mapping[str, int]:
+        """The same by the pipeline that executes them, by Nsight Compute's names."""
+        return _sums((execution_of(made.name).pipe, count) for made, count in self._rows())
+
+    def by_line(self) -> Mapping[str, int]:
+        """The same by source line ("file:line"), in the order of the program; "" has those that
+        were made for no instruction of the PTX, such as a routine for a division."""
+        program = self.matching.program
+        first = {site: index for index, site in reversed(list(enumerate(program.sites)))}
+        lines = {program.line(index): 0 for index in range(len(program.instructions))} | {"": 0}
+        for made, count in self._rows():
+            site = self.matching.site_of(made)
+            lines[program.line(first[site]) if site in first else ""] += count
+        return lines
+
+    def metric(self, name: str) -> int:
+        """Return one of Nsight Compute's metrics, `smsp__inst_executed.sum` or
+        `sm__inst_executed_pipe_*.sum`; WarploomError where none corresponds."""
+        if name in (f"smsp__{EXECUTED}.sum", f"sm__{EXECUTED}.sum"):
+            return self.instructions
+        pipe = name.removeprefix(PIPE).removesuffix(".sum")
+        if f"{PIPE}{pipe}.sum" != name:
+            raise WarploomError(
+                f"no count from machine code is called {name!r}; there are"
+                f" 'smsp__{EXECUTED}.sum' and '{PIPE}NAME.sum', NAME one of"
+                f" {', '.join(self.by_pipe)}"
+            )
+        return self.by_pipe.get(pipe, 0)
+
+    # ---- how good they are ------------------------------------------------------------------
+
+    @cached_property
+    def confidence(self) -> float:
+        """How well the counts agree with those of PTX instructions, from 0 to 1: 1 less the
+        weighted sum of the differences over that of the counts."""
+        return _confidence(one.weighted for one in self.agreement)
+
+    @cached_property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """The PTX instructions that have machine instructions, with both counts."""
+        found: list[Agreement] = []
+        for one, count in zip(self.matching.evidence, self._counted.tolist(), strict=True):
+            executed = sum(self.executed[node] * copies for node, copies in one.copies.items())
+            found.append(Agreement(one, count, float(executed)))
+        return tuple(found)
+
+    @cached_property
+    def blocks(self) -> tuple[BlockMatch, ...]:
+        """The basic blocks with how well each is matched, in the order of the listing."""
+        code = self.matching.listing.instructions
+        evidence: dict[int, list[tuple[float, float]]] = {}
+        for one in self.agreement:
+            for number in one.evidence.copies:
+                start = self.matching.nodes[number].start
+                evidence.setdefault(start, []).append(one.weighted)
+        executed: Counter[tuple[int, int]] = Counter()
+        for node, count in zip(self.matching.nodes, self.executed.tolist(), strict=True):
+            executed[node.start, node.stop] += count
+        return tuple(
+            BlockMatch(
+                code[start].offset,
+                code[stop - 1].offset + code[1].offset,
+                count,
+                _confidence(evidence.get(start, [])),
+            )
+            for (start, stop), count in sorted(executed.items())
+        )
+
+    # ---- how they are found -----------------------------------------------------------------
+
+    def _rows(self) -> Iterator[tuple[MachineInstruction, int]]:
+        return zip(self.matching.listing.instructions, self.by_instruction, strict=True)
+
+    @cached_property
+    def _counted(self) -> Floats:
+        """How often the PTX instruction of each row of evidence was executed."""
+        counts: Counter[Site] = Counter()
+        sites = self.matching.program.sites
+        for site, count in zip(sites, self._tally.warps.tolist(), strict=True):
+            counts[site] += count
+        return np.array([counts[one.site] for one in self.matching.evidence], np.float64)
+
+    @cached_property
+    def executed(self) -> Floats:
+        """How often each node was executed."""
+        tally = self._tally
+        demands = Demands(
+            float(tally.launched_warps),
+            float(tally.divergent.sum()),
+            float(tally.reconvergences.sum()),
+        )
+        return flow_of(self.matching.nodes, self.matching.evidence, self._counted, demands)
+
+    def __repr__(self) -> str:
+        return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"
+
+
+def _confidence(weighted: Iterable[tuple[float, float]]) -> float:
+    off = whole = 0.0
+    for difference, weight in weighted:
+        off, whole = off + difference, whole + weight
+    return max(0.0, 1 - off / whole) if whole else 1.0
+
+
+def _sums(pairs: Iterator[tuple[str, int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for name, count in pairs:
+        found[name] += count
+    return {name: count for name, count in found.most_common() if count}

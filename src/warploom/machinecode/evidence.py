@@ -1,0 +1,105 @@
+"""What ties machine code to PTX: how many copies of each PTX instruction a basic block of the
+machine code has.
+
+The line table names the PTX instruction that a machine instruction was made for. One PTX
+instruction becomes several machine instructions, and loops are unrolled: if a block has 12 of them
+that are 4 times the same 3, it has 4 copies. So the copies are how often the rarest of its opcodes
+comes. Anchors (memory, barriers, matrices, operations among lanes) are neither left out nor done
+more often than the PTX says, so they weigh more than arithmetic, which is folded, moved out of
+loops, or done for both sides of a branch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warploom.analysis.program import Program, Site
+from warploom.isa.spec import Unit
+from warploom.machinecode.graph import Node
+from warploom.machinecode.listing import Listing, MachineInstruction
+from warploom.machinecode.opcodes import execution_of
+from warploom.ptx.ir import Instruction
+
+ANCHOR, ARITHMETIC, OTHER = 8.0, 3.0, 1.0
+"""Weights of evidence (estimates)."""
+
+SPECULATED = 0.25
+"""What it weighs, of its weight, that arithmetic was done more often than in the PTX: both sides of
+a short branch are, where the results are selected afterwards (an estimate)."""
+
+_ANCHORS = (Unit.MEMORY, Unit.ATOMIC, Unit.BARRIER, Unit.TEXTURE, Unit.MATRIX, Unit.WARP)
+_ARITHMETIC = (Unit.FLOAT, Unit.CONVERT)
+_ANCHOR_PIPES = ("lsu", "tex", "tensor", "adu")
+_NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
+"""Moves and branches vanish, or come where values or ways meet."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many copies of one PTX instruction each node has, where it has any; `weight` is for
+    executing them less often than the PTX instruction, `excess` for more often."""
+
+    site: Site
+    copies: dict[int, int]
+    weight: float
+    excess: float
+
+
+Owners = Sequence[tuple[str, int] | None]
+
+
+def evidence_of(
+    program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
+) -> list[Evidence]:
+    """Return the evidence of all PTX instructions of a program that have some; `owners` are the
+    instructions of the lines of the assembled text."""
+    code: dict[Site, Instruction] = {}
+    for site, made in zip(program.sites, program.instructions, strict=True):
+        code.setdefault(site, made)
+    inside: dict[Site, dict[int, list[MachineInstruction]]] = defaultdict(dict)
+    for number, node in enumerate(nodes):
+        for made in listing.instructions[node.start : node.stop]:
+            site = site_of(made, owners)
+            if site in code:
+                inside[site].setdefault(number, []).append(made)
+    found: list[Evidence] = []
+    for site, by_node in inside.items():
+        weight = _weight(code[site])
+        main = {number: _main(made, weight) for number, made in by_node.items()}
+        copies = {number: _copies(made) for number, made in main.items() if made}
+        if weight and copies:
+            guarded = all(one.guard for made in main.values() for one in made)
+            excess = 0.0 if guarded else weight * (1 if weight == ANCHOR else SPECULATED)
+            found.append(Evidence(site, copies, weight, excess))
+    return found
+
+
+def site_of(made: MachineInstruction, owners: Owners) -> Site | None:
+    """Return the PTX instruction that a machine instruction was made for, None without one."""
+    owner = owners[made.line - 1] if made.line is not None and made.line <= len(owners) else None
+    return None if owner is None else Site(*owner)
+
+
+def _weight(made: Instruction) -> float:
+    unit = made.operation.spec.unit
+    space = made.operation.modifiers.text("space", "")
+    if unit in _NO_EVIDENCE or made.operation.name == "cvta" or space.startswith("param"):
+        return 0.0
+    if unit in _ANCHORS:
+        return ANCHOR
+    return ARITHMETIC if unit in _ARITHMETIC else OTHER
+
+
+def _main(made: list[MachineInstruction], weight: float) -> list[MachineInstruction]:
+    """The machine instructions that do what a PTX instruction is for: of an anchor, not those
+    that work out its address."""
+    if weight != ANCHOR:
+        return made
+    pipes = [(one, execution_of(one.name)) for one in made]
+    return [one for one, (pipe, _) in pipes if pipe in _ANCHOR_PIPES and one.name != "LDC"]
+
+
+def _copies(made: list[MachineInstruction]) -> int:
+    return min(Counter(one.opcode for one in made).values())

@@ -1,0 +1,202 @@
+"""Reads what nvdisasm prints of a kernel: instructions with their encoding and lines of PTX
+(`--print-code --print-line-info-ptx --print-instruction-encoding`), and life ranges of registers
+(`--print-code --print-life-ranges --life-range-mode narrow`).
+
+Source: CUDA Binary Utilities, "nvdisasm".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from warploom.machinecode.control import Control, control_of
+from warploom.machinecode.operands import ListingError, Operand, read_operands
+
+
+@dataclass(frozen=True, slots=True)
+class MachineInstruction:
+    """One machine instruction.
+
+    `offset` is in bytes from the start of its section; `guard` is "P0", "!UP1" or empty; `opcode`
+    has its modifiers. `targets` are the offsets that it can branch to or call. `line` is the line
+    of PTX that it was made for (1-based), None in code that the assembler adds. `reads` and
+    `writes` are registers ("R4", "P0", "UR2", "UP1"), wide operands with all of theirs.
+    """
+
+    offset: int
+    guard: str
+    opcode: str
+    operands: tuple[Operand, ...]
+    targets: tuple[int, ...]
+    line: int | None
+    control: Control
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        return tuple(self.opcode.split(".")[1:])
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{guard}{self.opcode} {', '.join(one.text for one in self.operands)}".rstrip()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The machine code of one kernel: its instructions in the order of their offsets, and the
+    offsets at which its functions begin, by name; the kernel itself begins at 0."""
+
+    kernel: str
+    instructions: tuple[MachineInstruction, ...]
+    functions: Mapping[str, int]
+
+
+_SECTION = re.compile(r"^//-+ \.text\.(\S+) +-+")
+_LINE = re.compile(r'^\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
+_LABEL = re.compile(r"^([.$\w@]+):")
+_FUNCTION = re.compile(r"^\s*\.type\s+(\S+),@function")
+_CODE = re.compile(
+    r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P[\dT]+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;"
+    r"(?:\s*/\* 0x([0-9a-f]+) \*/)?"
+)
+_HIGH = re.compile(r"^\s*/\* 0x([0-9a-f]+) \*/")
+_TARGET = re.compile(r"`\(([^)\s]+)\)")
+_TARGETS = re.compile(r"BRANCH_TARGETS ([^\"*]+)")
+
+
+def read_listing(kernel: str, code: str, ranges: str) -> Listing:
+    """Return the machine code of a kernel from both listings; ListingError where they have what is
+    not known, or do not belong together."""
+    labels, functions, rows = _read_code(kernel, code)
+    if not rows:
+        raise ListingError(f"nvdisasm printed no machine code of {kernel}")
+    registers = dict(_read_ranges(kernel, ranges))
+    known = {offset for offset, *_ in rows}
+    made: list[MachineInstruction] = []
+    for offset, guard, opcode, operands, line, encoding in rows:
+        text, _, note = operands.partition("(*")
+        listed = _TARGETS.search(note)
+        names = listed[1].split(",") if listed else _TARGET.findall(text)
+        targets = tuple(labels[name.strip()] for name in names if name.strip() in labels)
+        reads, writes = registers.get(offset, ((), ()))
+        made.append(
+            MachineInstruction(
+                offset,
+                guard,
+                opcode,
+                read_operands(text),
+                tuple(target for target in targets if target in known),
+                line,
+                control_of(encoding),
+                reads,
+                writes,
+            )
+        )
+    return Listing(kernel, tuple(made), functions)
+
+
+class _Row(NamedTuple):
+    """An instruction as it is printed, its operands not yet read."""
+
+    offset: int
+    guard: str
+    opcode: str
+    operands: str
+    line: int | None
+    encoding: int
+
+
+def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], list[_Row]]:
+    """The offsets of labels and of functions, and the instructions of the kernel's section."""
+    labels: dict[str, int] = {}
+    functions: dict[str, int] = {}
+    rows: list[_Row] = []
+    waiting: list[str] = []
+    line: int | None = None
+    for written in _section(kernel, text):
+        if found := _CODE.match(written):
+            offset = int(found[1], 16)
+            labels.update((label, offset) for label in waiting)
+            waiting.clear()
+            low = int(found[5] or "0", 16)
+            rows.append(_Row(offset, found[2] or "", found[3], found[4], line, low))
+        elif (found := _HIGH.match(written)) and rows:
+            rows[-1] = rows[-1]._replace(encoding=rows[-1].encoding | int(found[1], 16) << 64)
+        elif found := _LINE.match(written):
+            line = int(found[1])
+        elif found := _LABEL.match(written):
+            waiting.append(found[1])
+        elif found := _FUNCTION.match(written):
+            functions[found[1]] = -1
+            line = None
+    return labels, {name: labels.get(name, 0) for name in functions}, rows
+
+
+def _section(kernel: str, text: str) -> Iterator[str]:
+    """The lines of the section with a kernel's code."""
+    inside = False
+    for written in text.splitlines():
+        if written.startswith("//--"):
+            found = _SECTION.match(written)
+            inside = found is not None and found[1] == kernel
+        elif inside:
+            yield written
+
+
+# ---- life ranges --------------------------------------------------------------------------------
+
+_PREFIXES = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
+_READ, _WRITTEN = "vx", "^x"
+"""Marks of a register that an instruction reads, and of one that it writes; ":" is one that is
+live."""
+
+
+def _read_ranges(
+    kernel: str, text: str
+) -> Iterator[tuple[int, tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """The registers that each instruction reads and writes, by its offset."""
+    head: list[str] = []
+    columns: dict[int, str] = {}
+    for written in _section(kernel, text):
+        before, mark, table = written.partition("// ")
+        if not mark or table[:1] not in "+|":
+            continue
+        found = _CODE.match(before)
+        if not found:
+            if not before.strip():
+                head.append(table)
+            continue
+        columns = columns or _columns(head)
+        reads = tuple(name for at, name in columns.items() if table[at : at + 1] in (*_READ,))
+        writes = tuple(name for at, name in columns.items() if table[at : at + 1] in (*_WRITTEN,))
+        yield int(found[1], 16), (reads, writes)
+
+
+def _columns(head: list[str]) -> dict[int, str]:
+    """The register at each place of the table, from its head: a row of names, then the digits of
+    the registers' numbers, one below the other."""
+    lines = [row for row in head if row.startswith("|")]
+    if not lines:
+        raise ListingError("nvdisasm printed no head of the life ranges")
+    bars = [at for at, character in enumerate(lines[0]) if character == "|"]
+    found: dict[int, str] = {}
+    for left, right in pairwise(bars):
+        name = lines[0][left + 1 : right].strip()
+        if name not in _PREFIXES:
+            raise ListingError(f"nvdisasm printed life ranges of {name!r}, which are not known")
+        start = lines[-1].index("#", left, right) + 1
+        for at in range(start, right):
+            digits = "".join(row[at] for row in lines[1:]).strip()
+            if digits.isdigit():
+                found[at] = f"{_PREFIXES[name]}{int(digits)}"
+    return found

@@ -1,0 +1,200 @@
+"""The record of a launch as one of its machine code: the same warps, their ways and accesses those
+of machine instructions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from warploom.analysis.program import Site
+from warploom.machinecode.counted import MachineCounts
+from warploom.timing import words as w
+from warploom.timing.machinecode.tokens import Words
+from warploom.timing.machinecode.walk import Segment, Walker
+from warploom.timing.machinecode.work import reaches_memory
+from warploom.timing.records import Record
+
+
+@dataclass(frozen=True)
+class Rerouted:
+    """The record of machine code, whose blocks are stretches of the listing (`starts`, `stops`) and
+    whose accesses name instructions of it; and how far ways of both agree, from 0 to 1."""
+
+    record: Record
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    agreement: float
+
+
+def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
+    """Return the record of a launch as one of its machine code."""
+    return _Rerouting(record, counts).run()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A segment as arrays: blocks of its visits; and of its memory operations the visit, the
+    instruction of the listing, the position in the way, and the instruction in its PTX block."""
+
+    blocks: Words
+    visits: Words
+    listed: Words
+    places: Words
+    inside: Words
+
+
+class _Rerouting:
+    def __init__(self, record: Record, counts: MachineCounts) -> None:
+        self._record, self._counts = record, counts
+        self._walker = Walker(counts)
+        self._plans: dict[int, tuple[Segment, _Plan]] = {}
+        nodes = counts.matching.nodes
+        spans = sorted({(node.start, node.stop) for node in nodes})
+        number = {span: index for index, span in enumerate(spans)}
+        self._block_of = [number[node.start, node.stop] for node in nodes]
+        self._spans = spans
+
+    def run(self) -> Rerouted:
+        record = self._record
+        used = np.bincount(record.warps[:, 0], minlength=len(record.streams))
+        streams: list[list[int]] = []
+        entries: list[Words] = []
+        accesses: list[Words] = []
+        missed = whole = 0.0
+        entry_count = access_count = 0
+        blocks = len(self._counts.matching.program.blocks)
+        weights = self._weights()
+        for number, (first, stop) in enumerate(record.streams.tolist()):
+            rows = record.entries[first : stop + 1]
+            way = rows[:-1, w.ENTRY_BLOCK] % blocks
+            off, made, reached = self._stream(way, rows[:, w.ENTRY_ACCESS])
+            missed += off * used[number]
+            whole += float(weights[way].sum()) * used[number]
+            made[:, w.ENTRY_ACCESS] += access_count
+            streams.append([entry_count, entry_count + len(made) - 1])
+            entries.append(made)
+            accesses.append(reached)
+            entry_count += len(made)
+            access_count += len(reached)
+        changed = replace(
+            record,
+            streams=np.array(streams, np.int64).reshape(-1, w.STREAM_WORDS),
+            entries=np.concatenate([*entries, np.zeros((0, w.ENTRY_WORDS), np.int64)]),
+            accesses=np.concatenate([*accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)]),
+        )
+        starts, stops = zip(*self._spans, strict=True)
+        return Rerouted(changed, starts, stops, max(0.0, 1 - missed / whole) if whole else 0.0)
+
+    def _weights(self) -> Words:
+        """By basic block of the PTX, the weight of its token."""
+        tokens = self._walker.tokens
+        return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
+
+    def _stream(self, way: Words, begins: Words) -> tuple[float, Words, Words]:
+        """What differs on a way, and its entries and accesses in machine code; `begins` has where
+        the accesses of each of its blocks begin, and where the last ones stop."""
+        walk = self._walker.walk(way)
+        plans = [self._plan(segment) for segment in walk.segments]
+        visited = np.cumsum([0, *(len(plan.blocks) for plan in plans)])
+        blocks = np.concatenate([plan.blocks for plan in plans])
+        visits = np.concatenate([p.visits + v for p, v in zip(plans, visited, strict=False)])
+        listed = np.concatenate([plan.listed for plan in plans])
+        places = np.concatenate([p.places + at for p, at in zip(plans, walk.places, strict=True)])
+        inside = np.concatenate([plan.inside for plan in plans])
+        there = places < len(way)
+        visits, listed, places, inside = (a[there] for a in (visits, listed, places, inside))
+        rows = self._record.accesses[begins[0] : begins[-1]]
+        taken, of_operation = self._taken(way, begins - begins[0], rows, places, inside)
+        found = rows[taken].copy()
+        found[:, w.A_INSTRUCTION] = listed[of_operation]
+        entries = np.zeros((len(blocks) + 1, w.ENTRY_WORDS), np.int64)
+        entries[:-1, w.ENTRY_BLOCK] = blocks
+        visit_of = visits[of_operation]
+        entries[:, w.ENTRY_ACCESS] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
+        return walk.missed, entries, found
+
+    def _taken(
+        self, way: Words, begins: Words, rows: Words, places: Words, inside: Words
+    ) -> tuple[Words, Words]:
+        """The accesses that operations make, in their order, and the operation of each."""
+        entry = np.repeat(np.arange(len(way)), np.diff(begins))
+        keys = entry << 32 | rows[:, w.A_INSTRUCTION]
+        order = np.argsort(keys, kind="stable")
+        wanted = places << 32 | (self._first[way[places]] + inside)
+        low = np.searchsorted(keys[order], wanted, "left")
+        high = np.searchsorted(keys[order], wanted, "right")
+        count = high - low
+        of_operation = np.repeat(np.arange(len(wanted)), count)
+        within = np.arange(len(of_operation)) - np.repeat(np.cumsum(count) - count, count)
+        return order[np.repeat(low, count) + within], of_operation
+
+    @cached_property
+    def _first(self) -> Words:
+        """The first instruction of each basic block of the PTX."""
+        return np.array([block.start for block in self._counts.matching.program.blocks])
+
+    # ---- what the instructions of a segment reach -------------------------------------------
+
+    def _plan(self, segment: Segment) -> _Plan:
+        key = id(segment)
+        if key not in self._plans:
+            self._plans[key] = segment, self._planned(segment)
+        return self._plans[key][1]
+
+    def _planned(self, segment: Segment) -> _Plan:
+        rows: list[tuple[int, int, int, int]] = []
+        ways = zip(segment.nodes, segment.starts, segment.stops, strict=True)
+        for visit, (node, start, stop) in enumerate(ways):
+            made: dict[Site, int] = defaultdict(int)
+            for listed, site, token, inside in self._memory_of(node):
+                nth = made[site]
+                made[site] += 1
+                place = self._place(segment, token, start, stop, nth)
+                if place is not None:
+                    rows.append((visit, listed, place, inside))
+        blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
+        columns = np.array(rows, np.int64).reshape(-1, 4).T
+        return _Plan(blocks, *columns)
+
+    def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
+        """The position of the nth visit to a block of the PTX among those that a node does; where
+        another node does it, the one that comes next."""
+        found = [at for at in range(start, stop) if segment.tokens[at] == token]
+        if nth < len(found):
+            return found[nth]
+        if not found and not nth and stop < len(segment.tokens) and segment.tokens[stop] == token:
+            return stop
+        return None
+
+    def _memory_of(self, node: int) -> list[tuple[int, Site, int, int]]:
+        """The instructions of a node that reach memory: their number in the listing, the PTX
+        instruction, the token of its block, and its place in there."""
+        if node not in self._memory:
+            matching = self._counts.matching
+            made = matching.nodes[node]
+            found: list[tuple[int, Site, int, int]] = []
+            for number in range(made.start, made.stop):
+                one = matching.listing.instructions[number]
+                site = matching.site_of(one)
+                if site is not None and site in self._sites and reaches_memory(one):
+                    found.append((number, site, *self._sites[site]))
+            self._memory[node] = found
+        return self._memory[node]
+
+    @cached_property
+    def _memory(self) -> dict[int, list[tuple[int, Site, int, int]]]:
+        return {}
+
+    @cached_property
+    def _sites(self) -> dict[Site, tuple[int, int]]:
+        """By PTX instruction, the sign of its block, which copies share, and its place in there."""
+        program = self._counts.matching.program
+        found: dict[Site, tuple[int, int]] = {}
+        for block in program.blocks:
+            name = self._walker.tokens.of_block[block.index]
+            for index in range(block.start, block.stop):
+                found.setdefault(program.sites[index], (int(name), index - block.start))
+        return found

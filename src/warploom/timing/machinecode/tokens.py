@@ -1,0 +1,75 @@
+"""Signs by which a way through machine code is told from a way through PTX.
+
+Of every basic block of the PTX one instruction stands for it: the one whose machine instructions
+were executed as often as it was. A block without such an instruction leaves no sign."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Site
+from warploom.machinecode.counted import MachineCounts
+from warploom.machinecode.evidence import ANCHOR, Evidence
+
+Words = npt.NDArray[np.int64]
+
+MOST_OFF = 0.02
+"""So far off, as a part of its count, may an instruction be that stands for a block."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """`of_block` has the token of each basic block of the PTX; copies of an inlined block share
+    theirs. Only those in `having` leave a sign. `needs` has for each node of the machine code how
+    often it does each token, `optional` the tokens that a guarded instruction stands for."""
+
+    of_block: Words
+    needs: tuple[dict[int, int], ...]
+    optional: frozenset[int]
+    weights: dict[int, float]
+    """By token, what it weighs that the machine code does it as often: 1 for an anchor."""
+    having: dict[int, tuple[int, ...]]
+    """The nodes that do a token."""
+
+
+def tokens_of(counts: MachineCounts) -> Tokens:
+    """Return the tokens of a launch."""
+    matching = counts.matching
+    program = matching.program
+    first: dict[Site, int] = {}
+    of_block = np.zeros(len(program.blocks), np.int64)
+    members: dict[int, list[Site]] = defaultdict(list)
+    for block in program.blocks:
+        token = first.setdefault(program.sites[block.start], block.index)
+        of_block[block.index] = token
+        members[token] += program.sites[block.start : block.stop]
+    stated = {row.evidence.site: row for row in counts.agreement}
+    needs: list[dict[int, int]] = [{} for _ in matching.nodes]
+    optional: set[int] = set()
+    having: dict[int, tuple[int, ...]] = {}
+    weights: dict[int, float] = {}
+    for token, sites in members.items():
+        rows = [stated[site] for site in dict.fromkeys(sites) if site in stated]
+        fitting = [row for row in rows if row.counted and row.off <= MOST_OFF * row.counted]
+        if not fitting:
+            continue
+        chosen = _usual([row.evidence for row in fitting])
+        having[token], weights[token] = (*chosen.copies,), chosen.weight / ANCHOR
+        for node, copies in chosen.copies.items():
+            needs[node][token] = copies
+        if not chosen.excess:
+            optional.add(token)
+    return Tokens(of_block, tuple(needs), frozenset(optional), weights, having)
+
+
+def _usual(rows: list[Evidence]) -> Evidence:
+    """The evidence that says what most of it says, by weight."""
+    said: Counter[tuple[tuple[int, int], ...]] = Counter()
+    for row in rows:
+        said[tuple(sorted(row.copies.items()))] += round(row.weight)
+    [(most, _)] = said.most_common(1)
+    return next(row for row in rows if tuple(sorted(row.copies.items())) == most)

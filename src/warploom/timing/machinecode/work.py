@@ -1,0 +1,153 @@
+"""What issues for each machine instruction, and what it waits for.
+
+Results with a fixed latency are there when the stall counts say so; those that a barrier is set for
+(variable latencies) when their unit or the memory answers. Source: the control information
+(`machinecode.control`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warploom.analysis.program import Site
+from warploom.isa.spec import Unit
+from warploom.machinecode.control import Control
+from warploom.machinecode.counted import Matching
+from warploom.machinecode.listing import MachineInstruction
+from warploom.machinecode.opcodes import execution_of
+from warploom.timing import words as w
+from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
+from warploom.timing.work import Work, barrier_of, fence_cycles, products_of, sleep_cycles
+
+_SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
+_NEAR = (*_SHARED, "LDC")
+_NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
+_FUSED = {"imul": "fp32", "shift": "int"}
+"""Units of one pipeline: where both have as many lanes, it is one."""
+
+
+def reaches_memory(made: MachineInstruction) -> bool:
+    """Whether an instruction is one of those whose accesses a record has."""
+    unit = execution_of(made.name).unit
+    return unit == "texture" or (unit == "lsu" and made.name not in _NO_MEMORY)
+
+
+def machine_work(
+    matching: Matching, costs: Costs, starts: Sequence[int], stops: Sequence[int]
+) -> Work:
+    """Return the machine code as the engine runs it, cut into these stretches; register numbers are
+    those of the instructions' registers and scoreboards."""
+    return _Builder(matching, costs).build(starts, stops)
+
+
+class _Builder:
+    def __init__(self, matching: Matching, costs: Costs) -> None:
+        self._matching, self._costs = matching, costs
+        self._numbers: dict[str, int] = {}
+        self._registers: list[int] = []
+        program = matching.program
+        self._first: dict[Site, int] = {}
+        for index, site in enumerate(program.sites):
+            self._first.setdefault(site, index)
+
+    def build(self, starts: Sequence[int], stops: Sequence[int]) -> Work:
+        code = self._matching.listing.instructions
+        rows = [self._operation(index, made) for index, made in enumerate(code)]
+        spans = [[start, stop] for start, stop in zip(starts, stops, strict=True)]
+        return Work(
+            np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
+            np.array(self._registers, np.int64),
+            np.array(spans, np.int64),
+            np.array([self._ptx(made) for made in code], np.int64),
+            len(self._numbers),
+        )
+
+    def _ptx(self, made: MachineInstruction) -> int:
+        """The PTX instruction that a machine instruction was made for; -1 for none."""
+        site = self._matching.site_of(made)
+        return self._first.get(site, -1) if site is not None else -1
+
+    def _operation(self, index: int, made: MachineInstruction) -> list[int]:
+        row = [0] * w.OP_WORDS
+        unit = self._unit(made)
+        row[w.OP_INSTRUCTION], row[w.OP_SLOTS] = index, 1
+        row[w.OP_UNIT], row[w.OP_INTERVAL] = UNITS.index(unit), self._interval(unit, made)
+        row[w.OP_LATENCY] = self._latency(unit, made)
+        late = made.control.write_barrier is not None and unit in QUEUED_UNITS
+        row[w.OP_WAIT] = w.SHORT_SCOREBOARD if late else w.WAIT
+        if unit == "texture":
+            row[w.OP_WAIT] = w.LONG_SCOREBOARD
+        row[w.OP_STALL] = made.control.stall
+        row[w.OP_KIND], row[w.OP_X], row[w.OP_Y] = self._kind(unit, made)
+        needs, writes = _dependences(made.reads, made.writes, made.control)
+        self._place(row, w.OP_NEEDS_AT, [*needs, *made.writes])
+        self._place(row, w.OP_WRITES_AT, writes)
+        return row
+
+    def _unit(self, made: MachineInstruction) -> str:
+        unit, timing = execution_of(made.name).unit, self._costs.timing
+        fused = _FUSED.get(unit, unit)
+        lanes = f"lanes_{unit}"
+        if fused != unit and getattr(timing, lanes) == getattr(timing, f"lanes_{fused}"):
+            return fused
+        return unit if unit in UNITS else "control"
+
+    def _interval(self, unit: str, made: MachineInstruction) -> int:
+        if unit == "tensor":
+            index = self._ptx(made)
+            ptx = self._matching.program.instructions[index] if index >= 0 else None
+            matrix = ptx is not None and ptx.operation.name in ("mma", "wmma", "wgmma")
+            products = products_of(ptx) if ptx is not None and matrix else 1
+            return self._costs.tensor_interval(products)
+        return self._costs.interval(unit)
+
+    def _latency(self, unit: str, made: MachineInstruction) -> int:
+        """Cycles until a result is there that a barrier is set for; else the stall counts wait."""
+        timing = self._costs.timing
+        if made.control.write_barrier is None:
+            return 1
+        if made.name == "LDC":
+            return timing.latency_constant
+        return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
+
+    def _kind(self, unit: str, made: MachineInstruction) -> tuple[int, int, int]:
+        """The kind of an operation, and what its kind needs."""
+        index = self._ptx(made)
+        ptx = self._matching.program.instructions[index] if index >= 0 else None
+        timing = self._costs.timing
+        if made.name == "EXIT" and not made.guard:
+            return w.EXIT, 0, 0
+        if made.name == "NANOSLEEP" and ptx is not None and ptx.operation.name == "nanosleep":
+            return w.SLEEP, sleep_cycles(ptx, timing), 0
+        if made.name in ("MEMBAR", "FENCE"):
+            return w.FENCE, fence_cycles([one.lower() for one in made.modifiers], timing), 0
+        if made.name == "BAR" and ptx is not None and ptx.operation.spec.unit is Unit.BARRIER:
+            return w.BLOCK_BARRIER, *barrier_of(ptx)
+        if made.name == "LDGDEPBAR":
+            return w.COMMIT, 0, 0
+        if made.name == "DEPBAR" and len(made.operands) > 1:
+            return w.AWAIT, int(made.operands[1].text, 0), 0
+        if reaches_memory(made):
+            if unit == "texture":
+                return w.MEMORY, 1, 0
+            return w.MEMORY, int(made.name not in _NEAR), int(made.name == "LDGSTS")
+        if unit == "control" and made.targets:
+            return w.BRANCH, 0, 0
+        return w.ALU, 0, 0
+
+    def _place(self, row: list[int], at: int, names: Sequence[str]) -> None:
+        """Put registers where the engine finds them: place and number, in two words from `at`."""
+        given = list(dict.fromkeys(names))
+        row[at], row[at + 1] = len(self._registers), len(given)
+        self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in given]
+
+
+def _dependences(
+    reads: Sequence[str], writes: Sequence[str], control: Control
+) -> tuple[list[str], list[str]]:
+    """The registers and scoreboards that an instruction needs, and those that it writes."""
+    needs = [*reads, *(f"SB{number}" for number in control.waits)]
+    if control.write_barrier is None:
+        return needs, [*writes]
+    return needs, [*writes, f"SB{control.write_barrier}"]

@@ -1,0 +1,1 @@
+"""Modelled figures against published ones, that anybody can repeat: `warploom validate`."""

@@ -1,0 +1,70 @@
+"""What nvdisasm prints, read."""
+
+from __future__ import annotations
+
+import pytest
+
+from warploom.machinecode.listing import read_listing
+from warploom.machinecode.operands import ListingError
+
+CODE = """
+\t.target\tsm_75
+//--------------------- .text.other                 --------------------------
+        /*0000*/                   EXIT ;                      /* 0x000000000000794d */
+                                                               /* 0x000fea0003800000 */
+//--------------------- .text.k                     --------------------------
+\t.section\t.text.k,"ax",@progbits
+k:
+.text.k:
+\t//## File ".nv_debug_ptx_txt", line 9
+        /*0000*/                   LDG.E.64.SYS R2, [R10+0x8] ;  /* 0x0000080a0a027381 */
+                                                               /* 0x000ea200001eeb00 */
+        /*0010*/              @!P0 CALL.REL.NOINC `($helper) ;   /* 0x0000001000000943 */
+                                                               /* 0x000fea0003c00000 */
+.L_x_1:
+        /*0020*/                   BRX R4 -0x30                (*"BRANCH_TARGETS .L_x_1,.L_x_2"*) ;
+.L_x_2:
+        /*0030*/                   EXIT ;
+        .type           $helper,@function
+$helper:
+        /*0040*/                   RET.REL.NODEC R2 `(k) ;
+//--------------------- SYMBOLS ---------------------
+"""
+
+RANGES = """
+//--------------------- .text.k                     --------------------------
+                                           // +-------------------+--------+
+                                           // |        GPR        | PRED   |
+                                           // |                   |        |
+                                           // |                 1 |        |
+                                           // |  #  0   2345    0 | # 0    |
+                                           // +-------------------+--------+
+        /*0000*/                   LDG.E.64.SYS R2, [R10+0x8] ; // |  4      ^^:     v |        |
+        /*0010*/              @!P0 CALL.REL.NOINC `($helper) ; // |  3      :::       | 1 v    |
+        /*0020*/                   BRX R4 -0x30 (*"..."*) ; // |  3      ::x       |        |
+"""
+
+
+def lined_up(text: str) -> str:
+    """The tables of a listing one below the other, as nvdisasm prints them."""
+    rows = (row.partition("// ") for row in text.splitlines())
+    return "\n".join(f"{a:<90}{mark}{b}" if b[:1] in "+|" else a + mark + b for a, mark, b in rows)
+
+
+def test_instructions_lines_targets_and_registers() -> None:
+    found = read_listing("k", CODE, lined_up(RANGES))
+    load, call, branch, end, back = found.instructions
+    assert (load.name, load.modifiers, load.line) == ("LDG", ("E", "64", "SYS"), 9)
+    assert (load.reads, load.writes) == (("R10",), ("R2", "R3"))
+    assert (load.control.write_barrier, load.control.stall) == (2, 1)  # 0x751 from bit 105 on
+    assert (call.guard, call.targets, call.reads) == ("!P0", (0x40,), ("P0",))
+    assert branch.targets == (0x20, 0x30)
+    assert (branch.reads, branch.writes) == (("R4",), ("R4",))
+    assert (end.line, back.line) == (9, None), "what is added for no line has none"
+    assert found.functions == {"$helper": 0x40}
+    assert str(call) == "@!P0 CALL.REL.NOINC `($helper)"
+
+
+def test_a_kernel_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ListingError, match="no machine code of missing"):
+        read_listing("missing", CODE, RANGES)

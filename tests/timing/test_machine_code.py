@@ -1,0 +1,126 @@
+"""The replay of machine code: what issues, which accesses are made, what its cycles are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.host.ptxas import find_tool
+from warploom.host.run import Run
+from warploom.timing.result import Timing
+
+pytestmark = pytest.mark.skipif(
+    not (find_tool("ptxas") and find_tool("nvdisasm")), reason="ptxas or nvdisasm is missing"
+)
+
+KERNELS = """
+extern "C" __global__ void looped(float *out, const float *in, int n) {
+  __shared__ float tile[128];
+  float sum = 0;
+  for (int k = 0; k < n; ++k) {
+    tile[threadIdx.x] = in[128 * k + threadIdx.x];
+    __syncthreads();
+    sum += tile[threadIdx.x ^ 1];
+    __syncthreads();
+  }
+  out[blockIdx.x * 128 + threadIdx.x] = sum;
+}
+
+extern "C" __global__ void parted(float *out, const float *in) {
+  int i = blockIdx.x * 128 + threadIdx.x;
+  float v = in[i];
+  #pragma unroll 1
+  for (int k = 0; k < (i & 7); ++k) v = v * 1.5f + in[i + k];
+  if (i % 3 == 0) out[i] = v / 3.7f;
+  else out[i + 1] = sqrtf(v);
+}
+
+extern "C" __global__ void promoted(float *out, int n) {
+  float kept[4];
+  for (int k = 0; k < 4; ++k) kept[k] = (float)(n + k);
+  out[threadIdx.x] = kept[threadIdx.x & 3];
+}
+
+extern "C" __global__ void chain(float *out, float a, float b) {
+  float x = threadIdx.x;
+  #pragma unroll
+  for (int k = 0; k < LINKS; ++k) x = x * a + b;
+  out[threadIdx.x] = x;
+}
+"""
+
+
+def ran(cc: str, name: str, grid: int, *args: object, block: int = 128, links: int = 1) -> Run:
+    gpu = wl.Device(cc=cc, record=True)
+    kernel = gpu.compile(KERNELS, options=[f"-DLINKS={links}"])[name]
+    given = [gpu.to_device(one) if isinstance(one, np.ndarray) else one for one in args]
+    return kernel[grid, block](*given)  # pyright: ignore[reportArgumentType]
+
+
+def looped(cc: str, turns: int) -> Run:
+    return ran(cc, "looped", 6, floats(6 * 128), floats(128 * turns), turns)
+
+
+def floats(count: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    return np.ones(count, np.float32)
+
+
+def balanced(timing: Timing) -> bool:
+    """Whether each cycle of a scheduler is an issue or has a reason, and states are in lines."""
+    lines = sum(sum(line.states.values()) for line in timing.by_line().values())
+    whole = timing.issued + sum(timing.stalls.values())
+    return whole == timing.scheduler_cycles and lines == sum(timing.warp_states.values())
+
+
+@pytest.mark.parametrize("turns", [1, 6, 33])
+def test_what_issues_is_what_is_counted_from_machine_code(turns: int) -> None:
+    """All warps go the same way, so that their ways one by one are those of all together."""
+    run = looped("7.5", turns)
+    timing = run.time(code="machine")
+    assert timing.basis.code == "machine code"
+    assert timing.instructions == pytest.approx(run.machine.instructions, rel=0.02)
+    assert balanced(timing)
+
+
+def test_accesses_are_those_of_the_ptx() -> None:
+    """Each of 24 warps loads 128 bytes in each of 33 turns and stores as many once, and uses shared
+    memory twice a turn; the same sectors go to DRAM."""
+    run = looped("7.5", 33)
+    ptx, machine = run.time(), run.time(code="machine")
+    assert machine.l1_bytes == ptx.l1_bytes == 24 * 33 * 128
+    assert machine.dram_bytes == ptx.dram_bytes == 33 * 512 + 24 * 128
+    assert machine.lsu_use[1] * machine.cycles == pytest.approx(ptx.lsu_use[1] * ptx.cycles)
+
+
+@pytest.mark.parametrize("cc", ["7.5", "9.0"])
+def test_parted_lanes_are_followed_and_cycles_are_accounted_for(cc: str) -> None:
+    run = ran(cc, "parted", 9, floats(9 * 128 + 1), floats(9 * 128 + 8))
+    one, two = run.time(code="machine"), run.time(code="machine", workers=2)
+    assert one.basis.code == "machine code"
+    assert one.l1_bytes == run.time().l1_bytes
+    assert balanced(one)
+    assert (one.cycles, one.warp_states) == (two.cycles, two.warp_states)
+
+
+def test_a_local_array_in_registers_moves_nothing() -> None:
+    run = ran("7.5", "promoted", 1, floats(128), 3)
+    assert run.time().dram_written_bytes > 512, "the PTX stores the array"
+    assert run.time(code="machine").dram_written_bytes == 512
+
+
+@pytest.mark.parametrize("cc", ["7.5", "8.0", "9.0"])
+def test_a_link_of_a_chain_takes_four_cycles(cc: str) -> None:
+    """Jia et al. 2019 (T4), Abdelkhalik et al. 2022 (A100): FFMA 4 cycles; probes of an H200: 4."""
+    few, many = (
+        ran(cc, "chain", 1, floats(32), 0.5, 1.0, block=32, links=n).time(code="machine").cycles
+        for n in (64, 128)
+    )
+    assert (many - few) / 64 == pytest.approx(4, abs=0.1)
+
+
+def test_older_devices_are_timed_by_ptx_and_it_is_said() -> None:
+    run = looped("6.1", 3)
+    timing = run.time(code="machine")
+    assert timing.cycles == run.time().cycles
+    assert "does not assemble for compute capability 6.1" in str(timing.basis)
