@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from warploom.analysis.tensor_waits import has_tensor_operations
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
@@ -64,7 +65,11 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
         alone = variant.shuffles or variant.records or reads_clock(program.instructions)
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
-            module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
+            module,
+            suspends=scheduled,
+            sites=relays,
+            local_bytes=program.local_bytes,
+            delays=variant.shuffles and has_tensor_operations(program),
         )
         grid.emit()
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size)

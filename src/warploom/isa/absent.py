@@ -5,7 +5,6 @@ from __future__ import annotations
 REASONS = {
     "tcgen05": "tensor memory is not built",
     "multimem": "one device has no multicast addresses",
-    "tensormap": "tensor copies are not built",
     "mapa": "clusters are not built",
     "getctarank": "clusters are not built",
     "clusterlaunchcontrol": "clusters are not built",

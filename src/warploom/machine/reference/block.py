@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 
 from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
+from warploom.machine.reference import tensors
 from warploom.machine.reference.state import Block, Run, Warp, new_block, new_warp
 from warploom.machine.reference.warp import run_turn
 from warploom.rules import plan_words, scheduling
@@ -31,6 +32,8 @@ def run_blocks(run: Run) -> None:
         first = slot * warps
         if plan[plan_words.FRESH]:
             plan[plan_words.FRESH] = 0
+            if slot in resident:
+                tensors.retire(run, resident[slot][0].block)
             block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]))
             resident[slot] = [
                 new_warp(block, i, states[first + i], tables[first + i]) for i in range(warps)
@@ -39,6 +42,8 @@ def run_blocks(run: Run) -> None:
         status = run_turn(warp)
         warp.state[plan_words.ISSUED] += warp.used
         scheduling.after_run(plan, warp.state, warp.splits.table, status, _digest(warp))
+    for warps_of_block in resident.values():
+        tensors.retire(run, warps_of_block[0].block)
     if number == plan_words.DEADLOCK:
         blocks = {slot: warps[0].block for slot, warps in resident.items() if slots[slot] >= 0}
         raise _deadlock(run, blocks, resident)

@@ -23,6 +23,7 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.plan_words import ISSUED, Words
+from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -101,6 +102,11 @@ class Run:
     listener: Listener | None = None
     sanitizer: Sanitizer | None = None
     issued: int = 0
+
+    @cached_property
+    def queue(self) -> npt.NDArray[np.int64]:
+        """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
+        return np.zeros(QUEUE_WORDS, np.int64)
 
     @cached_property
     def services(self) -> Services:

@@ -7,6 +7,7 @@ from warploom.analysis.program import PARAMETERS
 from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.machine.reference import (
     access,
@@ -14,6 +15,7 @@ from warploom.machine.reference import (
     copies,
     matrix,
     service,
+    tensors,
     texture,
     warp_group,
 )
@@ -69,7 +71,12 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     """What happens in the lanes of `mask`, which are some, other than control flow."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
+    tensors.end_or_wait(warp, instruction, mask)
+    tensors.before_wait(warp, instruction, mask)
     if is_effectless(instruction.operation):
+        return
+    if is_tensor_operation(instruction.operation):
+        tensors.copy(warp, index, instruction, mask, on)
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
         access.atomic(warp, index, instruction, mask, on)

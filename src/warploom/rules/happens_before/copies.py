@@ -49,10 +49,6 @@ from warploom.rules.happens_before.words import (
     WAITS,
 )
 
-PHASE_AT = 62
-"""Where an mbarrier's word has its phase (`isa.ops.mbarrier`)."""
-
-
 @jitable
 def commit(s: Any, e: Any, flags: int) -> None:
     """Lanes make a group of the copies that they have begun."""
@@ -66,6 +62,7 @@ def commit(s: Any, e: Any, flags: int) -> None:
         s[lane + L_COPIES] += 1
         s[lane + ring + s[lane + count] % RING] = s[lane + L_COPIES]
         s[lane + count] += 1
+from warploom.rules.mbarrier import PHASE_AT
 
 
 @jitable
