@@ -205,7 +205,7 @@ class TensorWaitCode:
             value = self.b.zext(value, vector(I64))
         address = self.operands.address(wait.barrier)
         self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
-        given = (self.tensors.row(0), *self._state(), bits, I64(wait.by_parity))
+        given = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
         call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:

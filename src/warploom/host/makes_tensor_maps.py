@@ -112,16 +112,20 @@ class MakesTensorMaps:
         channels: Annotated[int, Integer(1, 256)],
         pixels: Annotated[int, Integer(1, 1024)],
         *,
+        shape: Sizes | None = None,
+        strides: Sizes | None = None,
         element_strides: Sizes | None = None,
+        offset: Annotated[int, Integer(0, 1 << 47)] = 0,
         type: Type | None = None,
         interleave: Interleave = "none",
         swizzle: Swizzle = "none",
         fill: Fill = "zeros",
     ) -> TensorMap:
         """A map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H, left
-        out); corners of the bounding box are along D, H, W. Raises WarploomError for what
+        out); corners of the bounding box are along D, H, W. The other options are those of
+        `tensor_map`. Raises WarploomError for what
         cuTensorMapEncodeIm2col refuses.
         """
-        layout = _Layout(None, None, element_strides, 0, type)
+        layout = _Layout(shape, strides, element_strides, offset, type)
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
         return encode_im2col(tensor, tuple(lower)[::-1], tuple(upper)[::-1], channels, pixels)
