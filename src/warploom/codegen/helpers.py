@@ -33,6 +33,9 @@ CHECKS = {
     "keep_bytes": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",
     "keep_arrivals": "int64(u8*, i64*, i64*, i64*, i64*, int64)",
     "retire_copies": "int64(u8*, i64*, i64*, int64, int64)",
+    "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
+    "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "live_ranks": "int64(i64*, i64*)",
     "begin_launch": "int64(i64*, i64*)",
     "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
     "branch_first": "int64(i64*, i64*, int64)",
@@ -57,7 +60,7 @@ _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     "detect_event",
     *("issue_copies", "wait_copies", "group_copies", "keep_bytes", "keep_arrivals"),
-    "retire_copies",
+    *("retire_copies", "check_cluster", "cluster_wait", "live_ranks"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 

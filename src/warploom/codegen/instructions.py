@@ -150,6 +150,9 @@ class InstructionCode:
                 return [self.moves.is_parameter(made)]
             case "mov" if not is_copy(made):
                 return self.moves.moved(made)
+            case "getctarank":
+                address = self.operands.read(made.operands[1], U64)
+                return [(made.operands[0], self.memory.clusters.rank_of(address), B32)]
             case "setp":
                 return self._compared(made)
             case _:

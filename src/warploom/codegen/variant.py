@@ -18,7 +18,7 @@ class KernelVariant:
     as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
-    (`codegen.log`).
+    (`codegen.log`). `clusters`: clusters have several blocks.
     """
 
     formation: Formation
@@ -29,3 +29,4 @@ class KernelVariant:
     shuffles: bool
     records: bool
     sanitizes: bool = False
+    clusters: bool = False

@@ -37,7 +37,7 @@ Instruction-Type Size")."""
 PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
 """Instructions that can write a predicate beside their result: `d|p`."""
 
-ADDRESS_SOURCES = frozenset({"mov", "cvta"})
+ADDRESS_SOURCES = frozenset({"mov", "cvta", "mapa"})
 """Instructions that take the address of a symbol."""
 
 

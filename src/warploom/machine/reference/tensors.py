@@ -10,11 +10,13 @@ from warploom.analysis.tensors import tensor_request
 from warploom.core.errors import Allocation
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.host_memory import host_memory
+from warploom.machine.launch import shared_stride
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
 from warploom.machine.reference.state import Block, Run, Warp
 from warploom.ptx.ir import Address, Instruction, Operand, Space
+from warploom.rules.clusters import live_blocks
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.tensors import entries
@@ -61,10 +63,12 @@ def place(warp: Warp, first: int) -> Words:
     """Return what `rules.tensors` knows of a warp's lanes from `first` on."""
     scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
     block = warp.block
-    own = int(block.shared.ctypes.data)
-    scratch[entries.OWN_SHARED] = scratch[entries.CLUSTER_SHARED] = own
+    run, cluster = warp.run, int(block.cluster.ctypes.data)
+    stride = shared_stride(run.program, run.launch)
+    scratch[entries.OWN_SHARED] = cluster + block.rank * stride
+    scratch[entries.CLUSTER_SHARED], scratch[entries.SHARED_STRIDE] = cluster, stride
     scratch[entries.SHARED_BYTES] = len(block.shared)
-    scratch[entries.CLUSTER_BLOCKS] = 1
+    scratch[entries.LIVE_BLOCKS] = live_blocks(run.plan, run.slots)
     scratch[entries.BLOCK], scratch[entries.WARP] = block.number, warp.number
     threads = (block.number * THREADS + warp.number) * THREADS
     scratch[entries.FIRST_THREAD] = threads + first
@@ -128,6 +132,6 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 def retire(run: Run, block: Block) -> None:
     """Complete or forget the copies of a block that has ended."""
     if run.queue[COUNT]:
-        start = int(block.shared.ctypes.data)
+        start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
         retire_copies(host_memory(), run.queue, work, start, start + max(1, len(block.shared)))

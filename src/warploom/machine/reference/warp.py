@@ -28,6 +28,7 @@ from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
+from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.rules.plan_words import (
     RUNNABLE,
     TURN_END,
@@ -91,6 +92,8 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
         _is_parameter(warp, instruction, on)
+    elif name == "getctarank":
+        _rank(warp, instruction, on)
     elif name == "mov" and _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
@@ -190,6 +193,14 @@ def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
     start, size = _parameters(warp), warp.run.program.parameter_bytes
     inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
     write(warp, destination, collect(inside, PRED), PRED, on)
+
+
+def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """`getctarank`."""
+    destination, source = instruction.operands
+    places = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
+    ranks = (place - 1 if place else warp.block.rank for place in places)
+    write(warp, destination, collect(ranks, B32), B32, on)
 
 
 def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:

@@ -53,12 +53,12 @@ FAULT_KIND = ENTRY_WORDS
     SHARED_BYTES,
     CLUSTER_SHARED,
     SHARED_STRIDE,
-    CLUSTER_BLOCKS,
+    LIVE_BLOCKS,
     FIRST_THREAD,
     BLOCK,
     WARP,
 ) = range(FAULT_KIND + 1, FAULT_KIND + 14)
 SCRATCH_WORDS = WARP + 1
 """The fault; how many allocations there are; where shared memory of the block, and of the first block
-of its cluster, begin, the bytes of a block and from block to block, the blocks of the cluster; the
-number of the warp's first thread, of the block and of the warp."""
+of its cluster, begin, the bytes of a block and from block to block, the blocks of the cluster that
+are there, a bit each; the number of the warp's first thread, of the block and of the warp."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.fields import (
     BYTES_MOVED,
@@ -31,7 +32,6 @@ from warploom.rules.tensors.entries import (
     BOX_COPY,
     BULK_GROUP,
     BYTES,
-    CLUSTER_BLOCKS,
     CLUSTER_SHARED,
     COORDINATES,
     FAULT_ADDRESS,
@@ -42,6 +42,7 @@ from warploom.rules.tensors.entries import (
     FIRST_THREAD,
     GROUPS,
     KIND,
+    LIVE_BLOCKS,
     NO_GROUP,
     OFFSETS,
     ORIGIN,
@@ -225,7 +226,7 @@ def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> in
 @jitable
 def block_base(scratch: Row, rank: int) -> int:
     """Return where the shared memory of a block of the cluster begins; 0 where there is no block."""
-    if rank >= scratch[CLUSTER_BLOCKS]:
+    if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
         return 0
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
