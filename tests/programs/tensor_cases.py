@@ -13,8 +13,14 @@ import numpy as np
 import warploom as wl
 
 TYPES = {
-    **{"u8": np.uint8, "u16": np.uint16, "s32": np.int32, "u64": np.uint64},
-    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "s32": np.int32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
 }
 FLOATS = ("f16", "bf16", "f32", "f64")
 SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
@@ -37,8 +43,8 @@ ROOM = 8192
 
 @dataclass(frozen=True)
 class Case:
-    """A box: axes begin with the outermost. `lower`, `upper`, `offsets`, `pixels` are of im2col, which
-    has no `box` but in its innermost axis (the channels)."""
+    """A box: axes begin with the outermost. `lower`, `upper`, `offsets`, `pixels` are of im2col,
+    which has no `box` but in its innermost axis (the channels)."""
 
     type: str
     dims: tuple[int, ...]
@@ -99,7 +105,8 @@ class Case:
         return found
 
     def _pixels(self) -> list[tuple[int, ...]]:
-        """The walk through the bounding box: along W first, then H, then D, then to the next image."""
+        """The walk through the bounding box: along W first, then H, then D, then to the next
+        image."""
         upper = [n - 1 + u for n, u in zip(self.dims[1:-1], self.upper, strict=True)]
         at, found = list(self.start[:-1]), list[tuple[int, ...]]()
         for _ in range(self.pixels):
@@ -252,8 +259,8 @@ WORDS = 16
 
 
 def table(cases: list[Case]) -> np.ndarray:
-    """What a kernel is told of cases: for each its kind (the rank, with 8 more of im2col), the bytes
-    of its box, its coordinates and its offsets."""
+    """What a kernel is told of cases: for each its kind (the rank, with 8 more of im2col), the
+    bytes of its box, its coordinates and its offsets."""
     found = np.zeros((len(cases), WORDS), np.int32)
     for row, case in zip(found, cases, strict=True):
         row[:2] = case.rank + 8 * bool(case.pixels), len(case.order())
@@ -263,9 +270,9 @@ def table(cases: list[Case]) -> np.ndarray:
 
 
 def kernel(moves: str, target: str = "sm_90a") -> str:
-    """A kernel whose block i fills its shared memory with the bytes of `content`; loads box i into it
-    (`moves`: "load"), or stores it ("store") or reduces it by that operation from there; and copies
-    shared memory to row i of `out`."""
+    """A kernel whose block i fills its shared memory with the bytes of `content`; loads box i into
+    it (`moves`: "load"), or stores it ("store") or reduces it by that operation from there; and
+    copies shared memory to row i of `out`."""
     kinds = [*range(1, 6), *((11, 12, 13) if moves in ("load", "store") else ())]
     ways = "".join(f"setp.eq.u32 %p, %kind, {k}; @%p bra kind{k};" for k in kinds)
     moved = "".join(f"kind{k}: {_move(k, moves)} bra moved;" for k in kinds)
@@ -323,7 +330,8 @@ WAIT = """
 
 
 def _every_word(label: str, each: str) -> str:
-    """Code that goes through the words of shared memory, at %s and at %a and %b in global memory."""
+    """Code that goes through the words of shared memory, at %s and at %a and %b in global
+    memory."""
     return f"""
     mul.lo.u32 %i, %t, 4;
 {label}:

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tensor_cases import ROOM, SPANS, TYPES, Case, kernel, map_of, random_case, random_columns, table
+from tensor_cases import (
+    ROOM,
+    SPANS,
+    TYPES,
+    Case,
+    kernel,
+    map_of,
+    random_case,
+    random_columns,
+    table,
+)
 
 import warploom as wl
 

@@ -17,7 +17,8 @@ from warploom.rules.tensors import maps
 from warploom.rules.tensors import requests as r
 
 Input = tuple[int, Operand, ScalarType | None]
-"""A row of operands: its number, the operand, and the type by which it is read; of addresses None."""
+"""A row of operands: its number, the operand, and the type by which it is read; of addresses
+None."""
 
 TYPES = {
     **{name: number for number, name in enumerate(maps.ELEMENT_TYPES)},
@@ -26,8 +27,10 @@ TYPES = {
 }
 """The numbers of types of reductions."""
 
-MODES = {"im2col": r.IM2COL_MODE, "im2col_no_offs": r.IM2COL_MODE}
-MODES |= dict.fromkeys(("tile::gather4", "tile::scatter4"), r.GATHER)
+MODES = {
+    **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
+    **dict.fromkeys(("tile::gather4", "tile::scatter4"), r.GATHER),
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def tensor_request(made: Instruction) -> TensorRequest:
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Return what such an operation does to memory: each space that it reaches, and the op there."""
+    """Return what such an operation does to memory: each space that it reaches, and the op
+    there."""
     if operation.name == "tensormap":
         return ()
     m = operation.modifiers
@@ -83,7 +87,8 @@ def _box_request(made: Instruction) -> TensorRequest:
     operation, operands = made.operation, list(made.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
-    request = _field(r.MODE, mode) | _field(r.RANK, int(m.text("dim", "1d")[0])) | _reduction(operation)
+    rank = int(m.text("dim", "1d")[0])
+    request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
     inputs: list[Input] = []
     if HINT in m:
         operands.pop()

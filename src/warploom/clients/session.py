@@ -124,7 +124,7 @@ class Session:
 
     def launch_options(self, *, cooperative: bool, cluster: Dim3 | None = None) -> LaunchOptions:
         """What a launch of this process says beside its arguments."""
-        options: LaunchOptions = {"cooperative": cooperative, "cluster": cluster}
+        options: LaunchOptions = {"cooperative": cooperative, "cluster_dims": cluster}
         if self.order is not None:
             options["schedule"], options["seed"] = self.order
         return options

@@ -1,5 +1,5 @@
-"""Clusters of blocks in compiled code: their barrier, and addresses in the shared memory of others.
-"""
+"""Clusters of blocks in compiled code: their barrier, and addresses in the shared memory of
+others."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 
 
 class GridFunction:
-    """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late."""
+    """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete
+    late."""
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class GridFunction:
     def _retire(self, start: Value, end: Value) -> None:
         """Complete or forget the copies of blocks whose shared memory is in a stretch."""
         if self.delays:
-            memory, queue = I64(ORIGIN).inttoptr(PTR), self._pointer(Slot.QUEUE_AT)
+            memory, queue = self.b.inttoptr(I64(ORIGIN), PTR), self._pointer(Slot.QUEUE_AT)
             call(self.lanes, "retire_copies", memory, queue, self.work, start, end)
 
     def _relay(self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block) -> None:

@@ -27,7 +27,8 @@ CHECKS = {
     "lane_order": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
-    "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
+    "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
+    " int64)",
     "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
     "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "keep_bytes": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",

@@ -24,7 +24,6 @@ class Specials:
 
     def read(self, name: str, width: int = LANES) -> Value:
         """The value of a special register, in 32 lanes or in those of its shape."""
-        known = SPECIAL_REGISTERS[name]
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)

@@ -136,7 +136,7 @@ class TensorCode:
     @property
     def host_memory(self) -> Value:
         """All memory, from `ORIGIN` on."""
-        return I64(ORIGIN).inttoptr(PTR)
+        return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
         """A row of operands."""

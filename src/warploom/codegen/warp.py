@@ -15,8 +15,8 @@ from warploom.analysis.shaping import shapes_of
 from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
-from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.checks import TRAP
+from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.context_layout import context_layout
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout

@@ -1,4 +1,5 @@
-"""Clusters of blocks in launches: what a launch and a kernel say of them, and what a device can do."""
+"""Clusters of blocks in launches: what a launch and a kernel say of them, and what a device can
+do."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Clusters")."""
 ALONE: Dim3 = (1, 1, 1)
 
 
-def cluster_dims(given: int | Sequence[int] | None) -> Dim3 | None:
+def as_dims(given: int | Sequence[int] | None) -> Dim3 | None:
     """Return the option of a launch as three numbers."""
     if given is None:
         return None
@@ -35,14 +36,15 @@ def cluster_of(function: Function, asked: Dim3 | None) -> tuple[Dim3, bool]:
     if named is not None and asked is not None and asked != named:
         raise LaunchError(
             f"{function.name} wants clusters of {list(named)} blocks (__cluster_dims__ or"
-            f" .reqnctapercluster), and the launch asks for {list(asked)}. Leave `cluster` out."
+            f" .reqnctapercluster), and the launch asks for {list(asked)}. Leave"
+            f" `cluster_dims` out."
         )
     directives = {directive for directive, _ in function.directives}
     found = named or asked
     if found is None and "explicitcluster" in directives:
         raise LaunchError(
             f"{function.name} wants a launch that names its clusters (.explicitcluster): pass"
-            f" cluster=(x, y, z)."
+            f" cluster_dims=(x, y, z)."
         )
     return found or ALONE, found is not None
 
@@ -55,8 +57,8 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
         raise LaunchError(f"a cluster of {list(cluster)} blocks makes no sense: each is 1 or more")
     if size > 1 and spec.compute_capability < SINCE:
         raise LaunchError(
-            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) has none, which"
-            f" came with 9.0. Launch without, or take a newer device."
+            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) has none,"
+            f" which came with 9.0. Launch without, or take a newer device."
         )
     limit = MOST_BLOCKS
     for directive, values in function.directives:
@@ -71,6 +73,6 @@ def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim
         )
     if any(n % part for n, part in zip(grid, cluster, strict=True)):
         raise LaunchError(
-            f"a grid of {list(grid)} blocks has no whole number of clusters of {list(cluster)}: make"
-            f" each size of the grid a multiple."
+            f"a grid of {list(grid)} blocks has no whole number of clusters of {list(cluster)}:"
+            f" make each size of the grid a multiple."
         )

@@ -41,9 +41,7 @@ class _Layout:
     type: str | None
 
 
-def _tensor(
-    buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill: str
-) -> Tensor:
+def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill: str) -> Tensor:
     """Return the tensor of a buffer, with axes from the innermost on. Raises WarploomError where it
     does not lie in the buffer."""
     type = layout.type or type_of(buffer.dtype)

@@ -35,9 +35,16 @@ PACKED = maps.ELEMENT_TYPES[maps.FIRST_PACKED :]
 
 _OF_NUMPY = {
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
-    **{"int8": "u8", "int16": "u16", "int32": "s32", "int64": "s64"},
-    **{"float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16"},
-    **{"float8_e4m3fn": "u8", "float8_e5m2": "u8"},
+    "int8": "u8",
+    "int16": "u16",
+    "int32": "s32",
+    "int64": "s64",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "u8",
+    "float8_e5m2": "u8",
 }
 """Element types by the names of NumPy's."""
 
@@ -79,7 +86,9 @@ class Tensor:
         least = 1 if self.interleave == "none" else 3
         _demand(least <= self.rank <= maps.MOST_RANK, f"rank {self.rank}: it is {least} to 5")
         lengths = (len(self.strides) + 1, len(self.element_strides))
-        _demand(lengths == (self.rank, self.rank), "strides and element strides do not fit the rank")
+        _demand(
+            lengths == (self.rank, self.rank), "strides and element strides do not fit the rank"
+        )
         unit = 32 if self.interleave == "32B" or self.type in PACKED[1:] else 16
         _demand(self.address % unit == 0, f"address {self.address:#x}: {unit} does not divide it")
         for size in self.dims:
@@ -102,7 +111,9 @@ class Tensor:
             _demand(size % 16 == 0, f"innermost box of {size} bytes: 16 divides it")
             if mode != maps.NO_SWIZZLE:
                 most = SWIZZLED_BYTES[mode]
-                message = f"innermost box of {size} bytes: with swizzle {self.swizzle} at most {most}"
+                message = (
+                    f"innermost box of {size} bytes: with swizzle {self.swizzle} at most {most}"
+                )
                 _demand(size <= most, message)
 
     def words(self, mode: int) -> npt.NDArray[np.int64]:
@@ -172,7 +183,9 @@ def encode_im2col(
         _demand(least <= corner <= greatest, f"corner {corner}: it is {least} to {greatest}")
     sizes = tensor.dims[1:]
     for below, above, size in zip(lower, upper, sizes, strict=False):
-        _demand(below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above}: empty")
+        _demand(
+            below <= size - 1 + above, f"bounding box from {below} to {size - 1 + above}: empty"
+        )
     _demand(1 <= channels <= MOST_CHANNELS, f"{channels} channels of a pixel: 1 to 256")
     _demand(1 <= pixels <= MOST_PIXELS, f"{pixels} pixels of a column: 1 to 1024")
     tensor.check_row(channels)

@@ -26,7 +26,8 @@ class Varies(Enum):
 class SpecialRegister:
     """One special register; a vector such as `%tid` stands as its parts `%tid.x`, `.y`, `.z`.
 
-    `fixed` is a value that never changes, `clock_bit` the first bit that it shows of the warp's clock.
+    `fixed` is a value that never changes, `clock_bit` the first bit that it shows of the warp's
+    clock.
     """
 
     name: str

@@ -109,7 +109,14 @@ _BROUGHT: Table = {
         *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (8, 0): (
-        *("elect", "prefetch.tensormap", "cp.bulk", "cp.reduce", "mbarrier.expect_tx", "mbarrier.complete_tx"),
+        *(
+            "elect",
+            "prefetch.tensormap",
+            "cp.bulk",
+            "cp.reduce",
+            "mbarrier.expect_tx",
+            "mbarrier.complete_tx",
+        ),
         *("setmaxnreg", "wgmma"),
         *("mbarrier.cta", "mbarrier.cluster", "fence.async", "membar.async"),
         *("fence.mbarrier_init", "min.relu", "max.relu"),

@@ -205,7 +205,9 @@ def deadlock_error(
 def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
     """Of each barrier that somebody waits at: who has come, and who of the others is left."""
     numbers = (NONE, CLUSTER_BARRIER)
-    places = dict.fromkeys((w.block, w.barrier) for w in waiting if w.barrier not in numbers and w.lanes)
+    places = dict.fromkeys(
+        (w.block, w.barrier) for w in waiting if w.barrier not in numbers and w.lanes
+    )
     for block, barrier in list(places)[:SHOWN]:
         own = [w for w in waiting if w.block == block]
         here = [w for w in own if w.barrier == barrier]

@@ -1,4 +1,5 @@
-"""All memory of this process as one array of bytes, for rules that reach memory by host addresses."""
+"""All memory of this process as one array of bytes, for rules that reach memory by host
+addresses."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class Launch:
     `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
     address of the memory in which the blocks of a cooperative launch wait for each other. Only the
     reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
-    launch from another thread, where something can. `cluster` is how many blocks a cluster has along
-    each axis; `explicit_cluster`: the launch or the kernel has named it.
+    launch from another thread, where something can. `cluster` is how many blocks a cluster has
+    along each axis; `explicit_cluster`: the launch or the kernel has named it.
     """
 
     grid: Dim3

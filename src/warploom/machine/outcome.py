@@ -15,7 +15,13 @@ from warploom.machine.work import Work
 from warploom.ptx.ir import Space
 
 ALL_ONES = (1 << 64) - 1
-ACCESSES = {FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY, *PRECONDITIONS, *TENSOR_FAULTS}
+ACCESSES = {
+    FaultKind.OUT_OF_BOUNDS,
+    FaultKind.MISALIGNED,
+    FaultKind.READ_ONLY,
+    *PRECONDITIONS,
+    *TENSOR_FAULTS,
+}
 """Kinds of fault that have an address."""
 
 

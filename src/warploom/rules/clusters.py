@@ -193,9 +193,9 @@ def release_splits(table: Table, arrived: int) -> bool:
 def cluster_offset(
     address: int, size: int, own: int, live: int, shared_bytes: int, stride: int
 ) -> int:
-    """Return how far an address of shared memory is behind the beginning of the shared memory of the
-    cluster's first block; NO_SUCH_BLOCK, BEYOND_BLOCK. `own` is the rank of the block, `live` are
-    those that can be reached, as bits."""
+    """Return how far an address of shared memory is behind the beginning of the shared memory of
+    the cluster's first block; NO_SUCH_BLOCK, BEYOND_BLOCK. `own` is the rank of the block, `live`
+    are those that can be reached, as bits."""
     rank, offset = address >> BLOCK_BITS, address & ((1 << BLOCK_BITS) - 1)
     block = own if rank == 0 else rank - 1
     if block >= MOST_BLOCKS or (live >> block) & 1 == 0:

@@ -54,10 +54,10 @@ have had their turn in this round. HOPELESS: blocks in a row that got nowhere in
 TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
 the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
 BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that
-were at once; as each takes the first free slot, no other slots have been used. CLUSTER: the blocks of
-a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD: slots
-of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a block
-began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster."""
+were at once; as each takes the first free slot, no other slots have been used. CLUSTER: the blocks
+of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
+slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
+block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""
@@ -78,8 +78,8 @@ CLUSTER_BARRIER = BARRIERS
 """The number under which lanes wait at the barrier of their cluster."""
 
 NONE_BEGUN, ENDED_BLOCK = NONE, -3
-"""What a slot holds instead of a block: none, or one that has ended while others of its cluster have
-not."""
+"""What a slot holds instead of a block: none, or one that has ended while others of its cluster
+have not."""
 
 LOOKED, IDLE = 1, 2
 

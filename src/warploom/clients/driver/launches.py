@@ -154,7 +154,9 @@ def _run(function: Function, request: Request, data: bytes) -> None:
             f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
         )
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-    launcher.packed(data, **session().launch_options(cooperative=request.cooperative, cluster=request.cluster))
+    launcher.packed(
+        data, **session().launch_options(cooperative=request.cooperative, cluster=request.cluster)
+    )
 
 
 @dataclass(frozen=True, eq=False)

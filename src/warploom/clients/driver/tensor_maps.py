@@ -107,9 +107,7 @@ def encode_wide_map(
     if mode not in range(len(WIDE_MODES)):
         raise DriverError(Result.INVALID_VALUE)
     try:
-        made = encode_im2col(
-            tensor, corners[:1], corners[1:], channels, pixels, WIDE_MODES[mode]
-        )
+        made = encode_im2col(tensor, corners[:1], corners[1:], channels, pixels, WIDE_MODES[mode])
         _write(target, made)
     except WarploomError as error:
         raise DriverError(Result.INVALID_VALUE, str(error)) from None

@@ -19,7 +19,9 @@ MULTICAST = "multicast::cluster"
 LOAD_DOC = """[d] = the box of a tensor; then so many bytes have come at an mbarrier
 PTX ISA: cp.async.bulk.tensor"""
 STORE_DOC = "the box of a tensor = [a]   PTX ISA: cp.async.bulk.tensor"
-REDUCE_DOC = "the box of a tensor = it op [a], element by element   PTX ISA: cp.reduce.async.bulk.tensor"
+REDUCE_DOC = (
+    "the box of a tensor = it op [a], element by element   PTX ISA: cp.reduce.async.bulk.tensor"
+)
 PREFETCH_DOC = "tells a cache about the box of a tensor   PTX ISA: cp.async.bulk.prefetch.tensor"
 BYTES_DOC = """[d] = size bytes of [a]; then so many have come at an mbarrier
 PTX ISA: cp.async.bulk"""
@@ -33,10 +35,17 @@ STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4
 
 def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
     """Declare a form with and without a hint for L2."""
-    for hinted in (False, True):
-        hint, policy = (f".{HINT}", ", policy:b64") if hinted else ("", "")
+    for hint, policy in (("", ""), (f".{HINT}", ", policy:b64")):
+        text, operands = syntax.replace("{hint}", hint), src + policy
         declare(
-            syntax.replace("{hint}", hint), src=src + policy, unit=Unit.MEMORY, doc=doc, **choices
+            text,
+            dst="",
+            src=operands,
+            unit=Unit.MEMORY,
+            semantics=None,
+            doc=doc,
+            needs=(),
+            **choices,
         )
 
 
@@ -175,4 +184,6 @@ def is_tensor_operation(operation: Operation) -> bool:
 
 def is_tensor_prefetch(operation: Operation) -> bool:
     """Return whether an operation tells a cache about the box of a tensor."""
-    return operation.name == "cp" and "tensor" in operation.modifiers and "L2" in operation.modifiers
+    return (
+        operation.name == "cp" and "tensor" in operation.modifiers and "L2" in operation.modifiers
+    )

@@ -314,8 +314,8 @@ def _is_in_cluster(warp: Warp, request: Request) -> bool:
 
 
 def _in_cluster(warp: Warp, request: Request, lane: int, address: int) -> tuple[int, Store]:
-    """The place of an address in the shared memory of the cluster. Raises the fault of one that leads
-    beyond a block's, or to a block that is not there."""
+    """The place of an address in the shared memory of the cluster. Raises the fault of one that
+    leads beyond a block's, or to a block that is not there."""
     run, block = warp.run, warp.block
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)

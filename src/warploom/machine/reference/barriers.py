@@ -94,9 +94,7 @@ def _wait(
     return _leave(warp, index, (number, threads), block, together=together)
 
 
-def _leave(
-    warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool
-) -> int:
+def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool) -> int:
     """Leave to wait at a barrier, of a number, for so many threads."""
     (number, threads), state, table = place, warp.state, warp.splits.table
     table[BLOCK] = block

@@ -1,4 +1,5 @@
-"""Copies of tensors, and waits for asynchronous copies: operands in rows, done by `rules.tensors`."""
+"""Copies of tensors, and waits for asynchronous copies: operands in rows, done by
+`rules.tensors`."""
 
 from __future__ import annotations
 
@@ -42,18 +43,27 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
         data[row] = values.view(np.int64)
-    rows = [_row(warp, index, space) for space in (Space.GLOBAL, Space.SHARED)]
+    rows = _row(warp, index, Space.GLOBAL), _row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     for first in range(0, warp.size, LANES):
         scratch = place(warp, first)
         scratch[entries.ALLOCATIONS] = table.count
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        live = table.starts, table.ends, table.flags
-        queue, work = warp.run.queue, np.zeros(entries.ENTRY_WORDS, np.int64)
-        plan = warp.run.plan
+        work = np.zeros(entries.ENTRY_WORDS, np.int64)
         with np.errstate(all="ignore"):
             failed = issue_copies(
-                host_memory(), lanes, scratch, *live, *rows, plan, queue, work, some, asked.request
+                host_memory(),
+                lanes,
+                scratch,
+                table.starts,
+                table.ends,
+                table.flags,
+                *rows,
+                warp.run.plan,
+                warp.run.queue,
+                work,
+                some,
+                asked.request,
             )
         if failed:
             raise _fault(warp, index, first, scratch.tolist())

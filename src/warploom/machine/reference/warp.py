@@ -28,11 +28,11 @@ from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
-from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.rules.plan_words import (
     RUNNABLE,
     TURN_END,
 )
+from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 
 
 def run_turn(warp: Warp) -> int:

@@ -48,6 +48,8 @@ from warploom.rules.happens_before.words import (
     THREADS,
     WAITS,
 )
+from warploom.rules.mbarrier import PHASE_AT
+
 
 @jitable
 def commit(s: Any, e: Any, flags: int) -> None:
@@ -62,7 +64,6 @@ def commit(s: Any, e: Any, flags: int) -> None:
         s[lane + L_COPIES] += 1
         s[lane + ring + s[lane + count] % RING] = s[lane + L_COPIES]
         s[lane + count] += 1
-from warploom.rules.mbarrier import PHASE_AT
 
 
 @jitable

@@ -1,7 +1,7 @@
 """The rows of a tensor's box: where each stands in global memory, and its bytes in shared memory.
 
-A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in shared
-memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
+A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
+shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
 `cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`.
 """
 
@@ -123,8 +123,8 @@ def find_row(entry: Row, row: int) -> None:
 
 @jitable
 def find_pixel(entry: Row, row: int, rank: int) -> None:
-    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then D,
-    then image by image; offsets move what is read, not the walk."""
+    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then
+    D, then image by image; offsets move what is read, not the walk."""
     entry[PLACE] = entry[COORDINATES]
     left = row
     for axis in range(1, rank - 1):
@@ -172,11 +172,7 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
         elif op == REDUCE:
             for place in range(max(chunk, first), min(chunk + ATOM, last), element):
                 operation = field(request, OPERATION)
-                reduce_number(
-                    memory, far + place, base + place, operation, flag(entry, TYPE_AT)
-                )
+                reduce_number(memory, far + place, base + place, operation, flag(entry, TYPE_AT))
         else:
             for place in range(max(chunk, first), min(chunk + ATOM, last)):
                 memory[far + place] = memory[base + place]
-
-

@@ -30,14 +30,14 @@ ROW_ADDRESS, ROW_FROM, ROW_TO = PLACE + 5, PLACE + 6, PLACE + 7
 ENTRY_WORDS = ROW_TO + 1
 """KIND: one of those below. GROUPS: what kind of group it joins. THREAD: who issued it. SOURCE,
 TARGET: addresses; of a tensor's box, that in shared memory. SIZE in bytes. BARRIER: the address of
-the mbarrier that is told of TELLS bytes, or 0. REQUEST: a request (`rules.tensors.requests`). SHARED:
-where the shared memory of the box begins. COORDINATES: five, of a gather the column and four rows.
-OFFSETS: of im2col. PLACE: coordinates of a row of the box; it begins at ROW_ADDRESS, and the tensor
-has its bytes from ROW_FROM to ROW_TO."""
+the mbarrier that is told of TELLS bytes, or 0. REQUEST: a request (`rules.tensors.requests`).
+SHARED: where the shared memory of the box begins. COORDINATES: five, of a gather the column and
+four rows. OFFSETS: of im2col. PLACE: coordinates of a row of the box; it begins at ROW_ADDRESS,
+and the tensor has its bytes from ROW_FROM to ROW_TO."""
 
 BYTES, BOX_COPY, REDUCTION, GROUP_END, ARRIVAL, DONE = range(6)
-"""Kinds of entries: bytes side by side; a tensor's box; a reduction of numbers side by side; the end
-of a group; an arrival at an mbarrier behind earlier copies; an entry that is complete."""
+"""Kinds of entries: bytes side by side; a tensor's box; a reduction of numbers side by side; the
+end of a group; an arrival at an mbarrier behind earlier copies; an entry that is complete."""
 
 NO_GROUP, BULK_GROUP, COPY_GROUP = range(3)
 """Groups: none (an mbarrier is told), those of `cp.async.bulk`, those of `cp.async`."""
@@ -59,6 +59,7 @@ FAULT_KIND = ENTRY_WORDS
     WARP,
 ) = range(FAULT_KIND + 1, FAULT_KIND + 14)
 SCRATCH_WORDS = WARP + 1
-"""The fault; how many allocations there are; where shared memory of the block, and of the first block
-of its cluster, begin, the bytes of a block and from block to block, the blocks of the cluster that
-are there, a bit each; the number of the warp's first thread, of the block and of the warp."""
+"""The fault; how many allocations there are; where shared memory of the block, and of the first
+block of its cluster, begin, the bytes of a block and from block to block, the blocks of the
+cluster that are there, a bit each; the number of the warp's first thread, of the block and of the
+warp."""

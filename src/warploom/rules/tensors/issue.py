@@ -131,8 +131,8 @@ Bounds = npt.NDArray[np.uint64]
 """Kinds of fault, as `machine.faults.FaultKind` numbers them."""
 
 BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
-"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples of
-(PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples
+of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
 
 LANES = 32
 
@@ -156,9 +156,9 @@ def issue_copies(
         scratch[GROUPS] = BULK_GROUP if field(request, GROUPED) else NO_GROUP
         scratch[BARRIER] = 0
         blocks = int(data[LANES * BLOCKS_ROW + lane])
-        if op == REPLACE or op == COPY_MAP:
+        if op in (REPLACE, COPY_MAP):
             kind = change_map(memory, data, scratch, starts, ends, flags, lane, request)
-        elif op == REDUCE_BYTES or op == COPY_BYTES:
+        elif op in (REDUCE_BYTES, COPY_BYTES):
             kind = prepare_bytes(memory, data, scratch, starts, ends, flags, lane, request)
         else:
             kind = prepare_box(memory, data, scratch, starts, ends, flags, lane, request)
@@ -225,7 +225,8 @@ def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> in
 
 @jitable
 def block_base(scratch: Row, rank: int) -> int:
-    """Return where the shared memory of a block of the cluster begins; 0 where there is no block."""
+    """Return where the shared memory of a block of the cluster begins; 0 where there is no
+    block."""
     if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
         return 0
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
@@ -404,8 +405,8 @@ def prepare_bytes(
     memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least one
-    end is in shared memory; returns the kind of fault, or 0."""
+    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
+    one end is in shared memory; returns the kind of fault, or 0."""
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -434,7 +435,8 @@ def prepare_bytes(
 
 @jitable
 def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
-    """Count a copy of bytes: its end in global memory, where it has one, and that in shared memory."""
+    """Count a copy of bytes: its end in global memory, where it has one, and that in shared
+    memory."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
     if size == 0:
         return
@@ -453,8 +455,8 @@ def change_map(
     memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of fault,
-    or 0."""
+    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
+    fault, or 0."""
     place = int(data[LANES * MAP_ROW + lane])
     in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:
@@ -482,5 +484,3 @@ def change_map(
     for word in range(MAP_WORDS):
         write_bytes(memory, address - ORIGIN + 8 * word, 8, int(scratch[word]))
     return 0
-
-

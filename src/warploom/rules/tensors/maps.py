@@ -1,7 +1,8 @@
 """The 128 bytes of a tensor map: which bits hold which field.
 
 PTX and CUDA leave the layout open ("opaque"); programs make maps by `cuTensorMapEncode*` and change
-them by `tensormap.replace`. Here a map is 16 words of 64 bits. Source of fields and their encodings:
+them by `tensormap.replace`. Here a map is 16 words of 64 bits. Source of fields and their
+encodings:
 PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h, `cuTensorMapEncodeTiled`.
 """
 
@@ -20,9 +21,9 @@ TAG = 0x7E50
 tag is no tensor map."""
 
 FLAGS, ADDRESS, DIMS, STRIDES, BOX, LOWER, UPPER, COLUMN = 0, 1, 2, 5, 9, 10, 11, 12
-"""Words: what the constants above name; the address; sizes less 1 (two in a word); strides in bytes;
-the box: sizes less 1, 8 bits each, from ELEMENT_STRIDES_AT on strides less 1, 3 bits each; the
-corners of im2col, 16 bits each; its channels and pixels, 16 bits each."""
+"""Words: what the constants above name; the address; sizes less 1 (two in a word); strides in
+bytes; the box: sizes less 1, 8 bits each, from ELEMENT_STRIDES_AT on strides less 1, 3 bits each;
+the corners of im2col, 16 bits each; its channels and pixels, 16 bits each."""
 
 ELEMENT_STRIDES_AT = 40
 

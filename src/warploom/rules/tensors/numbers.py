@@ -16,10 +16,8 @@ from warploom.rules.tensors.maps import (
     F32_FTZ,
     F64,
     S32,
-    S64,
     TF32,
     TF32_FTZ,
-    U32,
     U64,
     type_bytes,
 )

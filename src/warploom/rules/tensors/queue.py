@@ -3,8 +3,8 @@ thread waits for them.
 
 A queue is an array of words, as long as one worker's launch: the number of entries, then entries
 (`rules.tensors.entries`). Only schedules under which copies complete late (`rules.in_flight`) have
-any. A copy completes when a thread waits in vain for the mbarrier that it tells, when its thread waits
-for its group, when its block ends, when the launch ends, and when the queue is full.
+any. A copy completes when a thread waits in vain for the mbarrier that it tells, when its thread
+waits for its group, when its block ends, when the launch ends, and when the queue is full.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def complete_groups(
 
 @jitable
 def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
-    """Complete the copies out of a stretch of shared memory that another block gets, and forget those
-    into it."""
+    """Complete the copies out of a stretch of shared memory that another block gets, and forget
+    those into it."""
     kept = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)

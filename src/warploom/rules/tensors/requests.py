@@ -1,6 +1,7 @@
 """What an instruction wants of the Tensor Memory Accelerator: a number, and operands in rows.
 
-`analysis.tensors` makes them of instructions; both machines fill the rows, 32 lanes of 64 bits each.
+`analysis.tensors` makes them of instructions; both machines fill the rows, 32 lanes of 64 bits
+each.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ TILE, IM2COL_MODE, GATHER = range(3)
     VALUE_ROW,
 ) = (0, 1, 6, 9, 10, 11, 12, 13, 14)
 DATA_ROWS = VALUE_ROW + 1
-"""Rows: the address of the map; five coordinates and three offsets; addresses in shared memory of the
-data and of the mbarrier; the blocks of a multicast as a mask, 0 for none; an address in global
+"""Rows: the address of the map; five coordinates and three offsets; addresses in shared memory of
+the data and of the mbarrier; the blocks of a multicast as a mask, 0 for none; an address in global
 memory or of the source in shared memory; a size in bytes; a value."""
 
 

@@ -1,4 +1,5 @@
-"""What instructions that wait for asynchronous copies do before they look: both machines call these.
+"""What instructions that wait for asynchronous copies do before they look: both machines call
+these.
 
 Nothing is kept, and nothing is to do, where copies complete as they are issued.
 """
@@ -53,8 +54,8 @@ def wait_copies(
     memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row,
     mask: int, by_parity: int,
 ) -> int:  # fmt: skip
-    """Complete the copies for which lanes wait in vain: those that tell the mbarrier at which a lane
-    looks, unless the phase is complete."""
+    """Complete the copies for which lanes wait in vain: those that tell the mbarrier at which a
+    lane looks, unless the phase is complete."""
     for lane in range(LANES):
         if (mask >> lane) & 1 and queue[COUNT] > 0:
             address = int(data[LANES * BARRIER_ROW + lane])
@@ -112,9 +113,7 @@ def keep_bytes(
 
 
 @jitable
-def keep_arrivals(
-    memory: Memory, data: Row, scratch: Row, queue: Row, work: Row, mask: int
-) -> int:
+def keep_arrivals(memory: Memory, data: Row, scratch: Row, queue: Row, work: Row, mask: int) -> int:
     """Keep arrivals at the mbarriers of BARRIER_ROW, behind the copies of their threads."""
     for lane in range(LANES):
         if (mask >> lane) & 1:
