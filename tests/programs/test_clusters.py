@@ -3,6 +3,8 @@ engines, under every schedule."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -269,3 +271,38 @@ def test_launches_that_make_no_sense() -> None:
     kernel = wl.Device("a100").compile(text, "ptx")["k"]
     with pytest.raises(wl.LaunchError, match="has none, which came"):
         kernel[2, 32](cluster_dims=2)
+
+
+@pytest.fixture(scope="module", params=["converge", "adversarial"])
+def program(request: pytest.FixtureRequest) -> tuple[wl.Device, wl.Module]:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    gpu = wl.Device("h100", schedule=request.param)
+    return gpu, gpu.load(Path(__file__).with_name("clusters.cu"), ["--std=c++17"])
+
+
+def test_a_histogram_over_the_memory_of_a_cluster(program: tuple[wl.Device, wl.Module]) -> None:
+    values = np.random.default_rng(1).integers(0, 64, 1000).astype(np.uint32)
+    bins = np.zeros(64, np.uint32)
+    program[1]["histogram"][8, 64, None, 4 * 16](values, len(values), bins, 16)
+    assert (bins == np.bincount(values, minlength=64)).all()
+
+
+def test_cooperative_groups_knows_the_cluster(program: tuple[wl.Device, wl.Module]) -> None:
+    out = np.zeros((4, 4, 6), np.uint32)
+    program[1]["ranks"][(4, 4), 32](out, cluster_dims=(2, 2))
+    for y, x in np.ndindex(4, 4):
+        rank = x % 2 + 2 * (y % 2)
+        assert out[y, x].tolist() == [rank, 4, x % 2, y % 2, 2, 128]
+
+
+def test_one_copy_brings_a_box_to_all_blocks(program: tuple[wl.Device, wl.Module]) -> None:
+    gpu, module = program
+    data = np.arange(64 * 48, dtype=np.uint32).reshape(64, 48)
+    kept = gpu.to_device(data)
+    box = gpu.tensor_map(kept, (16, 32))
+    out = np.zeros((4, 16, 32), np.uint32)
+    run = module["shared_box"][4, 64](box, out, 8, 60)
+    expected = np.zeros((16, 32), np.uint32)
+    expected[:4] = data[60:, 8:40]
+    assert (out == expected).all()
+    assert run.counters.global_load_sectors == 2 * 4 * 4
