@@ -39,3 +39,14 @@ def test_calls(run_program: RunProgram, what: str) -> None:
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.splitlines() == CASES[what]
     assert "defect" not in outcome.stderr
+
+
+def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda.bindings is not installed")
+    outcome = run_program("hopper_calls.py", device="h100")
+    assert outcome.returncode == 0, outcome.stderr
+    refused = "CUDA_ERROR_INVALID_VALUE"
+    assert outcome.stdout.splitlines() == ["True", f"{refused} {refused}"]
+    assert "it is 1 to 256" in outcome.stderr
+    assert "defect" not in outcome.stderr

@@ -4,6 +4,7 @@ im2col, reductions; what misuse gives; and copies that complete late."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -233,7 +234,7 @@ def test_maps_that_are_refused() -> None:
     """The rules of cuTensorMapEncodeTiled (cuda.h)."""
     gpu = wl.Device("h100")
     words = gpu.to_device(WORDS)
-    for box, options, message in (
+    cases: list[tuple[tuple[int, int], dict[str, Any], str]] = [
         ((4, 300), {}, "it is 1 to 256"),
         ((4, 3), {}, "innermost box of 12 bytes: 16 divides it"),
         ((4, 32), {"swizzle": "64B"}, "with swizzle 64B at most 64"),
@@ -243,6 +244,7 @@ def test_maps_that_are_refused() -> None:
         ((4, 8), {"offset": 4, "shape": (4, 8), "strides": (64,)}, "16 does not divide it"),
         ((4, 8), {"interleave": "16B"}, "rank 2: it is 3 to 5"),
         ((4, 8), {"shape": (17, 16)}, "goes beyond the end"),
-    ):
+    ]
+    for box, options, message in cases:
         with pytest.raises(wl.WarploomError, match=message):
             gpu.tensor_map(words, box, **options)
