@@ -120,17 +120,17 @@ class Tensor:
         """Return the words that all modes have in common."""
         words = np.zeros(maps.MAP_WORDS, np.int64)
         swizzle, atomicity = SWIZZLES[self.swizzle]
-        flags = {
-            maps.TAG_AT: maps.TAG,
-            maps.RANK_AT: self.rank,
-            maps.MODE_AT: mode,
-            maps.TYPE_AT: maps.ELEMENT_TYPES.index(self.type),
-            maps.INTERLEAVE_AT: INTERLEAVES[self.interleave],
-            maps.SWIZZLE_AT: swizzle,
-            maps.ATOMICITY_AT: atomicity,
-            maps.FILL_AT: FILLS[self.fill],
+        maps.begin_map(words, mode)
+        fields = {
+            maps.RANK: self.rank - 1,
+            maps.ELEMTYPE: maps.ELEMENT_TYPES.index(self.type),
+            maps.INTERLEAVE_LAYOUT: INTERLEAVES[self.interleave],
+            maps.SWIZZLE_MODE: swizzle,
+            maps.SWIZZLE_ATOMICITY: atomicity,
+            maps.FILL_MODE: FILLS[self.fill],
         }
-        words[maps.FLAGS] = sum(value << at for at, value in flags.items())
+        for field, value in fields.items():
+            maps.replace(words, field, 0, value)
         maps.replace(words, maps.GLOBAL_ADDRESS, 0, self.address)
         for axis, size in enumerate(self.dims):
             maps.replace(words, maps.GLOBAL_DIM, axis, size)

@@ -25,16 +25,15 @@ from warploom.rules.tensors.entries import (
 from warploom.rules.tensors.maps import (
     ADDRESS,
     COLUMN,
-    FILL_AT,
     FILL_NANS,
     LOWER,
-    RANK_AT,
-    TYPE_AT,
     UPPER,
     box,
     dim,
     element_stride,
-    flag,
+    map_fill,
+    map_rank,
+    map_type,
     part,
     signed_part,
     stride,
@@ -67,7 +66,7 @@ def count_rows(entry: Row) -> int:
     if mode == GATHER:
         return 4
     count = 1
-    for axis in range(1, flag(entry, RANK_AT)):
+    for axis in range(1, map_rank(entry)):
         count *= steps(entry, axis)
     return count
 
@@ -89,13 +88,13 @@ def row_elements(entry: Row) -> int:
 @jitable
 def row_bytes(entry: Row) -> int:
     """Return the bytes of a row of a box."""
-    return row_elements(entry) * type_bytes(flag(entry, TYPE_AT))
+    return row_elements(entry) * type_bytes(map_type(entry))
 
 
 @jitable
 def find_row(entry: Row, row: int) -> None:
     """Set PLACE, ROW_ADDRESS, ROW_FROM and ROW_TO for a row of the box."""
-    rank, mode = flag(entry, RANK_AT), field(int(entry[REQUEST]), MODE)
+    rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
     elif mode == GATHER:
@@ -109,7 +108,7 @@ def find_row(entry: Row, row: int) -> None:
             moved = left % count * element_stride(entry, axis)
             entry[PLACE + axis] = int(entry[COORDINATES + axis]) + moved
             left //= count
-    size, inside, first = type_bytes(flag(entry, TYPE_AT)), True, int(entry[PLACE])
+    size, inside, first = type_bytes(map_type(entry)), True, int(entry[PLACE])
     address = int(entry[ADDRESS]) + first * size
     for axis in range(1, rank):
         place = int(entry[PLACE + axis])
@@ -154,11 +153,11 @@ def move_box(memory: Memory, entry: Row) -> None:
 @jitable
 def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
     """Load, store or reduce a row, which begins `start` bytes into shared memory."""
-    request, element = int(entry[REQUEST]), type_bytes(flag(entry, TYPE_AT))
+    request, element = int(entry[REQUEST]), type_bytes(map_type(entry))
     first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
     far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
     op = field(request, OP)
-    nans = flag(entry, FILL_AT) == FILL_NANS
+    nans = map_fill(entry) == FILL_NANS
     for chunk in range(0, size, ATOM):
         base = near + swizzled(entry, start + chunk) - chunk
         if op == LOAD:
@@ -172,7 +171,7 @@ def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
         elif op == REDUCE:
             for place in range(max(chunk, first), min(chunk + ATOM, last), element):
                 operation = field(request, OPERATION)
-                reduce_number(memory, far + place, base + place, operation, flag(entry, TYPE_AT))
+                reduce_number(memory, far + place, base + place, operation, map_type(entry))
         else:
             for place in range(max(chunk, first), min(chunk + ATOM, last)):
                 memory[far + place] = memory[base + place]

@@ -64,18 +64,16 @@ from warploom.rules.tensors.entries import (
 )
 from warploom.rules.tensors.maps import (
     COLUMN,
-    FLAGS,
     IM2COL,
     INTERLEAVE_32B,
-    INTERLEAVE_AT,
     MAP_BYTES,
     MAP_WORDS,
-    MODE_AT,
-    RANK_AT,
     TILED,
-    TYPE_AT,
-    flag,
     is_map,
+    map_interleave,
+    map_mode,
+    map_rank,
+    map_type,
     part,
     replace,
     type_bytes,
@@ -324,7 +322,7 @@ def prepare_box(
     rows, size = count_rows(scratch), row_bytes(scratch)
     scratch[SIZE] = rows * size
     shared = int(data[LANES * SHARED_ROW + lane])
-    interleaved = flag(scratch, INTERLEAVE_AT) == INTERLEAVE_32B
+    interleaved = map_interleave(scratch) == INTERLEAVE_32B
     alignment = INTERLEAVED_ALIGNMENT if interleaved else BOX_ALIGNMENT
     if shared % alignment != 0:
         return fail(scratch, TENSOR_ALIGNMENT, shared, alignment, 1)
@@ -352,10 +350,10 @@ def check_map(scratch: Row, request: int, place: int) -> int:
     if place % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
     wanted = IM2COL if field(request, MODE) == IM2COL_MODE else TILED
-    rank, mode = flag(scratch, RANK_AT), flag(scratch, MODE_AT)
+    rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
-        return fail(scratch, OTHER_TENSOR, place, part(scratch, FLAGS, RANK_AT, 8), 0)
-    if type_bytes(flag(scratch, TYPE_AT)) == 0:
+        return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
+    if type_bytes(map_type(scratch)) == 0:
         return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
     if mode == IM2COL and part(scratch, COLUMN, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)

@@ -1,9 +1,12 @@
 """The 128 bytes of a tensor map: which bits hold which field.
 
 PTX and CUDA leave the layout open ("opaque"); programs make maps by `cuTensorMapEncode*` and change
-them by `tensormap.replace`. Here a map is 16 words of 64 bits. Source of fields and their
-encodings:
-PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h, `cuTensorMapEncodeTiled`.
+them by `tensormap.replace`. Here a map is 16 words of 64 bits. The code that CuTe DSL 4.8 compiles
+writes maps of tiles itself, without the driver: address, dimensions, strides, box, rank, type,
+swizzle and interleave stand where it puts them. The places of all other fields are our own.
+
+Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h,
+`cuTensorMapEncodeTiled`.
 """
 
 from __future__ import annotations
@@ -14,18 +17,20 @@ MAP_BYTES = 128
 MAP_WORDS = MAP_BYTES // 8
 MOST_RANK = 5
 
-TAG_AT, RANK_AT, MODE_AT, TYPE_AT, INTERLEAVE_AT = 0, 16, 20, 24, 28
-SWIZZLE_AT, ATOMICITY_AT, FILL_AT, PROMOTION_AT = 32, 36, 40, 44
-TAG = 0x7E50
-"""The lowest bits of word 0; the other fields of that word are four bits wide. Memory without the
-tag is no tensor map."""
+ADDRESS, FLAGS, STRIDES, HIGH_STRIDES, DIMS, STEPS, BOX, LOWER, UPPER, COLUMN = (
+    *(0, 1, 1, 3, 4, 6, 6),
+    *(8, 9, 10),
+)
+"""Words: the address; flags, in the lower half; strides divided by 16, 32 bits each, from the upper
+half of word 1 on; their higher bits, four each, in the upper half of word 3; sizes less 1, 32 bits
+each; element strides less 1, three bits each, in the upper half of word 6; sizes of the box less
+1, 8 bits each, from the last byte of word 6 on. Of im2col: corners, 16 bits each, channels and
+pixels."""
 
-FLAGS, ADDRESS, DIMS, STRIDES, BOX, LOWER, UPPER, COLUMN = 0, 1, 2, 5, 9, 10, 11, 12
-"""Words: what the constants above name; the address; sizes less 1 (two in a word); strides in
-bytes; the box: sizes less 1, 8 bits each, from ELEMENT_STRIDES_AT on strides less 1, 3 bits each;
-the corners of im2col, 16 bits each; its channels and pixels, 16 bits each."""
+TAG = 2
+"""The lowest bits of the flags; memory without them is no tensor map."""
 
-ELEMENT_STRIDES_AT = 40
+STRIDE_UNIT_BITS = 4
 
 TILED, IM2COL, IM2COL_W, IM2COL_W128 = range(4)
 NO_INTERLEAVE, INTERLEAVE_16B, INTERLEAVE_32B = range(3)
@@ -71,21 +76,13 @@ def part(map: Row, word: int, at: int, bits: int) -> int:
 
 @jitable
 def set_part(map: Row, word: int, at: int, bits: int, value: int) -> None:
-    """Replace some bits of a word, which are not its highest."""
+    """Replace some bits of a word."""
+    value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
-    map[word] = (int(map[word]) & ~mask) | ((value << at) & mask)
-
-
-@jitable
-def flag(map: Row, at: int) -> int:
-    """Return one of the fields of four bits in word 0."""
-    return part(map, FLAGS, at, 4)
-
-
-@jitable
-def is_map(map: Row) -> bool:
-    """Return whether words are a tensor map."""
-    return part(map, FLAGS, TAG_AT, 16) == TAG
+    if at + bits == 64:  # they hold the sign of the word
+        value -= (value >> (bits - 1)) << bits
+        mask = -(1 << at)
+    map[word] = (int(map[word]) & ~mask) | (value << at)
 
 
 @jitable
@@ -96,39 +93,85 @@ def signed_part(map: Row, word: int, at: int) -> int:
 
 
 @jitable
+def is_map(map: Row) -> bool:
+    """Return whether words can be a tensor map."""
+    return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
+
+
+@jitable
+def map_rank(map: Row) -> int:
+    """Return the number of axes."""
+    return part(map, FLAGS, 4, 3) + 1
+
+
+@jitable
+def map_type(map: Row) -> int:
+    """Return the number of the element type."""
+    return part(map, FLAGS, 7, 4)
+
+
+@jitable
+def map_interleave(map: Row) -> int:
+    """Return the interleave layout."""
+    return part(map, FLAGS, 11, 2)
+
+
+@jitable
+def map_swizzle(map: Row) -> int:
+    """Return the swizzle mode."""
+    return part(map, FLAGS, 13, 3)
+
+
+@jitable
+def map_fill(map: Row) -> int:
+    """Return what stands out of bounds."""
+    return part(map, FLAGS, 16, 1)
+
+
+@jitable
+def map_mode(map: Row) -> int:
+    """Return whether the map is of tiles or of columns of pixels."""
+    return part(map, FLAGS, 22, 2)
+
+
+@jitable
+def map_atomicity(map: Row) -> int:
+    """Return the chunks that a swizzle of 128 bytes keeps together."""
+    return part(map, FLAGS, 24, 2)
+
+
+@jitable
 def dim(map: Row, axis: int) -> int:
     """Return the size of the tensor along an axis; axis 0 is the innermost."""
     return part(map, DIMS + axis // 2, 32 * (axis % 2), 32) + 1
 
 
 @jitable
-def set_dim(map: Row, axis: int, size: int) -> None:
-    """Set the size of the tensor along an axis."""
-    low, high = int(map[DIMS + axis // 2]) & 0xFFFFFFFF, int(map[DIMS + axis // 2]) >> 32
-    size = (size - 1) & 0x7FFFFFFF
-    if axis % 2:
-        high = size
-    else:
-        low = size
-    map[DIMS + axis // 2] = (high << 32) | low
+def stride(map: Row, axis: int) -> int:
+    """Return the bytes from one element to the next along an axis that is not the innermost."""
+    low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
+    high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
+    return (low | high << 32) << STRIDE_UNIT_BITS
 
 
 @jitable
-def stride(map: Row, axis: int) -> int:
-    """Return the bytes from one element to the next along an axis that is not the innermost."""
-    return int(map[STRIDES + axis - 1])
+def set_stride(map: Row, axis: int, size: int) -> None:
+    """Set the bytes between elements along an axis that is not the innermost."""
+    units = size >> STRIDE_UNIT_BITS
+    set_part(map, STRIDES + axis // 2, 32 * (axis % 2), 32, units)
+    set_part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4, units >> 32)
 
 
 @jitable
 def box(map: Row, axis: int) -> int:
     """Return the size of the box along an axis."""
-    return part(map, BOX, 8 * axis, 8) + 1
+    return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
 @jitable
 def element_stride(map: Row, axis: int) -> int:
     """Return the step of the box along an axis, in elements of the tensor."""
-    return part(map, BOX, ELEMENT_STRIDES_AT + 3 * axis, 3) + 1
+    return part(map, STEPS, 32 + 3 * axis, 3) + 1
 
 
 @jitable
@@ -137,25 +180,32 @@ def replace(map: Row, field: int, axis: int, value: int) -> None:
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
     elif field == GLOBAL_STRIDE:
-        map[STRIDES + axis] = value
+        set_stride(map, axis + 1, value)
     elif field == GLOBAL_DIM:
-        set_dim(map, axis, value)
+        set_part(map, DIMS + axis // 2, 32 * (axis % 2), 32, value - 1)
     elif field == BOX_DIM:
-        set_part(map, BOX, 8 * axis, 8, value - 1)
+        set_part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8, value - 1)
     elif field == ELEMENT_STRIDE:
-        set_part(map, BOX, ELEMENT_STRIDES_AT + 3 * axis, 3, value - 1)
+        set_part(map, STEPS, 32 + 3 * axis, 3, value - 1)
     elif field == RANK:
-        set_part(map, FLAGS, RANK_AT, 4, value + 1)
+        set_part(map, FLAGS, 4, 3, value)
     elif field == ELEMTYPE:
-        set_part(map, FLAGS, TYPE_AT, 4, value)
+        set_part(map, FLAGS, 7, 4, value)
     elif field == INTERLEAVE_LAYOUT:
-        set_part(map, FLAGS, INTERLEAVE_AT, 4, value)
+        set_part(map, FLAGS, 11, 2, value)
     elif field == SWIZZLE_MODE:
-        set_part(map, FLAGS, SWIZZLE_AT, 4, value)
+        set_part(map, FLAGS, 13, 3, value)
     elif field == FILL_MODE:
-        set_part(map, FLAGS, FILL_AT, 4, value)
+        set_part(map, FLAGS, 16, 1, value)
     elif field == SWIZZLE_ATOMICITY:
-        set_part(map, FLAGS, ATOMICITY_AT, 4, value)
+        set_part(map, FLAGS, 24, 2, value)
+
+
+@jitable
+def begin_map(map: Row, mode: int) -> None:
+    """Make empty words a tensor map of tiles or of columns of pixels."""
+    set_part(map, FLAGS, 0, 4, TAG)
+    set_part(map, FLAGS, 22, 2, mode)
 
 
 @jitable
@@ -178,7 +228,7 @@ def swizzled(map: Row, address: int) -> int:
     choose a chunk in its span with those that choose the span. Source: PTX ISA, "Swizzling Modes";
     cuda.h, CUtensorMapSwizzle.
     """
-    mode, atomicity = flag(map, SWIZZLE_AT), flag(map, ATOMICITY_AT)
+    mode, atomicity = map_swizzle(map), map_atomicity(map)
     if mode == NO_SWIZZLE:
         return address
     if mode == SWIZZLE_32B:
