@@ -6,12 +6,15 @@ for.
 from __future__ import annotations
 
 import re
+import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warploom as wl
+from tests.clients.conftest import PROGRAMS
 
 pytest.importorskip("triton")
 TILE = {"bm": 128, "bn": 64, "bk": 64}
@@ -20,16 +23,16 @@ M, N, K = 256, 128, 256
 
 def compiled(name: str, arguments: dict[str, str]) -> Any:
     """What Triton makes of a kernel without a GPU."""
-    import triton
-    import triton_hopper
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
+    targets, compiler = (
+        import_module(f"triton.{part}") for part in ("backends.compiler", "compiler")
+    )
+    sys.path.insert(0, str(PROGRAMS))
+    function = getattr(import_module("triton_hopper"), name)
     signature = arguments | dict.fromkeys("mnk", "i32") | dict.fromkeys(TILE, "constexpr")
     aligned = {(place,): [["tt.divisibility", 16]] for place in range(6)}
-    source = ASTSource(getattr(triton_hopper, name), signature, TILE, aligned)
+    source = compiler.ASTSource(function, signature, TILE, aligned)
     options = {"num_warps": 4, "num_stages": 3}
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    return compiler.compile(source, target=targets.GPUTarget("cuda", 90, 32), options=options)
 
 
 @pytest.mark.parametrize("schedule", ["converge", "adversarial"])
