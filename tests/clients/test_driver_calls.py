@@ -47,6 +47,7 @@ def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:
     outcome = run_program("hopper_calls.py", device="h100")
     assert outcome.returncode == 0, outcome.stderr
     refused = "CUDA_ERROR_INVALID_VALUE"
-    assert outcome.stdout.splitlines() == ["True", f"{refused} {refused}"]
+    clusters = 2 * 132 // 4  # of 2,048 threads an SM, with 132 SMs
+    assert outcome.stdout.splitlines() == ["True", f"{refused} {refused}", f"{clusters} 8"]
     assert "it is 1 to 256" in outcome.stderr
     assert "defect" not in outcome.stderr

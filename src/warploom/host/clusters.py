@@ -16,6 +16,9 @@ Clusters")."""
 
 ALONE: Dim3 = (1, 1, 1)
 
+PORTABLE_BLOCKS = 8
+"""Blocks of a cluster that every device with clusters can have."""
+
 
 def as_dims(given: int | Sequence[int] | None) -> Dim3 | None:
     """Return the option of a launch as three numbers."""

@@ -45,7 +45,7 @@ def encoded(address: int, box: tuple[int, int], fill: str = "NONE") -> tuple:
     )
 
 
-def launch(function: object, blocks: int, threads: int, cluster: int, arguments: tuple) -> None:
+def configured(blocks: int, threads: int, cluster: int) -> driver.CUlaunchConfig:
     attribute = driver.CUlaunchAttribute()
     attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     attribute.value.clusterDim.x = cluster
@@ -54,8 +54,7 @@ def launch(function: object, blocks: int, threads: int, cluster: int, arguments:
     config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
     config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
     config.attrs, config.numAttrs = [attribute], 1
-    must(driver.cuLaunchKernelEx(config, function, arguments, 0))
-    must(driver.cuCtxSynchronize())
+    return config
 
 
 must(driver.cuInit(0))
@@ -72,7 +71,9 @@ place[start : start + 16] = words
 scalars = np.array([int(out)], np.uint64), np.array([8], np.int32), np.array([60], np.int32)
 addresses = [place[start:].ctypes.data, *(each.ctypes.data for each in scalars)]
 pointers = np.array(addresses, np.uint64)
-launch(must(driver.cuModuleGetFunction(module, b"shared_box")), 4, 64, 2, pointers.ctypes.data)
+function = must(driver.cuModuleGetFunction(module, b"shared_box"))
+must(driver.cuLaunchKernelEx(configured(4, 64, 2), function, pointers.ctypes.data, 0))
+must(driver.cuCtxSynchronize())
 found = np.zeros((4, 16, 32), np.uint32)
 must(driver.cuMemcpyDtoH(found.ctypes.data, out, found.nbytes))
 expected = np.zeros((16, 32), np.uint32)
@@ -80,3 +81,8 @@ expected[:4] = data[60:, 8:40]
 print((found == expected).all())
 refused = encoded(int(tensor), (32, 300)), encoded(int(tensor), (32, 8), "NAN_REQUEST_ZERO_FMA")
 print(*(error.name for error, *_ in refused))
+ranks, wide = must(driver.cuModuleGetFunction(module, b"ranks")), configured(4, 1024, 4)
+print(
+    must(driver.cuOccupancyMaxActiveClusters(ranks, wide)),
+    must(driver.cuOccupancyMaxPotentialClusterSize(ranks, wide)),
+)

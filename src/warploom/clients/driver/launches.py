@@ -87,6 +87,17 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
     launch_now(function_at(function), request, parameters, extra)
 
 
+def configuration_of(config: int) -> tuple[Dim3, int, Dim3 | None]:
+    """Return the block of a CUlaunchConfig, its dynamic shared memory, and the cluster it asks
+    for."""
+    *dims, shared_bytes, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    cluster = None
+    if attributes and count:
+        _, cluster = _asked((LaunchAttribute * count).from_address(attributes))
+    x, y, z = dims[3:6]
+    return (x, y, z), shared_bytes, cluster
+
+
 def _asked(attributes: Iterable[LaunchAttribute]) -> tuple[bool, Dim3 | None]:
     """Whether attributes ask for a cooperative launch, and for which clusters."""
     cooperative, cluster = False, None
