@@ -9,7 +9,6 @@ from warploom.core.types import U32, U64, ScalarType
 from warploom.isa.ops.mbarrier import WAITS
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.ptx.ir import Immediate, Instruction, Operand
-from warploom.rules.tensors.entries import BULK_GROUP, COPY_GROUP
 from warploom.rules.tensors.waits import END_GROUP, WAIT_GROUPS
 
 
@@ -25,10 +24,9 @@ class WaitRequest:
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """The end of a group of copies, or a wait for all groups but the newest `left` (-1: for all
-    copies): what `rules.tensors.waits.group_copies` takes."""
+    """The end of a group of bulk copies, or a wait for all groups but the newest `left`: what
+    `rules.tensors.waits.group_copies` takes."""
 
-    groups: int
     action: int
     left: int
 
@@ -44,20 +42,17 @@ def wait_request(made: Instruction) -> WaitRequest | None:
 
 
 def group_request(made: Instruction) -> GroupRequest | None:
-    """Return what an instruction does to groups of copies; None where it does nothing."""
+    """Return what an instruction does to groups of bulk copies; None where it does nothing."""
     m = made.operation.modifiers
-    if made.operation.name != "cp":
+    if made.operation.name != "cp" or "bulk" not in m:
         return None
-    groups = BULK_GROUP if "bulk" in m else COPY_GROUP
     if "commit_group" in m:
-        return GroupRequest(groups, END_GROUP, 0)
-    if "wait_all" in m:
-        return GroupRequest(groups, WAIT_GROUPS, -1)
+        return GroupRequest(END_GROUP, 0)
     if "wait_group" not in m:
         return None
     left = made.operands[0]
     # A wait for a number that a register holds waits for all.
-    return GroupRequest(groups, WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0)
+    return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0)
 
 
 def has_tensor_operations(program: Program) -> bool:

@@ -30,9 +30,7 @@ CHECKS = {
     "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
     " int64)",
     "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
-    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
-    "keep_bytes": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",
-    "keep_arrivals": "int64(u8*, i64*, i64*, i64*, i64*, int64)",
+    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",
     "retire_copies": "int64(u8*, i64*, i64*, int64, int64)",
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
@@ -60,8 +58,8 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     "detect_event",
-    *("issue_copies", "wait_copies", "group_copies", "keep_bytes", "keep_arrivals"),
-    *("retire_copies", "check_cluster", "cluster_wait", "live_ranks"),
+    *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *("check_cluster", "cluster_wait", "live_ranks"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
@@ -81,7 +79,6 @@ _PLACES = {
     "issue": "rules.tensors.issue",
     "wait": "rules.tensors.waits",
     "group": "rules.tensors.waits",
-    "keep": "rules.tensors.waits",
     "retire": "rules.tensors.waits",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""

@@ -209,6 +209,6 @@ class TensorWaitCode:
         call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
-        numbers = (I64(n) for n in (group.groups, group.action, group.left))
+        numbers = (I64(n) for n in (group.action, group.left))
         given = (*self._state(), bits, *numbers)
         call(self.lanes, "group_copies", self.tensors.host_memory, *given)

@@ -53,10 +53,3 @@ def complete(word: int, amount: int) -> int:
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
     return settled((word & ~(field << TX_AT)) | (left << TX_AT))
-
-
-@jitable
-def arrive(word: int) -> int:
-    """Return the word after one arrival."""
-    counts = (1 << COUNT_BITS) - 1
-    return settled((word & ~counts) | ((word - 1) & counts))

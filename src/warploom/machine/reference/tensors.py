@@ -136,7 +136,7 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
         given = (place(warp, first), warp.run.plan, warp.run.queue, work)
         some = mask >> first & ALL_LANES
-        group_copies(host_memory(), *given, some, asked.groups, asked.action, asked.left)
+        group_copies(host_memory(), *given, some, asked.action, asked.left)
 
 
 def retire(run: Run, block: Block) -> None:

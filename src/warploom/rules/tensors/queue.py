@@ -13,13 +13,10 @@ from warploom.rules import mbarrier
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.tensors.boxes import move_box
 from warploom.rules.tensors.entries import (
-    ARRIVAL,
     BARRIER,
     BOX_COPY,
     BULK_GROUP,
     BYTES,
-    COPY_GROUP,
-    DONE,
     ENTRY_WORDS,
     GROUP_END,
     GROUPS,
@@ -76,11 +73,7 @@ def execute(memory: Memory, entry: Row) -> None:
         place = int(entry[BARRIER]) - ORIGIN
         word = read_bytes(memory, place, 8)
         if mbarrier.is_valid(word):
-            if kind == ARRIVAL:
-                word = mbarrier.arrive(word)
-            else:
-                word = mbarrier.complete(word, int(entry[TELLS]))
-            write_bytes(memory, place, 8, word)
+            write_bytes(memory, place, 8, mbarrier.complete(word, int(entry[TELLS])))
 
 
 @jitable
@@ -124,57 +117,43 @@ def append(queue: Row, entry: Row) -> None:
 
 @jitable
 def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
-    """Complete the copies that tell an mbarrier, and those before an arrival of their thread at it;
-    returns how many."""
-    count, kept, done = int(queue[COUNT]), 0, 0
-    for number in range(count):
-        at = entry_at(number)
-        if queue[at + KIND] == ARRIVAL and queue[at + BARRIER] == barrier:
-            thread = int(queue[at + THREAD])
-            for earlier in range(number):
-                place = entry_at(earlier)
-                if queue[place + THREAD] == thread and queue[place + GROUPS] == COPY_GROUP:
-                    complete_entry(memory, queue, work, earlier)
-                    queue[place + KIND] = DONE
-    for number in range(count):
-        at = entry_at(number)
-        if queue[at + BARRIER] == barrier and queue[at + KIND] != DONE:
+    """Complete the copies that tell an mbarrier; returns how many."""
+    kept, done = 0, 0
+    for number in range(int(queue[COUNT])):
+        if queue[entry_at(number) + BARRIER] == barrier:
             complete_entry(memory, queue, work, number)
             done += 1
-        elif queue[at + KIND] != DONE:
+        else:
             kept = keep(queue, number, kept)
     queue[COUNT] = kept
     return done
 
 
 @jitable
-def end_group(memory: Memory, queue: Row, work: Row, thread: int, groups: int) -> None:
+def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
     """End the group of copies of a thread: they wait together from now on."""
     make_room(memory, queue, work)
     for word in range(ENTRY_WORDS):
         work[word] = 0
-    work[KIND], work[THREAD], work[GROUPS] = GROUP_END, thread, groups
+    work[KIND], work[THREAD], work[GROUPS] = GROUP_END, thread, BULK_GROUP
     append(queue, work)
 
 
 @jitable
-def complete_groups(
-    memory: Memory, queue: Row, work: Row, thread: int, groups: int, left: int
-) -> int:
-    """Complete the groups of a thread but the newest `left` ones; with `left` -1 all of its copies,
-    grouped or not. Returns how many copies completed."""
+def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: int) -> int:
+    """Complete the groups of a thread but the newest `left` ones; returns how many copies."""
     count, ends, last = int(queue[COUNT]), 0, -1
     for number in range(count - 1, -1, -1):
         at = entry_at(number)
-        if queue[at + THREAD] == thread and queue[at + GROUPS] == groups:
+        if queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP:
             ends += 1 if queue[at + KIND] == GROUP_END else 0
-            if (ends > left or left < 0) and last < 0:
+            if ends > left and last < 0:
                 last = number
     kept, done = 0, 0
     for number in range(count):
         at = entry_at(number)
-        own = queue[at + THREAD] == thread and queue[at + GROUPS] == groups
-        if own and number <= last and queue[at + KIND] != ARRIVAL:
+        own = queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP
+        if own and number <= last:
             complete_entry(memory, queue, work, number)
             done += 1
         else:
