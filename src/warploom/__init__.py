@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from warploom.host.occupancy import occupancy
     from warploom.host.run import Run
     from warploom.host.stream import Stream
+    from warploom.host.tensor_map import TensorMap
     from warploom.host.texture import Surface, Texture
     from warploom.host.tune import tune
     from warploom.observe.limits import TraceLimits
@@ -75,6 +76,7 @@ __all__ = [
     "Run",
     "Stream",
     "Surface",
+    "TensorMap",
     "Texture",
     "Trace",
     "TraceLimits",
@@ -98,6 +100,7 @@ _PLACES = {
     "Run": "host.run",
     "Stream": "host.stream",
     "Surface": "host.texture",
+    "TensorMap": "host.tensor_map",
     "Texture": "host.texture",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",

@@ -39,3 +39,15 @@ def test_calls(run_program: RunProgram, what: str) -> None:
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.splitlines() == CASES[what]
     assert "defect" not in outcome.stderr
+
+
+def test_tensor_maps_and_clusters(run_program: RunProgram) -> None:
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda.bindings is not installed")
+    outcome = run_program("hopper_calls.py", device="h100")
+    assert outcome.returncode == 0, outcome.stderr
+    refused = "CUDA_ERROR_INVALID_VALUE"
+    clusters = 2 * 132 // 4  # of 2,048 threads an SM, with 132 SMs
+    assert outcome.stdout.splitlines() == ["True", f"{refused} {refused}", f"{clusters} 8"]
+    assert "it is 1 to 256" in outcome.stderr
+    assert "defect" not in outcome.stderr

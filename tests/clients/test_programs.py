@@ -60,6 +60,18 @@ def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert_runs(run_program, program)
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_cute_on_hopper(run_program: RunProgram, blocks: int) -> None:
+    """A product by copies of tensors and warp groups, alone and in clusters of two blocks, which
+    get B together."""
+    if importlib.util.find_spec("cutlass") is None:
+        pytest.skip("cutlass is not installed")
+    outcome = run_program("cute_hopper.py", str(blocks), device="h100")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == ["True"]
+    assert "defect" not in outcome.stderr
+
+
 KERNEL_TUNER = Path(sys.prefix) / "kernel_tuner" / "test"
 """Kernel Tuner's own tests, which `make test-clients` takes from its source distribution."""
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.analysis.program import Program
+from warploom.analysis.tensors import tensor_accesses
 from warploom.isa.moves import matrix_move, pieces
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import UNIT_BYTES
 from warploom.isa.spec import Operation, Unit
@@ -75,6 +77,8 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    if is_tensor_operation(operation):
+        return tensor_accesses(operation)
     if is_bulk_copy(operation):
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
@@ -103,7 +107,7 @@ def is_bulk_fill(operation: Operation) -> bool:
 def bytes_of(instruction: Instruction) -> int:
     """The bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
-    if is_bulk_copy(operation):
+    if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES
     if is_bulk_fill(operation):
         return BULK_FILL_BYTES

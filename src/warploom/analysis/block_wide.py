@@ -10,6 +10,7 @@ from warploom.analysis.shapes import Reading, computes
 from warploom.analysis.shaping import between
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
+from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 
@@ -22,6 +23,8 @@ def last_of(program: Program, block: Block) -> Instruction:
 def waits_for_all(made: Instruction) -> bool:
     """Whether it is a barrier at which every thread of the block just waits."""
     barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
+    if is_cluster_barrier(made.operation):
+        return False
     return barrier and "arrive" not in made.operation.modifiers and not votes(made)
 
 

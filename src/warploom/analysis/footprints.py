@@ -15,6 +15,7 @@ from warploom.analysis.accesses import accesses, bytes_of
 from warploom.analysis.forms import Form, Variable, evaluate, form
 from warploom.analysis.program import Block, Program
 from warploom.core.errors import Dim3
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.ptx.ir import (
     Address,
     Immediate,
@@ -101,6 +102,8 @@ def _objection(instruction: Instruction) -> str:
     told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
     if any(name.startswith(TOLD_BY_ORDER) for name in told):
         return "the kernel reads a value that depends on block order"
+    if is_tensor_operation(instruction.operation):
+        return "nothing is known of where a tensor map leads"
     for space, op in accesses(instruction):
         if space in NOT_SHARED:
             continue

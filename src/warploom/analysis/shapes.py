@@ -124,7 +124,6 @@ def formation_of(block: tuple[int, int, int]) -> Formation:
 def special_shape(name: str, formation: Formation) -> Shape:
     """The shape of a special register."""
     special = SPECIAL_REGISTERS[name]
-    name = special.same_as or name
     if name == "%tid.x" and formation in WHOLE.values():
         return Shape(1, 1)
     if name == "%tid.y" and formation is Formation.IN_ROWS:

@@ -122,12 +122,12 @@ class Session:
         finally:
             self.if_nothing_ran = told
 
-    def launch_options(self, *, cooperative: bool) -> LaunchOptions:
+    def launch_options(self, *, cooperative: bool, cluster: Dim3 | None = None) -> LaunchOptions:
         """What a launch of this process says beside its arguments."""
-        if self.order is None:
-            return {"cooperative": cooperative}
-        schedule, seed = self.order
-        return {"cooperative": cooperative, "schedule": schedule, "seed": seed}
+        options: LaunchOptions = {"cooperative": cooperative, "cluster_dims": cluster}
+        if self.order is not None:
+            options["schedule"], options["seed"] = self.order
+        return options
 
     def record(self, run: Run) -> None:
         """Remember what a launch did."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 from warploom.analysis.program import Block
 from warploom.analysis.uses import sources, votes
 from warploom.codegen.blocks import Copy
+from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.core.types import PRED, U32, ScalarType
+from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
     BARRIERS,
+    CLUSTER_ARRIVED,
+    CLUSTER_BARRIER,
     INSTRUCTION,
 )
 from warploom.rules.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
@@ -34,8 +38,13 @@ class BarrierCode:
     """Emits the barriers of one warp function."""
 
     def __init__(
-        self, control: Control, operands: Operands, sanitizing: SanitizingCode | None
+        self,
+        control: Control,
+        operands: Operands,
+        sanitizing: SanitizingCode | None,
+        clusters: ClusterCode,
     ) -> None:
+        self.clusters = clusters
         self.control, self.operands, self.sanitizing = control, operands, sanitizing
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
@@ -56,6 +65,9 @@ class BarrierCode:
             with self.b.goto_block(passes):
                 self.control.go(copy, following, block.index)
             self.b.position_at_end(waits)
+        if is_cluster_barrier(made.operation):
+            self._end_in_cluster(copy, block, index, made, on)
+            return
         number, threads = self._operands(index, made, on)
         if "arrive" in made.operation.modifiers:
             self._store(number, threads)
@@ -66,6 +78,29 @@ class BarrierCode:
             self.control.suspension.hand_over(block.index)
         else:
             self.control.suspension.wait_together(block.index, index, _simple(made))
+            self._leave(index, number, threads)
+            frame.leave(Status.BARRIER)
+
+    def _end_in_cluster(
+        self, copy: Copy, block: Block, index: int, made: Instruction, on: Value
+    ) -> None:
+        """Arrive or wait at the barrier of the cluster, at the end of a block."""
+        b, frame, following = self.b, self.frame, block.successors[-1]
+        if "arrive" in made.operation.modifiers:
+            at = frame.state(CLUSTER_ARRIVED)
+            b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
+            self.control.go(copy, following, block.index)
+            return
+        waits, passes = (frame.function.append_basic_block(n) for n in ("wait", "pass"))
+        b.cbranch(self.clusters.must_wait(on), waits, passes)
+        with b.goto_block(passes):
+            self.control.go(copy, following, block.index)
+        b.position_at_end(waits)
+        number, threads = I64(CLUSTER_BARRIER), I64(0)
+        if copy is Copy.DIVERGENT:
+            self._wait(index, number, threads, following)
+        else:
+            self.control.suspension.wait_together(block.index, index, None)
             self._leave(index, number, threads)
             frame.leave(Status.BARRIER)
 

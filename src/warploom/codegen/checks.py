@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from warploom.codegen.environment import Slot
+from warploom.rules.clusters import NO_SUCH_BLOCK, cluster_offset
 from warploom.rules.distinct import jitable
+from warploom.rules.windows import BLOCK_BITS
 
 # Numba reads these as constants; enumerations it would have to import.
 _ALLOCATIONS = int(Slot.ALLOCATIONS)
@@ -20,6 +22,7 @@ _FAULT_KIND, _FAULT_LANE = int(Slot.FAULT_KIND), int(Slot.FAULT_LANE)
 _FAULT_ADDRESS, _FAULT_SIZE = int(Slot.FAULT_ADDRESS), int(Slot.FAULT_SIZE)
 
 OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, TRAP = 1, 2, 3, 4
+NO_BLOCK = 27
 """Kinds of fault, as `machine.faults.FaultKind` numbers them."""
 
 
@@ -90,6 +93,28 @@ def check_span(addresses: Any, mask: int, size: int, limit: int, environment: An
             if kind != 0:
                 record_fault(environment, kind, lane, int(np.int64(address)), size)
                 return 1
+    return 0
+
+
+def check_cluster(
+    places: Any, mask: int, size: int, own: int, live: int, environment: Any,
+    shared_bytes: int, stride: int,
+) -> int:  # fmt: skip
+    """Whether every lane's address of shared memory leads into a block of the cluster that is there
+    (`rules.clusters.cluster_offset`); puts places behind the beginning of the cluster's instead."""
+    for lane in range(32):
+        if (mask >> lane) & 1:
+            address = places[lane]
+            found = cluster_offset(address, size, own, live, shared_bytes, stride)
+            if found == NO_SUCH_BLOCK:
+                rank = (address >> BLOCK_BITS) - 1
+                record_fault(environment, NO_BLOCK, lane, rank, size)
+                return 1
+            if found < 0:
+                within = address & ((1 << BLOCK_BITS) - 1)
+                record_fault(environment, OUT_OF_BOUNDS, lane, within, size)
+                return 1
+            places[lane] = found
     return 0
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from warploom.analysis.clusters import has_cluster_barrier
+from warploom.analysis.tensor_waits import has_tensor_operations
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
@@ -60,11 +62,16 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
         module = ir.Module(program.name)
         warp = WarpFunction(module, program, layout, variant)
         warp.emit(Deadline(program).check)
-        scheduled = warp.suspends or variant.shuffles
+        scheduled = warp.suspends or variant.shuffles or variant.clusters
         alone = variant.shuffles or variant.records or reads_clock(program.instructions)
+        alone = alone or variant.clusters or has_cluster_barrier(program)
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
-            module, suspends=scheduled, sites=relays, local_bytes=program.local_bytes
+            module,
+            suspends=scheduled,
+            sites=relays,
+            local_bytes=program.local_bytes,
+            delays=variant.shuffles and has_tensor_operations(program),
         )
         grid.emit()
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size)

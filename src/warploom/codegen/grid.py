@@ -16,7 +16,11 @@ from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.rules import plan_words
+from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN
 from warploom.rules.warp_table import NONE
+
+FURTHEST = (1 << 63) - 1
+"""Beyond all addresses."""
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """`status = run(environment, counts, rows, first block, one past the last)`; a scheduled launch
@@ -24,13 +28,20 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 
 
 class GridFunction:
-    """Emits `run` into a module that has `warp`."""
+    """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete
+    late."""
 
     def __init__(
-        self, module: ir.Module, *, suspends: bool, sites: Value | None, local_bytes: int
+        self,
+        module: ir.Module,
+        *,
+        suspends: bool,
+        sites: Value | None,
+        local_bytes: int,
+        delays: bool,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
-        self.sites = sites
+        self.sites, self.delays = sites, delays
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -141,6 +152,8 @@ class GridFunction:
         states, contexts = self._pointer(Slot.STATES_BASE), self._pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self._get(Slot.CONTEXT_BYTES), I64(3))
         self.pure = self.lanes.alloca(I1)
+        if self.delays:
+            self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
         with b.if_then(b.icmp_signed("==", self._get(Slot.BLOCK), I64(-1))):
             call(self.lanes, "begin_launch", plan, slots)
         b.store(I1(0), self.pure)
@@ -160,7 +173,14 @@ class GridFunction:
         self._end_turn(plan, warp, self._timed(plan, warp), stride)
         b.branch(turn)
         b.position_at_end(ended)
+        self._retire(I64(0), I64(FURTHEST))
         b.ret(I64(int(Status.ENDED)))
+
+    def _retire(self, start: Value, end: Value) -> None:
+        """Complete or forget the copies of blocks whose shared memory is in a stretch."""
+        if self.delays:
+            memory, queue = self.b.inttoptr(I64(ORIGIN), PTR), self._pointer(Slot.QUEUE_AT)
+            call(self.lanes, "retire_copies", memory, queue, self.work, start, end)
 
     def _relay(self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block) -> None:
         """Run the round in relay where that can be, then go on at `turn`; else go on here. While
@@ -235,6 +255,8 @@ class GridFunction:
                 base = Slot[place.name.replace("_AT", "_BASE")]
                 b.store(b.add(self._get(base), offset), self._at(place))
             with b.if_then(fresh):
+                start = self._get(Slot.SHARED_AT)
+                self._retire(start, b.add(start, self._get(Slot.SHARED_STRIDE)))
                 b.store(I64(0), self.lanes.slot(plan, plan_words.FRESH))
                 b.store(I1(1), self.pure)
                 self._clear_memory()

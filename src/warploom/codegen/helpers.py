@@ -27,6 +27,14 @@ CHECKS = {
     "lane_order": "int64(u64*, int64, i64*, int64)",
     "count_cached": "int64(u64*, int64, int64, i64*, i64*, int64, int64, int64)",
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
+    " int64)",
+    "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
+    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",
+    "retire_copies": "int64(u8*, i64*, i64*, int64, int64)",
+    "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
+    "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "live_ranks": "int64(i64*, i64*)",
     "begin_launch": "int64(i64*, i64*)",
     "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
     "branch_first": "int64(i64*, i64*, int64)",
@@ -50,6 +58,8 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     "detect_event",
+    *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *("check_cluster", "cluster_wait", "live_ranks"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
@@ -66,6 +76,10 @@ _PLACES = {
     "record": "codegen.log",
     "reshape": "codegen.reshape_rules",
     "detect": "rules.happens_before.detect",
+    "issue": "rules.tensors.issue",
+    "wait": "rules.tensors.waits",
+    "group": "rules.tensors.waits",
+    "retire": "rules.tensors.waits",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""
 

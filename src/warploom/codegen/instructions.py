@@ -14,6 +14,7 @@ from warploom.analysis.accesses import is_bulk_fill
 from warploom.analysis.completions import completion
 from warploom.analysis.services import service_of
 from warploom.analysis.shapes import Reading
+from warploom.analysis.tensor_waits import has_tensor_operations
 from warploom.codegen.atomics import AtomicCode
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
@@ -32,10 +33,12 @@ from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
 from warploom.codegen.shuffle import ShuffleCode
+from warploom.codegen.tensors import TensorCode, TensorWaitCode
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.isa.effectless import is_effectless
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
@@ -61,6 +64,9 @@ class InstructionCode:
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
+        self.tensors = TensorCode(memory)
+        delays = memory.functions.shuffles and has_tensor_operations(memory.frame.program)
+        self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.warpwide = WarpwideCode(self.operands)
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
@@ -76,6 +82,7 @@ class InstructionCode:
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
             self.memory.sanitizing.instruction(index, made, on)
         self.preconditions.check(index, made, on)
+        self.tensor_waits.emit(made, on)
         if _has_no_code(made) or self._stores(index, made, on):
             return
         if not self._by_shape(index, made, on):
@@ -96,6 +103,8 @@ class InstructionCode:
             store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
             store(index, made, on)
             self._complete(index, made, on)
+        elif is_tensor_operation(made.operation):
+            self.tensors.emit(index, made, on)
         elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
             self.copies.copy(index, made, on)
         else:
@@ -141,6 +150,9 @@ class InstructionCode:
                 return [self.moves.is_parameter(made)]
             case "mov" if not is_copy(made):
                 return self.moves.moved(made)
+            case "getctarank":
+                address = self.operands.read(made.operands[1], U64)
+                return [(made.operands[0], self.memory.clusters.rank_of(address), B32)]
             case "setp":
                 return self._compared(made)
             case _:

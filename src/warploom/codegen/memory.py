@@ -10,14 +10,17 @@ from dataclasses import replace
 from llvmlite import ir
 
 from warploom.analysis.accesses import route_of, space_of
+from warploom.analysis.clusters import reaches_cluster
 from warploom.codegen.access import STACK, Shape
 from warploom.codegen.access_functions import AccessFunctions
 from warploom.codegen.call_parameters import PieceCode
+from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.environment import SPACE_CODES, Slot, Status
 from warploom.codegen.lanes import (
     I8,
     I64,
     LANES,
+    PTR,
     Value,
     splat_constant,
     vector,
@@ -29,6 +32,7 @@ from warploom.codegen.recording import RecordingCode
 from warploom.codegen.sanitizing import Memory, SanitizingCode
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
+from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 MOST_INLINED = 128
@@ -46,6 +50,7 @@ class MemoryCode:
         operands: Operands,
         recording: RecordingCode | None,
         sanitizing: SanitizingCode | None,
+        clusters: ClusterCode,
         *,
         shuffles: bool,
     ) -> None:
@@ -55,7 +60,7 @@ class MemoryCode:
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles)
         self.places = Places(self.frame)
         self.pieces = PieceCode(operands)
-        self.recording, self.sanitizing = recording, sanitizing
+        self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
@@ -63,7 +68,8 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Whether every access goes out of line."""
-        return self.many or self.recording is not None or self.frame.layout.rules.caches
+        watched = self.recording is not None or self.clusters.several
+        return self.many or watched or self.frame.layout.rules.caches
 
     @property
     def in_order(self) -> bool:
@@ -158,9 +164,14 @@ class MemoryCode:
         self, index: int, shape: Shape, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Call an access function, and leave where it reports a fault."""
+        base, limit = self.places.space(shape.space)
+        in_cluster = self._is_in_cluster(index, shape)
+        if in_cluster:
+            addresses = self.clusters.places(index, addresses, mask, shape.size)
+            base = self.b.inttoptr(self.clusters.start(), PTR)
+            limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         if self.recording:
             self.recording.access(index, shape, addresses, self.lanes.bits(mask))
-        base, limit = self.places.space(shape.space)
 
         def reach(lanes: Value) -> Value:
             given = [
@@ -175,7 +186,7 @@ class MemoryCode:
             ]
             return self.b.call(function, given)
 
-        if self.sanitizing:
+        if self.sanitizing and not in_cluster:
             memory = Memory(base, limit, self.places.at(0))
             fault = self.sanitizing.reach(index, shape, addresses, mask, memory, reach)
         else:
@@ -187,6 +198,12 @@ class MemoryCode:
         bad = self.b.icmp_unsigned("!=", fault, I64(0))
         self.b.cbranch(bad, self._faulted, after).set_weights([1, 1 << 20])
         self.b.position_at_end(after)
+
+    def _is_in_cluster(self, index: int, shape: Shape) -> bool:
+        """Whether an access to shared memory may lead to another block's."""
+        if not self.clusters.several or shape.space is not Space.SHARED:
+            return False
+        return reaches_cluster(self.frame.program.instructions[index])
 
     def _fault(self) -> list[Value]:
         """The instruction, warp and space of an access that faults: all go to one block."""

@@ -24,8 +24,7 @@ class Specials:
 
     def read(self, name: str, width: int = LANES) -> Value:
         """The value of a special register, in 32 lanes or in those of its shape."""
-        known = SPECIAL_REGISTERS[name]
-        base, _, part = (known.same_as or name).partition(".")
+        base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
         if base == "%laneid":
@@ -45,16 +44,38 @@ class Specials:
         if special.clock_bit is not None:
             self.frame.set_state(TIMED, I64(LOOKED))
             return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
-        base, _, part = (special.same_as or name).partition(".")
+        base, _, part = name.partition(".")
         if base in ("%ntid", "%ctaid", "%nctaid"):
             return self.frame.word(Slot[f"{base[1:]}_{part}".upper()])
+        if base in ("%clusterid", "%cluster_ctaid"):
+            return self._in_cluster(base, part)
+        if base == "%cluster_ctarank":
+            return self.rank()
         if base == "%warpid":
             return b.trunc(self.frame.warp, I32)
         if base == "%gridid":
             return I64(0)
+        value = self._launch_wide(name)
+        return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
+
+    def _launch_wide(self, name: str) -> Value:
+        """A word of `LAUNCH_WIDE`."""
         p = self.frame.prologue.b
-        place = [I64(LAUNCH_WIDE.index(base))]
+        place = [I64(LAUNCH_WIDE.index(name))]
         return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
+
+    def _in_cluster(self, base: str, part: str) -> Value:
+        """The index of the cluster along an axis, or that of the block in it."""
+        p, block = self.frame.prologue.b, self.frame.word(Slot[f"CTAID_{part}".upper()])
+        size = self._launch_wide(f"%cluster_nctaid.{part}")
+        return (p.udiv if base == "%clusterid" else p.urem)(block, size)
+
+    def rank(self) -> Value:
+        """The rank of the block in its cluster, x fastest."""
+        p = self.frame.prologue.b
+        x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
+        wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")
+        return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _clock(self) -> Value:
         """How many instructions the warp has issued before this one. The fuel counts those of this

@@ -8,7 +8,7 @@ from numba import carray
 
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import LANES
-from warploom.rules import plan_words, scheduling
+from warploom.rules import clusters, plan_words, scheduling
 from warploom.rules.choosing import CONVERGE
 from warploom.rules.convergence import begin
 from warploom.rules.plan_words import (
@@ -120,3 +120,20 @@ def next_in_relay(plan: Any, slots: Any, states: Any) -> int:
         states[warp * STATE_WORDS + STATUS] = RUNNABLE
         states[warp * STATE_WORDS + RESUME] = 0
     return 1
+
+
+def cluster_wait(
+    plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
+) -> int:
+    """Whether lanes of a warp of the current block, of whose lanes `live` live, wait at the barrier
+    of their cluster (`rules.clusters.must_wait`)."""
+    count = plan[SLOTS] * plan[WARPS]
+    rows = carray(states, (count, STATE_WORDS))
+    tables = carray(contexts, (count, stride))
+    own = plan[SLOT] * plan[WARPS] + warp
+    return 1 if clusters.must_wait(plan, slots, rows, tables, own, live, mask) else 0
+
+
+def live_ranks(plan: Any, slots: Any) -> int:
+    """The blocks of the current cluster that are there, a bit each."""
+    return clusters.live_blocks(plan, slots)

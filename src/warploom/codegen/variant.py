@@ -29,7 +29,8 @@ class KernelVariant:
     as from compute capability 7.0 on. `mixes`: lanes that part take turns by a policy, instead of
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
-    (`codegen.log`). `sanitizes`: what a detector takes, None without one.
+    (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
+    several blocks.
     """
 
     formation: Formation
@@ -40,3 +41,4 @@ class KernelVariant:
     shuffles: bool
     records: bool
     sanitizes: Sanitizing | None = None
+    clusters: bool = False

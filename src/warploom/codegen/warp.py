@@ -16,6 +16,7 @@ from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
+from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.context_layout import context_layout
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
@@ -62,7 +63,10 @@ class WarpFunction:
         sanitizing = None
         if variant.sanitizes is not None:
             sanitizing = SanitizingCode(self.operands, variant.sanitizes)
-        self.memory = MemoryCode(self.operands, self.recording, sanitizing, shuffles=shuffles)
+        clusters = ClusterCode(self.frame, several=variant.clusters)
+        self.memory = MemoryCode(
+            self.operands, self.recording, sanitizing, clusters, shuffles=shuffles
+        )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
         self.reading = Reading(program, formation, shapes.known)
@@ -75,7 +79,7 @@ class WarpFunction:
             chooses=shuffles and not variant.independent,
         )
         self.ways = WaysCode(self.control, self.operands)
-        self.barriers = BarrierCode(self.control, self.operands, sanitizing)
+        self.barriers = BarrierCode(self.control, self.operands, sanitizing, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(

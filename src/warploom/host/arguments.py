@@ -23,6 +23,7 @@ from warploom.host.cpp_types import Class
 from warploom.host.local_memory import LocalMemory
 from warploom.host.names import source_name
 from warploom.host.signatures import Parameter
+from warploom.host.tensor_map import TensorMap
 from warploom.host.texture import Handle
 from warploom.machine.memory import DeviceMemory
 from warploom.ptx.ir import Space, Variable
@@ -145,6 +146,8 @@ class _Packing:
     def _aggregate(self, value: Any) -> bytes:
         """A structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
+        if isinstance(value, TensorMap):
+            value = bytes(value)
         if not isinstance(value, (bytes, bytearray, memoryview, np.generic, np.ndarray)):
             raise self._refuse(
                 value,

@@ -17,6 +17,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
 from warploom.host.engines import choose_engine
+from warploom.host.makes_tensor_maps import MakesTensorMaps
 from warploom.host.module import Module
 from warploom.host.option_types import (
     Bytes,
@@ -46,7 +47,7 @@ WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
 """A warp is NVIDIA's; a wavefront of twice as many lanes is AMD's, on GCN and CDNA."""
 
 
-class Device(MakesTextures):
+class Device(MakesTextures, MakesTensorMaps):
     """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
     (`Device(cc="7.5")`); an H100 where neither is given.
 

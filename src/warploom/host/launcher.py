@@ -14,10 +14,11 @@ from warploom.analysis.program import PARAMETERS
 from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
+from warploom.host.clusters import as_dims
 from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.local_memory import local_bytes
-from warploom.host.option_types import Count, Engine, Policy, Seed, Tools
+from warploom.host.option_types import Cluster, Count, Engine, Policy, Seed, Tools
 from warploom.host.prepare import Configuration, prepare
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
@@ -45,7 +46,8 @@ class LaunchOptions(TypedDict, total=False):
     the device does if the launch does not say. `sanitize` names the tools that check the launch, of
     "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
     found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
-    as `explore` tells them); such a launch runs on the reference machine.
+    as `explore` tells them); such a launch runs on the reference machine. `cluster_dims` is how
+    many blocks a cluster has: an integer, or one for each of x, y, z.
     """
 
     max_instructions: Count | None
@@ -55,6 +57,7 @@ class LaunchOptions(TypedDict, total=False):
     strict: bool | None
     sanitize: Tools | None
     interrupts: Sequence[Count]
+    cluster_dims: Cluster | None
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,7 @@ class Launcher:
             options.get("schedule"),
             options.get("seed"),
             frozenset(options.get("interrupts", ())),
+            as_dims(options.get("cluster_dims")),
         )
         return prepare(self.kernel, asked)
 

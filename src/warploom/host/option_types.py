@@ -40,6 +40,9 @@ Content = Annotated[npt.ArrayLike, Rule()]
 Element = Annotated[npt.DTypeLike, ElementType()]
 """The element type of a buffer."""
 
+Cluster = Positive | Sequence[Positive]
+"""The blocks of a cluster: along x, or along each axis."""
+
 Shape = Extent | Sequence[Extent]
 """The shape of a buffer: elements, or elements along each axis."""
 

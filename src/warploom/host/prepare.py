@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from warploom.core.errors import Dim3, LaunchError
 from warploom.devices.launches import check_launch, check_local, check_registers
+from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch, shared_bytes
@@ -15,8 +16,8 @@ KEPT = 64
 """So many configurations of a kernel are remembered."""
 
 
-BLOCKS = ("maxntid", "reqntid", "reqnctapercluster")
-"""Directives with the size of a block, or of a cluster of blocks."""
+BLOCKS = ("maxntid", "reqntid")
+"""Directives with the size of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Configuration:
     schedule: str | None = None
     seed: int | None = None
     interrupts: frozenset[int] = frozenset()
+    cluster: Dim3 | None = None
 
 
 def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
@@ -46,6 +48,7 @@ def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
 
 def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     context, program = kernel.context, kernel.program
+    cluster, is_explicit = cluster_of(kernel.function, asked.cluster)
     launch = Launch(
         asked.grid,
         asked.block,
@@ -57,8 +60,11 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
         context.output,
         asked.cooperative,
         warp_size=context.spec.warp_size,
+        cluster=cluster,
+        explicit_cluster=is_explicit,
     )
     check_launch(context.spec, asked.grid, asked.block, shared_bytes(program, launch))
+    check_cluster(context.spec, kernel.function, asked.grid, cluster)
     check_local(context.spec, program.local_bytes + program.frame_bytes)
     _check_directives(kernel.function, asked.block)
     _check_registers(kernel, launch.threads_per_block)
@@ -110,12 +116,6 @@ def _check_directives(function: Function, block: Dim3) -> None:
                 resource="threads",
                 requested=threads,
                 limit=limit,
-            )
-        if directive == "reqnctapercluster" and limit > 1:
-            raise LaunchError(
-                f"{function.name} wants clusters of {limit} blocks (__cluster_dims__ or"
-                f" .reqnctapercluster), and here each block is a cluster of its own. Build it"
-                f" without them, or for a device before sm_90."
             )
         if directive == "reqntid" and (*numbers, 1, 1)[:3] != block:
             raise LaunchError(

@@ -5,9 +5,6 @@ from __future__ import annotations
 REASONS = {
     "tcgen05": "tensor memory is not built",
     "multimem": "one device has no multicast addresses",
-    "tensormap": "tensor copies are not built",
-    "mapa": "clusters are not built",
-    "getctarank": "clusters are not built",
-    "clusterlaunchcontrol": "clusters are not built",
+    "clusterlaunchcontrol": "work stealing among clusters is not built",
 }
 """By the name of the instruction; one that neither runs nor stands here is not built yet."""

@@ -6,6 +6,7 @@ order; no cache, clock, debugger or other grid listens.
 
 from __future__ import annotations
 
+from warploom.isa.ops.tensors import is_tensor_prefetch
 from warploom.isa.spec import Operation
 
 NAMES = frozenset(
@@ -19,6 +20,8 @@ COPIES = ("commit_group", "wait_group", "wait_all", "L2")
 def is_effectless(operation: Operation) -> bool:
     """Returns whether an operation changes nothing on these machines."""
     if operation.name == "cp":
+        if is_tensor_prefetch(operation):
+            return False
         return any(flag in operation.modifiers for flag in COPIES)
     if operation.name == "wgmma":
         return "fence" in operation.modifiers

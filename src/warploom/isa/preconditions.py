@@ -12,6 +12,7 @@ from functools import cached_property
 
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.terms import Term, argument, eq, extend, ne
+from warploom.rules.mbarrier import COUNT_BITS, VALID_AT
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +47,6 @@ class Precondition:
 
 BULK_UNIT = 16
 """Sizes and addresses of bulk copies are multiples of it (PTX ISA, "cp.async.bulk")."""
-
-COUNT_BITS = 20
-"""The width of an mbarrier's counts (PTX ISA, "Contents of the mbarrier object")."""
-
-VALID_AT = 61
-"""The bit that is set in the word of an initialised mbarrier (`isa.ops.mbarrier`)."""
 
 BUFFERS = "Align the buffer (alignas(16)), and copy from and to offsets that 16 divides."
 

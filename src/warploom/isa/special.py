@@ -26,37 +26,33 @@ class Varies(Enum):
 class SpecialRegister:
     """One special register; a vector such as `%tid` stands as its parts `%tid.x`, `.y`, `.z`.
 
-    `same_as` names the register that always has the same value here, `fixed` is a value that never
-    changes, `clock_bit` the first bit that it shows of the warp's clock.
+    `fixed` is a value that never changes, `clock_bit` the first bit that it shows of the warp's
+    clock.
     """
 
     name: str
     type: ScalarType
     varies: Varies
-    same_as: str | None = None
     fixed: int | None = None
     clock_bit: int | None = None
 
 
-def _parts(name: str, varies: Varies, same_as: str | None = None) -> list[SpecialRegister]:
-    return [
-        SpecialRegister(f"{name}.{part}", U32, varies, same_as and f"{same_as}.{part}")
-        for part in "xyz"
-    ]
+def _parts(name: str, varies: Varies) -> list[SpecialRegister]:
+    return [SpecialRegister(f"{name}.{part}", U32, varies) for part in "xyz"]
 
 
 def _fixed(value: int, *names: str, type: ScalarType = U32) -> list[SpecialRegister]:
     return [SpecialRegister(name, type, Varies.LAUNCH, fixed=value) for name in names]
 
 
-# Without clusters each block is a cluster of its own (PTX ISA, "Cluster of Cooperative Thread
-# Arrays"); all blocks run on one multiprocessor, and events are not counted there.
 CLUSTERS = (
-    *_parts("%clusterid", Varies.BLOCK, "%ctaid"),
-    *_parts("%nclusterid", Varies.LAUNCH, "%nctaid"),
-    *_fixed(0, *(f"%cluster_ctaid.{part}" for part in "xyz"), "%cluster_ctarank"),
-    *_fixed(1, *(f"%cluster_nctaid.{part}" for part in "xyz"), "%cluster_nctarank"),
-    *_fixed(0, "%is_explicit_cluster", type=PRED),
+    *_parts("%clusterid", Varies.BLOCK),
+    *_parts("%nclusterid", Varies.LAUNCH),
+    *_parts("%cluster_ctaid", Varies.BLOCK),
+    SpecialRegister("%cluster_ctarank", U32, Varies.BLOCK),
+    *_parts("%cluster_nctaid", Varies.LAUNCH),
+    SpecialRegister("%cluster_nctarank", U32, Varies.LAUNCH),
+    SpecialRegister("%is_explicit_cluster", PRED, Varies.LAUNCH),
 )
 GRID_WORKSPACE = (1, 2)
 """The environment registers that hold, high half first, the address of the memory in which the
@@ -66,6 +62,7 @@ nobody sets the others."""
 RESERVED = ("begin", "end", "cap", "0", "1")
 """What is told of the system's part of shared memory: its bounds, its size, two places inside."""
 
+# All blocks run on one multiprocessor, and events are not counted there.
 SURROUNDINGS = (
     *_fixed(0, "%smid"),
     *_fixed(1, "%nsmid"),
@@ -93,6 +90,8 @@ CLOCKS = tuple(
 
 
 LAUNCH_WIDE = (
+    *("%is_explicit_cluster", "%cluster_nctarank"),
+    *(f"%{name}.{part}" for name in ("cluster_nctaid", "nclusterid") for part in "xyz"),
     *("%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
     *(f"%reserved_smem_offset_{n}" for n in RESERVED),
     *(f"%envreg{i}" for i in GRID_WORKSPACE),

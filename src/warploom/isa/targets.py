@@ -93,6 +93,8 @@ _BROUGHT: Table = {
             "multimem",
             "wgmma",
             "cp.bulk",
+            "cp.reduce",
+            "tensormap",
         ),
         *("*.shared::cluster", "*.cluster", "barrier.cluster", "fence.async", "membar.async"),
         *("fence.acquire", "fence.release.!tensormap", "mma.f64.!m8n8k4", "atom.b128"),
@@ -109,6 +111,7 @@ _BROUGHT: Table = {
         *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (10, 0): (
+        *("cp.tile::gather4", "cp.tile::scatter4"),
         *("st.bulk", "*.f32x2", "redux.f32", "cvt.rs", "cvt.satfinite.tf32.!rna"),
         *("*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
         *(f"{name}.f32.{type}" for name in ("add", "sub", "fma") for type in ("f16", "bf16")),

@@ -109,7 +109,14 @@ _BROUGHT: Table = {
         *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (8, 0): (
-        *("elect", "prefetch.tensormap", "cp.bulk", "mbarrier.expect_tx", "mbarrier.complete_tx"),
+        *(
+            "elect",
+            "prefetch.tensormap",
+            "cp.bulk",
+            "cp.reduce",
+            "mbarrier.expect_tx",
+            "mbarrier.complete_tx",
+        ),
         *("setmaxnreg", "wgmma"),
         *("mbarrier.cta", "mbarrier.cluster", "fence.async", "membar.async"),
         *("fence.mbarrier_init", "min.relu", "max.relu"),
@@ -126,7 +133,7 @@ _BROUGHT: Table = {
         ),
     ),
     (8, 2): ("wgmma.sp", "ld.mmio", "st.mmio", "lop3.or", "lop3.and"),
-    (8, 3): ("*.b128", "*.param::entry", "*.param::func", "fence.tensormap"),
+    (8, 3): ("*.b128", "*.param::entry", "*.param::func", "fence.tensormap", "tensormap"),
     (8, 4): ("ld.sys.b128", "st.sys.b128", "atom.sys.b128", "mma.e4m3", "mma.e5m2"),
     (8, 5): ("mma.sp::ordered_metadata",),
     (8, 6): (

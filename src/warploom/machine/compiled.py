@@ -92,6 +92,7 @@ class CompiledEngine:
             shuffles=schedule.shuffles,
             records=records,
             sanitizes=sanitizes,
+            clusters=launch.cluster_blocks > 1,
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:

@@ -18,6 +18,7 @@ from warploom.rules.plan_words import (
     BARRIER_THREADS,
     BARRIER_WAIT,
     BARRIERS,
+    CLUSTER_BARRIER,
     ENDED,
     INSTRUCTION,
     STATUS,
@@ -157,6 +158,8 @@ def _for_members(table: Words, members: int) -> str:
 
 
 def _at_barrier(barrier: int, threads: int) -> str:
+    if barrier == CLUSTER_BARRIER:
+        return "all threads of the cluster that have not exited at the barrier of the cluster"
     who = f"{threads} threads" if threads else "all threads of the block that have not exited"
     return f"{who} at barrier {barrier}"
 
@@ -201,7 +204,10 @@ def deadlock_error(
 
 def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
     """Of each barrier that somebody waits at: who has come, and who of the others is left."""
-    places = dict.fromkeys((w.block, w.barrier) for w in waiting if w.barrier != NONE and w.lanes)
+    numbers = (NONE, CLUSTER_BARRIER)
+    places = dict.fromkeys(
+        (w.block, w.barrier) for w in waiting if w.barrier not in numbers and w.lanes
+    )
     for block, barrier in list(places)[:SHOWN]:
         own = [w for w in waiting if w.block == block]
         here = [w for w in own if w.barrier == barrier]

@@ -19,12 +19,16 @@ from warploom.core.errors import (
 )
 from warploom.core.source import BUILT_IN_HEADER
 from warploom.isa import preconditions
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.launch import Launch
+from warploom.machine.tensor_faults import NAMES as TENSOR_FAULTS
+from warploom.machine.tensor_faults import tensor_fault
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.in_flight import CAPACITY
+from warploom.rules.tensors import issue
 
 SHOWN_LOOPS = 8
 
@@ -55,6 +59,12 @@ class FaultKind(IntEnum):
     SOURCE_ALIGNMENT = preconditions.SOURCE_ALIGNMENT.number
     PART_OF_A_WARP_GROUP = 21
     TOO_MANY_IN_FLIGHT = 22
+    NO_TENSOR_MAP = issue.NO_TENSOR_MAP
+    OTHER_TENSOR = issue.OTHER_TENSOR
+    TENSOR_ALIGNMENT = issue.TENSOR_ALIGNMENT
+    UNSUPPORTED_TENSOR = issue.UNSUPPORTED_TENSOR
+    NO_BLOCK = issue.NO_BLOCK
+    BULK_ALIGNMENT = issue.BULK_ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,10 @@ def fault_error(
         return DeviceTrap(trap, kind=fault.kind.name.lower().replace("_", " "), **place)
     if fault.kind in PRECONDITIONS:
         kind, message = _precondition_message(fault, program, at)
+        nearest = None
+    elif fault.kind in TENSOR_FAULTS:
+        operation = program.instructions[fault.instruction].operation
+        kind, message = tensor_fault(fault.kind, operation, fault.address, fault.size, at)
         nearest = None
     elif fault.space in (Space.TEXTURE, Space.SURFACE):
         operation = program.instructions[fault.instruction].operation
@@ -268,7 +282,13 @@ def _where(fault: Fault, nearest: Allocation | None) -> str:
 
 
 def _advice(fault: Fault, program: Program) -> str:
-    if is_group_product(program.instructions[fault.instruction].operation):
+    operation = program.instructions[fault.instruction].operation
+    if is_tensor_operation(operation) and "tensor" in operation.modifiers:
+        return (
+            "Look at the tensor map: its address, dimensions and strides, and whether the memory"
+            " that it describes is still allocated; in shared memory, at the size of the box."
+        )
+    if is_group_product(operation):
         return (
             "Look at the matrix descriptor: its start address, leading and stride byte offset and"
             " swizzle, and whether the matrix is transposed."

@@ -51,7 +51,7 @@ class Schedule:
 
     def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
         """The plan from which both machines schedule (`rules.scheduling`)."""
-        plan = np.zeros(plan_words.PLAN_WORDS, np.int64)
+        plan, size = np.zeros(plan_words.PLAN_WORDS, np.int64), launch.cluster_blocks
         values = {
             plan_words.POLICY: POLICIES.index(self.policy),
             plan_words.SEED: self.seed,
@@ -59,9 +59,14 @@ class Schedule:
             plan_words.WARPS: launch.warps_per_block,
             plan_words.THREADS: launch.threads_per_block,
             plan_words.BLOCKS: launch.blocks,
-            plan_words.SLOTS: max(1, min(self.resident_blocks, launch.blocks)),
+            plan_words.SLOTS: max(size, min(self.resident_blocks, launch.blocks) // size * size),
             plan_words.EXIT: exit,
             plan_words.WARP_SIZE: launch.warp_size,
+            plan_words.CLUSTER: launch.cluster_blocks,
+            plan_words.CLUSTER_X: launch.cluster[0],
+            plan_words.CLUSTER_Y: launch.cluster[1],
+            plan_words.GRID_X: launch.grid[0],
+            plan_words.GRID_Y: launch.grid[1],
         }
         for word, value in values.items():
             plan[word] = value
@@ -79,7 +84,8 @@ class Launch:
     `output` takes what the kernel prints; None means the standard output. `grid_workspace` is the
     address of the memory in which the blocks of a cooperative launch wait for each other. Only the
     reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
-    launch from another thread, where something can.
+    launch from another thread, where something can. `cluster` is how many blocks a cluster has
+    along each axis; `explicit_cluster`: the launch or the kernel has named it.
     """
 
     grid: Dim3
@@ -94,6 +100,8 @@ class Launch:
     grid_workspace: int = 0
     warp_size: int = WARP_SIZE
     cancellation: Cancellation | None = None
+    cluster: Dim3 = (1, 1, 1)
+    explicit_cluster: bool = False
 
     def filled(
         self,
@@ -116,7 +124,19 @@ class Launch:
             grid_workspace,
             self.warp_size,
             cancellation,
+            self.cluster,
+            self.explicit_cluster,
         )
+
+    @property
+    def cluster_blocks(self) -> int:
+        """The blocks of a cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    def rank_of(self, block: int) -> int:
+        """The rank in its cluster of a block of the grid."""
+        (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
+        return x % wide + wide * (y % high + high * (z % deep))
 
     @property
     def threads_per_block(self) -> int:
@@ -154,6 +174,11 @@ def all_shared_bytes(program: Program, launch: Launch) -> int:
     return _reserved_start(own) + program.reserved_shared_bytes
 
 
+def shared_stride(program: Program, launch: Launch) -> int:
+    """Bytes from the shared memory of one block to that of the next."""
+    return -(-all_shared_bytes(program, launch) // 128) * 128
+
+
 def _reserved_start(own: int) -> int:
     """Where the system's part of shared memory begins, behind a block's own."""
     return -(-own // 128) * 128
@@ -173,6 +198,13 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
         "%reserved_smem_offset_cap": size,
         "%reserved_smem_offset_0": start,
         "%reserved_smem_offset_1": start + size // 2,
+        "%is_explicit_cluster": int(launch.explicit_cluster),
+        "%cluster_nctarank": launch.cluster_blocks,
+        **{f"%cluster_nctaid.{p}": n for p, n in zip("xyz", launch.cluster, strict=True)},
+        **{
+            f"%nclusterid.{p}": n // size
+            for p, n, size in zip("xyz", launch.grid, launch.cluster, strict=True)
+        },
         "%envreg1": launch.grid_workspace >> 32,
         "%envreg2": launch.grid_workspace & 0xFFFFFFFF,
     }

@@ -10,11 +10,18 @@ from warploom.machine.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
+from warploom.machine.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.work import Work
 from warploom.ptx.ir import Space
 
 ALL_ONES = (1 << 64) - 1
-ACCESSES = {FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED, FaultKind.READ_ONLY, *PRECONDITIONS}
+ACCESSES = {
+    FaultKind.OUT_OF_BOUNDS,
+    FaultKind.MISALIGNED,
+    FaultKind.READ_ONLY,
+    *PRECONDITIONS,
+    *TENSOR_FAULTS,
+}
 """Kinds of fault that have an address."""
 
 

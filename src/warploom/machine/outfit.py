@@ -15,16 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
+from warploom.analysis.tensor_waits import has_tensor_operations
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.common import common_cost
-from warploom.machine.launch import Launch, all_shared_bytes, launch_values
+from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
 from warploom.machine.pace import Pace
 from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.rules import plan_words
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.rules.tensors.queue import QUEUE_WORDS
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -81,6 +83,8 @@ class Outfit:
         filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
         by_slot = _by_slot(kernel, launch)
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
+        if launch.schedule.shuffles and has_tensor_operations(kernel.program):
+            zeros[Slot.QUEUE_AT] = 8 * QUEUE_WORDS
         zeros |= {base: slots * size for base, size in by_slot.items()}
         arrays = (environment, *filled.values())
         counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
@@ -230,7 +234,7 @@ def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
     return {
         Slot.STATES_BASE: 8 * warps * plan_words.STATE_WORDS,
         Slot.CONTEXTS_BASE: kernel.context_bytes * warps,
-        Slot.SHARED_BASE: _shared_stride(kernel, launch),
+        Slot.SHARED_BASE: shared_stride(kernel.program, launch),
         Slot.LOCAL_BASE: local_stride(kernel.program.local_bytes) * warps,
     }
 
@@ -241,7 +245,7 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
         Slot.BLOCK: -1,
-        Slot.SHARED_STRIDE: _shared_stride(kernel, launch),
+        Slot.SHARED_STRIDE: shared_stride(kernel.program, launch),
         Slot.SHARED_BYTES: all_shared_bytes(kernel.program, launch),
         Slot.CONTEXT_BYTES: kernel.context_bytes,
         Slot.THREADS: launch.threads_per_block,
@@ -250,11 +254,6 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
         **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
         **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
     }
-
-
-def _shared_stride(kernel: CompiledKernel, launch: Launch) -> int:
-    """Bytes from one block's shared memory to the next one's."""
-    return -(-all_shared_bytes(kernel.program, launch) // 128) * 128
 
 
 def _common_costs(layout: CountLayout) -> Words:

@@ -41,6 +41,8 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
         return "a policy mixes the blocks"
     if launch.max_instructions is not None:
         return "a limit counts the instructions of all blocks"
+    if launch.cluster_blocks > 1:
+        return "the blocks of a cluster work together"
     if caches:
         return "the caches see the accesses of all blocks in order"
 

@@ -27,6 +27,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.scope import Scope
+from warploom.ptx.tensor_rules import TENSOR_CHECKS
 from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
 RELAXED = frozenset({"ld", "ldu", "st", "cvt", "suld", "sust"})
@@ -36,7 +37,7 @@ Instruction-Type Size")."""
 PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
 """Instructions that can write a predicate beside their result: `d|p`."""
 
-ADDRESS_SOURCES = frozenset({"mov", "cvta"})
+ADDRESS_SOURCES = frozenset({"mov", "cvta", "mapa"})
 """Instructions that take the address of a symbol."""
 
 
@@ -63,6 +64,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_handle(scope, operation, operand)
         elif spec.type == "axes":
             check_axes(scope, operation, spec, operand)
+        elif spec.type in TENSOR_CHECKS:
+            TENSOR_CHECKS[spec.type](scope, operation, operand)
         elif spec.type == "selector":
             check_selector(scope, operation, operand)
         elif spec.type == "zero":
@@ -129,7 +132,7 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     space = space_of(operation)
     # A generic address of global and constant memory is the plain one; elsewhere it is not.
     reached = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
-    if operation.name == "cp":
+    if operation.name in ("cp", "tensormap"):
         reached = (Space.GLOBAL, Space.SHARED)
     if variable.space not in reached:
         message = f"`{symbol.name}` is in .{variable.space.value} memory"

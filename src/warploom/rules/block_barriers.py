@@ -16,6 +16,7 @@ from warploom.rules.plan_words import (
     BARRIER_THREADS,
     BARRIER_WAIT,
     BLOCKED,
+    CLUSTER_BARRIER,
     ENDED,
     FROM_TABLE,
     INDEPENDENT,
@@ -60,6 +61,7 @@ def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
         if state[STATUS] == RUNNABLE:
             ready += 1
         of_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
+        of_all = of_all and state[BARRIER] != CLUSTER_BARRIER
         if of_all and barrier in (NONE, state[BARRIER]):
             whole += 1
             barrier = state[BARRIER]

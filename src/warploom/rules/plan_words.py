@@ -38,28 +38,48 @@ Words = npt.NDArray[Any]
     BEFORE,
     WARP_SIZE,
     MOST_RESIDENT,
+    CLUSTER,
+    CLUSTER_X,
+    CLUSTER_Y,
+    GRID_X,
+    GRID_Y,
+    HELD,
+    BEGUN,
+    CLUSTER_WAITS,
     PLAN_WORDS,
-) = range(25)
+) = range(33)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
 TURNS: turns so far. LENGTH: the length of this one. ROUNDS: of the current block in a row. TOUCHED:
 the barrier, of those that await a number of threads, at which a warp has just arrived, or NONE.
 BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that
-were at once; as each takes the first free slot, no other slots have been used."""
+were at once; as each takes the first free slot, no other slots have been used. CLUSTER: the blocks
+of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
+slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
+block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""
 
 STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
 AWAITED = ARRIVALS + BARRIERS
-STATE_WORDS = AWAITED + BARRIERS
+CLUSTER_ARRIVED = AWAITED + BARRIERS
+STATE_WORDS = CLUSTER_ARRIVED + 1
 """A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
 else a number of the compiled code); the barrier at which it waits as a whole and the number of
 threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
 before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
 before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
-without waiting, and how many those said that the barrier AWAITED."""
+without waiting, and how many those said that the barrier AWAITED. CLUSTER_ARRIVED: its lanes that
+have arrived at the phase of the cluster's barrier which is not complete."""
+
+CLUSTER_BARRIER = BARRIERS
+"""The number under which lanes wait at the barrier of their cluster."""
+
+NONE_BEGUN, ENDED_BLOCK = NONE, -3
+"""What a slot holds instead of a block: none, or one that has ended while others of its cluster
+have not."""
 
 LOOKED, IDLE = 1, 2
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from warploom.rules.block_barriers import settle, settle_one, threads_of
 from warploom.rules.choosing import ADVERSARIAL, CONVERGE, RANDOM, choose, scrambled
+from warploom.rules.clusters import cluster_block, end_block, settle_cluster
 from warploom.rules.convergence import PATIENCE, begin, find_more, pop, start_other_sides
 from warploom.rules.distinct import jitable
 from warploom.rules.parking import has_ready, is_stuck, park, park_apart, park_at_turn_end
@@ -24,9 +25,12 @@ from warploom.rules.plan_words import (
     BARRIER_THREADS,
     BARRIER_WAIT,
     BEFORE,
+    BEGUN,
     BLOCKED,
     BLOCKS,
     CHANGES,
+    CLUSTER,
+    CLUSTER_WAITS,
     CURRENT_BLOCK,
     DEADLOCK,
     DONE,
@@ -34,6 +38,7 @@ from warploom.rules.plan_words import (
     EXIT,
     FRESH,
     FROM_TABLE,
+    HELD,
     HOPELESS,
     IDLE,
     INDEPENDENT,
@@ -108,6 +113,7 @@ def start_blocks(plan: Words, slots: Words) -> None:
     plan[SLOT] = NONE
     plan[HOPELESS] = 0
     plan[ROUND] = 0
+    plan[HELD] = plan[CLUSTER_WAITS] = 0
     plan[TOUCHED] = NONE
     for slot in range(plan[SLOTS]):
         slots[slot] = NONE
@@ -164,9 +170,14 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
         plan[POSITION] = 0
         plan[ROUND] += 1
         outcome = settle(plan, states, tables, slot * warps)
+        if plan[CLUSTER_WAITS] and outcome != ENDED:
+            found = settle_cluster(plan, slots, states, tables, slot * warps)
+            if found == 1:
+                outcome = RUNNABLE
+            elif found == 2 and outcome == BLOCKED:
+                outcome = TURN_END
         if outcome == ENDED:
-            slots[slot] = NONE
-            plan[RESIDENT] -= 1
+            end_block(plan, slots, slot)
             plan[HOPELESS] = 0
             plan[SLOT] = NONE
         elif outcome == TURN_END:
@@ -199,7 +210,7 @@ def warp_in_turn(plan: Words) -> int:
 @jitable
 def can_start(plan: Words) -> bool:
     """Whether another block can begin beside those that are resident."""
-    return plan[NEXT_BLOCK] < plan[BLOCKS] and plan[RESIDENT] < plan[SLOTS]
+    return plan[NEXT_BLOCK] < plan[BLOCKS] and plan[RESIDENT] + plan[HELD] < plan[SLOTS]
 
 
 @jitable
@@ -207,13 +218,12 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
     """Begin the next block in a free slot."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
-    slot = 0
-    while slots[slot] != NONE:
-        slot += 1
+    slot = free_slot(plan, slots)
+    plan[BEGUN] = slot
     slots[slot] = block_in_turn(plan)
     plan[NEXT_BLOCK] += 1
     plan[RESIDENT] += 1
-    plan[MOST_RESIDENT] = max(plan[MOST_RESIDENT], plan[RESIDENT])
+    plan[MOST_RESIDENT] = max(plan[MOST_RESIDENT], plan[RESIDENT] + plan[HELD])
     plan[HOPELESS] = 0
     plan[FRESH] = 1
     make_current(plan, slots, slot)
@@ -237,8 +247,30 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
 
 @jitable
 def block_in_turn(plan: Words) -> int:
-    """The block that begins next: in order, backwards, or by a stride that misses none."""
-    number, blocks = plan[NEXT_BLOCK], plan[BLOCKS]
+    """The block that begins next: in order, backwards, or by a stride that misses none; cluster by
+    cluster, where there are clusters of several blocks."""
+    size = plan[CLUSTER]
+    if size == 1:
+        return turn_of(plan, plan[NEXT_BLOCK], plan[BLOCKS])
+    cluster = turn_of(plan, plan[NEXT_BLOCK] // size, plan[BLOCKS] // size)
+    return cluster_block(plan, cluster, plan[NEXT_BLOCK] % size)
+
+
+@jitable
+def free_slot(plan: Words, slots: Words) -> int:
+    """The slot of the block that begins next: behind the one before it in its cluster, else the
+    first that is free."""
+    if plan[NEXT_BLOCK] % plan[CLUSTER] != 0:
+        return plan[BEGUN] + 1
+    slot = 0
+    while slots[slot] != NONE:
+        slot += 1
+    return slot
+
+
+@jitable
+def turn_of(plan: Words, number: int, blocks: int) -> int:
+    """Which of so many blocks, or clusters, begins as the one of that number."""
     if plan[POLICY] == ADVERSARIAL:
         return blocks - 1 - number
     if plan[POLICY] != RANDOM:
@@ -278,7 +310,7 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
     """Make the next occupied slot the current one, from `first` on around."""
     for step in range(plan[SLOTS]):
         slot = (first + step) % plan[SLOTS]
-        if slots[slot] != NONE:
+        if slots[slot] >= 0:
             make_current(plan, slots, slot)
             return True
     return False

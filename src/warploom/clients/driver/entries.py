@@ -25,6 +25,7 @@ from warploom.clients.driver import (
     pointers,
     pools,
     streams,
+    tensor_maps,
     textures,
     user_objects,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "pools",
     "registry",
     "streams",
+    "tensor_maps",
     "textures",
     "user_objects",
 ]

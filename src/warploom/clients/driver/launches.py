@@ -41,6 +41,7 @@ class Request:
     shared_bytes: int
     stream: int
     cooperative: bool = False
+    cluster: Dim3 | None = None
 
 
 def _launching(*, cooperative: bool) -> Entry:
@@ -77,26 +78,36 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
     *dims, shared_bytes, stream, attributes, count = CONFIG.unpack(
         ctypes.string_at(config, CONFIG.size)
     )
-    cooperative = False
+    cooperative, cluster = False, None
     if attributes and count:
-        cooperative = _is_cooperative((LaunchAttribute * count).from_address(attributes))
+        cooperative, cluster = _asked((LaunchAttribute * count).from_address(attributes))
     x, y, z, block_x, block_y, block_z = dims
     grid, block = (x, y, z), (block_x, block_y, block_z)
-    request = Request(grid, block, shared_bytes, stream, cooperative)
+    request = Request(grid, block, shared_bytes, stream, cooperative, cluster)
     launch_now(function_at(function), request, parameters, extra)
 
 
-def _is_cooperative(attributes: Iterable[LaunchAttribute]) -> bool:
-    """Whether attributes ask for a cooperative launch; DriverError for what is not there."""
-    cooperative = False
+def configuration_of(config: int) -> tuple[Dim3, int, Dim3 | None]:
+    """Return the block of a CUlaunchConfig, its dynamic shared memory, and the cluster it asks
+    for."""
+    *dims, shared_bytes, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    cluster = None
+    if attributes and count:
+        _, cluster = _asked((LaunchAttribute * count).from_address(attributes))
+    x, y, z = dims[3:6]
+    return (x, y, z), shared_bytes, cluster
+
+
+def _asked(attributes: Iterable[LaunchAttribute]) -> tuple[bool, Dim3 | None]:
+    """Whether attributes ask for a cooperative launch, and for which clusters."""
+    cooperative, cluster = False, None
     for given in attributes:
         if given.id == COOPERATIVE:
             cooperative = bool(given.value[0])
-        elif given.id == CLUSTER and tuple(given.value[:3]) not in ((1, 1, 1), (0, 0, 0)):
-            raise DriverError(
-                Result.NOT_SUPPORTED, "clusters of more than one block are not supported"
-            )
-    return cooperative
+        elif given.id == CLUSTER and any(given.value[:3]):
+            x, y, z = (max(int(size), 1) for size in given.value[:3])
+            cluster = (x, y, z)
+    return cooperative, cluster
 
 
 def launch_now(function: Function, request: Request, parameters: int, extra: int) -> None:
@@ -154,7 +165,9 @@ def _run(function: Function, request: Request, data: bytes) -> None:
             f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
         )
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-    launcher.packed(data, **session().launch_options(cooperative=request.cooperative))
+    launcher.packed(
+        data, **session().launch_options(cooperative=request.cooperative, cluster=request.cluster)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import math
 
 from warploom.clients.driver.attributes_of_functions import max_threads
+from warploom.clients.driver.launches import configuration_of
 from warploom.clients.driver.programs import Function, function_at
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import state
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import put, put_int, unsigned
 from warploom.devices.occupancy import Demand, occupancy_of
+from warploom.host.clusters import PORTABLE_BLOCKS, cluster_of
 
 _SHARED_OF_BLOCK = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
 
@@ -61,3 +64,28 @@ def available_shared(size: int, function: int, blocks: int, threads: int) -> Non
     room = each * spec.shared_allocation_unit - spec.shared_reserved_per_block
     room = min(room, spec.shared_bytes_per_block_optin) - found.kernel.program.shared_bytes
     put(size, max(0, room))
+
+
+@entry("cuOccupancyMaxActiveClusters")
+def max_active_clusters(count: int, function: int, config: int) -> None:
+    """Clusters of a launch that the device holds at once."""
+    found, (threads, dynamic, blocks) = function_at(function), _configured(function, config)
+    resident = _blocks(found, threads, dynamic) * state.device.spec.sms
+    put_int(count, resident // blocks)
+
+
+@entry("cuOccupancyMaxPotentialClusterSize")
+def largest_cluster(size: int, function: int, config: int) -> None:
+    """Blocks of the largest cluster that a launch can have."""
+    found, (threads, dynamic, _) = function_at(function), _configured(function, config)
+    resident = _blocks(found, threads, dynamic) * state.device.spec.sms
+    put_int(size, min(PORTABLE_BLOCKS, resident))
+
+
+def _configured(function: int, config: int) -> tuple[int, int, int]:
+    """Return the threads of a block, its dynamic shared memory and the blocks of a cluster."""
+    if not config:
+        raise DriverError(Result.INVALID_VALUE)
+    block, dynamic, asked = configuration_of(config)
+    cluster, _ = cluster_of(function_at(function).kernel.function, asked)
+    return math.prod(block), dynamic, math.prod(cluster)

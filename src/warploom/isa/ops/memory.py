@@ -17,7 +17,7 @@ from warploom.isa.preconditions import (
 )
 from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant
-from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from warploom.rules.windows import BLOCK_BITS, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 SHARED = ("shared", "shared::cta", "shared::cluster")
 SPACES = {
@@ -207,6 +207,8 @@ def isspacep(m: Modifiers, a: Term) -> Term:
     windows = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
     inside = {name: (a - start) < WINDOW_SIZE for name, start in windows.items()}
     space = m.text("space", "").partition("::")[0]
+    if space == "shared" and m["space"] != "shared::cluster":
+        return (a - SHARED_WINDOW) < (1 << BLOCK_BITS)
     if space != "global":
         return inside[space]
     return Term("not", PRED, (Term("or", PRED, tuple(inside.values())),))

@@ -14,10 +14,12 @@ import numpy as np
 
 from warploom.analysis.accesses import accesses, route_of
 from warploom.analysis.accesses import reached as spaces_reached
+from warploom.analysis.clusters import reaches_cluster
 from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
 from warploom.machine.caches import local_address
 from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.launch import shared_stride
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import WINDOWS, addresses, read, write
@@ -27,13 +29,14 @@ from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.atomics import count_passes, lane_order
 from warploom.rules.caches import count_cached
 from warploom.rules.choice import RULES
+from warploom.rules.clusters import NO_SUCH_BLOCK, cluster_offset, live_blocks
 from warploom.rules.distinct import Addresses
 from warploom.rules.example import keep_example
 from warploom.rules.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.rules.plan_words import (
     CHANGES,
 )
-from warploom.rules.windows import WINDOW_SIZE
+from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.rules.writes import lasting
 
 LANES = 32
@@ -253,7 +256,10 @@ def reach(
     found: list[Reach] = []
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
-        found.append(Reach(lane, inside, offset, _store(warp, inside, lane, request.framed)))
+        store = _store(warp, inside, lane, request.framed)
+        if inside is Space.SHARED and _is_in_cluster(warp, request):
+            offset, store = _in_cluster(warp, request, lane, offset)
+        found.append(Reach(lane, inside, offset, store))
     if warp.run.sanitizer is not None and not request.framed:
         found = _sanitized(warp, request, found, data)
     for one in found:
@@ -299,6 +305,32 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
         if start <= address < start + WINDOW_SIZE:
             return inside, address - start
     return Space.GLOBAL, address
+
+
+def _is_in_cluster(warp: Warp, request: Request) -> bool:
+    """Whether an access to shared memory may lead to another block's."""
+    made = warp.run.program.instructions[request.index]
+    return warp.run.launch.cluster_blocks > 1 and reaches_cluster(made)
+
+
+def _in_cluster(warp: Warp, request: Request, lane: int, address: int) -> tuple[int, Store]:
+    """The place of an address in the shared memory of the cluster. Raises the fault of one that
+    leads beyond a block's, or to a block that is not there."""
+    run, block = warp.run, warp.block
+    live, size = live_blocks(run.plan, run.slots), len(block.shared)
+    stride = shared_stride(run.program, run.launch)
+    offset = cluster_offset(address, request.size, block.rank, live, size, stride)
+    if offset >= 0:
+        return offset, Stretch(block.cluster, "the shared memory of the cluster")
+    place = (request.index, block.number, warp.number, lane)
+    if offset == NO_SUCH_BLOCK:
+        rank = (address >> BLOCK_BITS) - 1
+        fault = Fault(FaultKind.NO_BLOCK, *place, rank, request.size, Space.SHARED)
+    else:
+        within = address & ((1 << BLOCK_BITS) - 1)
+        fault = Fault(FaultKind.OUT_OF_BOUNDS, *place, within, request.size, Space.SHARED)
+    own = Stretch(block.shared, "the block's shared memory").nearest(0)
+    raise fault_error(fault, run.program, run.launch, own)
 
 
 def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from warploom.analysis.uses import sources, votes
 from warploom.core.types import PRED, U32
+from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction
-from warploom.rules import plan_words
+from warploom.rules import clusters, plan_words
 from warploom.rules.plan_words import (
     RUNNABLE,
 )
@@ -48,6 +49,8 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Execute a barrier for the lanes of `mask`; RUNNABLE where the warp goes on behind it."""
     if instruction.operation.spec.unit is not Unit.BARRIER:
         return RUNNABLE
+    if is_cluster_barrier(instruction.operation):
+        return _come_in_cluster(warp, index, instruction, mask)
     if votes(instruction):
         _tell(warp, instruction, mask)
         return RUNNABLE
@@ -65,14 +68,35 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     return _wait(warp, index, instruction, mask, following, together=together)
 
 
+def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
+    """Arrive or wait at the barrier of the cluster."""
+    run, table = warp.run, warp.splits.table
+    if "arrive" in instruction.operation.modifiers:
+        warp.state[plan_words.CLUSTER_ARRIVED] |= mask
+        return RUNNABLE
+    own = int(run.plan[plan_words.SLOT]) * run.launch.warps_per_block + warp.number
+    given = (run.plan, run.slots, run.states, run.tables)
+    if not clusters.must_wait(*given, own, int(table[LIVE]), mask):
+        return RUNNABLE
+    together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
+    following = run.program.blocks[warp.splits.block].successors[-1]
+    place = (plan_words.CLUSTER_BARRIER, 0)
+    return _leave(warp, index, place, following, together=together)
+
+
 def _wait(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
     """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
-    state, table = warp.state, warp.splits.table
     number, threads = _operands(warp, index, instruction, mask)
     if warp.run.sanitizer is not None:
         warp.run.sanitizer.arrives(warp, index, mask, number, threads)
+    return _leave(warp, index, (number, threads), block, together=together)
+
+
+def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, together: bool) -> int:
+    """Leave to wait at a barrier, of a number, for so many threads."""
+    (number, threads), state, table = place, warp.state, warp.splits.table
     table[BLOCK] = block
     state[plan_words.INSTRUCTION] = index
     if together or not warp.run.plan[plan_words.INDEPENDENT]:

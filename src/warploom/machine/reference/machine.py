@@ -15,7 +15,7 @@ from warploom.machine.caches import empty_caches
 from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
-from warploom.machine.reference.block import run_blocks
+from warploom.machine.reference.block import run_blocks, schedule_arrays
 from warploom.machine.reference.state import Listener, Run, Sanitizer
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions, access_rules
@@ -51,7 +51,21 @@ class ReferenceEngine:
         # Python's integers: a mask of 64 lanes is no negative number.
         plan = launch.schedule.plan(launch, program.exit).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        run = Run(program, launch, memory, tally, rows, self._rules, plan, caches, listener)
-        run.sanitizer = sanitizer
+        slots, states, tables = schedule_arrays(launch, plan)
+        run = Run(
+            program,
+            launch,
+            memory,
+            tally,
+            rows,
+            self._rules,
+            plan,
+            slots,
+            caches,
+            states,
+            tables,
+            listener,
+            sanitizer,
+        )
         run_blocks(run)
         return tally

@@ -62,7 +62,7 @@ def special(warp: Warp, name: str) -> Values:
     if known.clock_bit is not None:
         warp.state[TIMED] = LOOKED
         return splat(warp.clock >> known.clock_bit, known.type, warp.size)
-    return warp.specials[known.same_as or name]
+    return warp.specials[name]
 
 
 def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:

@@ -12,9 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
-from warploom.core.types import U32, U64
+from warploom.core.errors import Dim3
+from warploom.core.types import PRED, U32, U64
 from warploom.machine.faults import limit_error
-from warploom.machine.launch import Launch, all_shared_bytes, launch_values, unravel
+from warploom.machine.launch import (
+    Launch,
+    all_shared_bytes,
+    launch_values,
+    shared_stride,
+    unravel,
+)
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
@@ -23,6 +30,7 @@ from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.plan_words import ISSUED, Words
+from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -97,10 +105,18 @@ class Run:
     rows: dict[tuple[int, Space], int]
     rules: AccessRules
     plan: Words
+    slots: Words
     caches: Words
+    states: Words
+    tables: Words
     listener: Listener | None = None
     sanitizer: Sanitizer | None = None
     issued: int = 0
+
+    @cached_property
+    def queue(self) -> npt.NDArray[np.int64]:
+        """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
+        return np.zeros(QUEUE_WORDS, np.int64)
 
     @cached_property
     def services(self) -> Services:
@@ -125,11 +141,14 @@ class Run:
 
 @dataclass
 class Block:
-    """One block: its number in the grid and its shared memory."""
+    """One block: its number in the grid, its shared memory, and that of all blocks of its cluster,
+    in which it is the one at `rank`."""
 
     run: Run
     number: int
     shared: Bytes
+    cluster: Bytes
+    rank: int
 
 
 @dataclass
@@ -187,9 +206,19 @@ class Warp:
         return int(self.registers[depth.name][(mask & -mask).bit_length() - 1])
 
 
-def new_block(run: Run, number: int) -> Block:
-    """A block at its start: shared memory is zero."""
-    return Block(run, number, np.zeros(all_shared_bytes(run.program, run.launch), np.uint8))
+def new_block(run: Run, number: int, cluster: Bytes) -> Block:
+    """A block at its start: shared memory, its part of the cluster's, is zero."""
+    launch, size = run.launch, all_shared_bytes(run.program, run.launch)
+    rank = launch.rank_of(number)
+    first = rank * shared_stride(run.program, launch)
+    cluster[first : first + size] = 0
+    return Block(run, number, cluster[first : first + size], cluster, rank)
+
+
+def new_cluster(run: Run) -> Bytes:
+    """The shared memory of the blocks of a cluster."""
+    size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
+    return np.zeros(max(size, 1), np.uint8)
 
 
 def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
@@ -221,6 +250,8 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
         ("%ntid", launch.block),
         ("%ctaid", unravel(block.number, launch.grid)),
         ("%nctaid", launch.grid),
+        ("%clusterid", _quotients(unravel(block.number, launch.grid), launch.cluster)),
+        ("%cluster_ctaid", _rests(unravel(block.number, launch.grid), launch.cluster)),
     ):
         values |= {f"{name}.{part}": same(n) for part, n in zip("xyz", shape, strict=True)}
     return values | {
@@ -232,5 +263,15 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
         "%lanemask_gt": collect((-(2 << i) for i in lanes), U32),
         "%lanemask_ge": collect((-(1 << i) for i in lanes), U32),
         **{name: same(n) for name, n in launch_values(block.run.program, launch).items()},
+        "%is_explicit_cluster": splat(int(launch.explicit_cluster), PRED, launch.warp_size),
+        "%cluster_ctarank": same(block.rank),
         "%gridid": splat(0, U64, launch.warp_size),
     }
+
+
+def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
+    return [n // size for n, size in zip(index, sizes, strict=True)]
+
+
+def _rests(index: Dim3, sizes: Dim3) -> list[int]:
+    return [n % size for n, size in zip(index, sizes, strict=True)]

@@ -7,6 +7,7 @@ from warploom.analysis.program import PARAMETERS
 from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.machine.reference import (
     access,
@@ -14,6 +15,7 @@ from warploom.machine.reference import (
     copies,
     matrix,
     service,
+    tensors,
     texture,
     warp_group,
 )
@@ -30,6 +32,7 @@ from warploom.rules.plan_words import (
     RUNNABLE,
     TURN_END,
 )
+from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 
 
 def run_turn(warp: Warp) -> int:
@@ -69,7 +72,12 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     """What happens in the lanes of `mask`, which are some, other than control flow."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
+    tensors.end_or_wait(warp, instruction, mask)
+    tensors.before_wait(warp, instruction, mask)
     if is_effectless(instruction.operation):
+        return
+    if is_tensor_operation(instruction.operation):
+        tensors.copy(warp, index, instruction, mask, on)
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
         access.atomic(warp, index, instruction, mask, on)
@@ -84,6 +92,8 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _convert_address(warp, instruction, on)
     elif name == "isspacep" and instruction.operation.spec.semantics is None:
         _is_parameter(warp, instruction, on)
+    elif name == "getctarank":
+        _rank(warp, instruction, on)
     elif name == "mov" and _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
@@ -183,6 +193,14 @@ def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
     start, size = _parameters(warp), warp.run.program.parameter_bytes
     inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
     write(warp, destination, collect(inside, PRED), PRED, on)
+
+
+def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
+    """`getctarank`."""
+    destination, source = instruction.operands
+    places = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
+    ranks = (place - 1 if place else warp.block.rank for place in places)
+    write(warp, destination, collect(ranks, B32), B32, on)
 
 
 def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:

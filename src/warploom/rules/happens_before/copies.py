@@ -48,9 +48,7 @@ from warploom.rules.happens_before.words import (
     THREADS,
     WAITS,
 )
-
-PHASE_AT = 62
-"""Where an mbarrier's word has its phase (`isa.ops.mbarrier`)."""
+from warploom.rules.mbarrier import PHASE_AT
 
 
 @jitable

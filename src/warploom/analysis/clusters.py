@@ -1,0 +1,23 @@
+"""What instructions have to do with other blocks of a cluster."""
+
+from __future__ import annotations
+
+from warploom.analysis.accesses import accesses
+from warploom.analysis.program import Program
+from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.ptx.ir import Instruction, Space
+
+CLUSTER_SPACE = "shared::cluster"
+
+
+def reaches_cluster(made: Instruction) -> bool:
+    """Return whether an access may lead to the shared memory of another block: one that says so, or
+    one at a generic address."""
+    if CLUSTER_SPACE in made.operation.modifiers.values.values():
+        return True
+    return any(space is Space.GENERIC for space, _ in accesses(made))
+
+
+def has_cluster_barrier(program: Program) -> bool:
+    """Return whether a program has the barrier of a cluster."""
+    return any(is_cluster_barrier(made.operation) for made in program.instructions)

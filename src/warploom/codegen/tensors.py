@@ -1,0 +1,214 @@
+"""Copies of tensors in a warp's code: operands into rows, a call of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from llvmlite import ir
+
+from warploom.analysis.tensor_waits import (
+    GroupRequest,
+    WaitRequest,
+    group_request,
+    wait_request,
+)
+from warploom.analysis.tensors import Input, tensor_request
+from warploom.codegen.environment import SPACE_CODES, Slot, Status
+from warploom.codegen.helper_calls import call
+from warploom.codegen.lanes import I8, I64, LANES, PTR, Value, splat_constant, vector
+from warploom.codegen.memory import MemoryCode
+from warploom.codegen.operands import WINDOWS
+from warploom.ptx.ir import Instruction, Space
+from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.tensors import entries
+from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN, SCRATCH_WORDS
+from warploom.rules.tensors.queue import COUNT
+from warploom.rules.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
+
+ROW_BYTES = 8 * LANES
+
+THREADS_BITS = 6
+"""Bits of a warp's number, and of a lane's, in `entries.FIRST_THREAD`."""
+
+RECORD = {
+    Slot.FAULT_KIND: entries.FAULT_KIND,
+    Slot.FAULT_LANE: entries.FAULT_LANE,
+    Slot.FAULT_ADDRESS: entries.FAULT_ADDRESS,
+    Slot.FAULT_SIZE: entries.FAULT_SIZE,
+}
+"""Where the rules leave what an environment records of a fault."""
+
+
+class TensorCode:
+    """Emits the copies of tensors of one warp function."""
+
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory, self.operands = memory, memory.operands
+        self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
+
+    def emit(self, index: int, made: Instruction, on: Value) -> None:
+        """Emit any operation of `isa.ops.tensors`."""
+        asked, b, frame = tensor_request(made), self.b, self.frame
+        rows = {each[0]: self._input(each, asked.map_space) for each in asked.inputs}
+        self.fill(rows)
+        bits = b.zext(self.lanes.bits(on), I64)
+        with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
+            self.place()
+            failed = call(
+                self.lanes,
+                "issue_copies",
+                self.host_memory,
+                self.row(0),
+                self.scratch(0),
+                frame.pointer(Slot.STARTS_AT),
+                frame.pointer(Slot.ENDS_AT),
+                frame.pointer(Slot.FLAGS_AT),
+                self._counts(index, Space.GLOBAL),
+                self._counts(index, Space.SHARED),
+                frame.pointer(Slot.PLAN_AT),
+                frame.pointer(Slot.QUEUE_AT),
+                self.work,
+                bits,
+                I64(asked.request),
+            )
+            with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+                self._fail(index)
+
+    def _fail(self, index: int) -> None:
+        """Record the fault and leave."""
+        b, frame = self.b, self.frame
+        in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
+        near = b.icmp_unsigned("!=", in_shared, I64(0))
+        spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
+        frame.record(Slot.FAULT_INSTRUCTION, I64(index))
+        frame.record(Slot.FAULT_WARP, frame.warp)
+        frame.record(Slot.FAULT_SPACE, b.select(near, *spaces))
+        for slot, word in RECORD.items():
+            frame.record(slot, b.load(self.scratch(word), typ=I64))
+        frame.leave(Status.FAULT)
+
+    def _input(self, given: Input, map_space: Space) -> Value:
+        """The 32 words of a row."""
+        row, operand, type = given
+        if type is None:
+            window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
+            address = self.operands.address(operand)
+            return self.b.add(address, splat_constant(window, I64)) if window else address
+        value = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
+        if type.bits == 64:
+            return value
+        return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
+
+    def fill(self, rows: dict[int, Value]) -> None:
+        """Store rows of operands, and zeros in the others."""
+        zero = splat_constant(0, I64)
+        for row in range(DATA_ROWS):
+            self.b.store(rows.get(row, zero), self.row(row), align=64)
+
+    def place(self) -> None:
+        """Store what the rules know of the warp (`entries.ALLOCATIONS` and those behind it)."""
+        b, frame = self.b, self.frame
+        block = frame.slot(Slot.BLOCK)
+        warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
+        words = {
+            entries.ALLOCATIONS: frame.slot(Slot.ALLOCATIONS),
+            entries.OWN_SHARED: frame.slot(Slot.SHARED_AT),
+            entries.SHARED_BYTES: frame.slot(Slot.SHARED_BYTES),
+            entries.CLUSTER_SHARED: self.memory.clusters.start(),
+            entries.SHARED_STRIDE: frame.slot(Slot.SHARED_STRIDE),
+            entries.LIVE_BLOCKS: self.memory.clusters.live(),
+            entries.FIRST_THREAD: b.shl(warps, I64(THREADS_BITS)),
+            entries.BLOCK: block,
+            entries.WARP: frame.warp,
+        }
+        for word, value in words.items():
+            b.store(value, self.scratch(word))
+
+    def _counts(self, index: int, space: Space) -> Value:
+        """The counts of an access row; of one that is not counted, room that nobody reads."""
+        if (index, space) in self.memory.places.rows:
+            return self.memory.places.row(index, space)
+        return self._unread
+
+    # ---- places ---------------------------------------------------------------------------------
+
+    @property
+    def host_memory(self) -> Value:
+        """All memory, from `ORIGIN` on."""
+        return self.b.inttoptr(I64(ORIGIN), PTR)
+
+    def row(self, row: int) -> Value:
+        """A row of operands."""
+        return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
+
+    def scratch(self, word: int) -> Value:
+        """A word of what the rules work with."""
+        return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
+
+    @cached_property
+    def work(self) -> Value:
+        """Room for an entry of the queue."""
+        return self.frame.prologue.alloca(ir.ArrayType(I64, ENTRY_WORDS), align=64)
+
+    @cached_property
+    def _data(self) -> Value:
+        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
+        return self.frame.prologue.alloca(size, align=64)
+
+    @cached_property
+    def _words(self) -> Value:
+        return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
+
+    @cached_property
+    def _unread(self) -> Value:
+        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
+
+
+class TensorWaitCode:
+    """Emits what goes before waits for asynchronous copies, in code for orders under which they may
+    complete late."""
+
+    def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        self.tensors, self.operands = tensors, tensors.operands
+        self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
+        self.delays = delays
+
+    def emit(self, made: Instruction, on: Value) -> None:
+        """Emit it for any instruction; most have nothing."""
+        if not self.delays:
+            return
+        wait, group = wait_request(made), group_request(made)
+        if wait is not None:
+            self._when_pending(on, lambda bits: self._wait(wait, bits))
+        elif group is not None:
+            self._when_pending(on, lambda bits: self._group(group, bits))
+
+    def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
+        """Emit code for where copies are kept, with the lanes as bits."""
+        b = self.b
+        bits = b.zext(self.lanes.bits(on), I64)
+        kept = b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64)
+        some = b.icmp_unsigned("!=", bits, I64(0))
+        with b.if_then(b.and_(some, b.icmp_unsigned("!=", kept, I64(0)))):
+            emit(bits)
+
+    def _state(self) -> tuple[Value, ...]:
+        """The arguments that the helpers have in common, behind memory and operands."""
+        self.tensors.place()
+        plan, queue = self.frame.pointer(Slot.PLAN_AT), self.frame.pointer(Slot.QUEUE_AT)
+        return self.tensors.scratch(0), plan, queue, self.tensors.work
+
+    def _wait(self, wait: WaitRequest, bits: Value) -> None:
+        value = self.operands.read(wait.value, wait.type)
+        if wait.type.bits < 64:
+            value = self.b.zext(value, vector(I64))
+        address = self.operands.address(wait.barrier)
+        self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
+        given = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
+        call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
+
+    def _group(self, group: GroupRequest, bits: Value) -> None:
+        numbers = (I64(n) for n in (group.action, group.left))
+        given = (*self._state(), bits, *numbers)
+        call(self.lanes, "group_copies", self.tensors.host_memory, *given)

@@ -1,0 +1,81 @@
+"""Clusters of blocks in launches: what a launch and a kernel say of them, and what a device can
+do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warploom.core.errors import Dim3, LaunchError
+from warploom.devices.spec import DeviceSpec
+from warploom.ptx.ir import Function
+from warploom.rules.clusters import MOST_BLOCKS
+
+SINCE = (9, 0)
+"""The compute capability that brought clusters (CUDA C++ Programming Guide, "Thread Block
+Clusters")."""
+
+ALONE: Dim3 = (1, 1, 1)
+
+PORTABLE_BLOCKS = 8
+"""Blocks of a cluster that every device with clusters can have."""
+
+
+def as_dims(given: int | Sequence[int] | None) -> Dim3 | None:
+    """Return the option of a launch as three numbers."""
+    if given is None:
+        return None
+    x, y, z = (*([given] if isinstance(given, int) else given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def cluster_of(function: Function, asked: Dim3 | None) -> tuple[Dim3, bool]:
+    """Return the blocks of a cluster along each axis, and whether the launch or the kernel names
+    them. Raises LaunchError where the two differ."""
+    named: Dim3 | None = None
+    for directive, values in function.directives:
+        if directive == "reqnctapercluster":
+            x, y, z = (*(int(value) for value in values), 1, 1)[:3]
+            named = (x, y, z)
+    if named is not None and asked is not None and asked != named:
+        raise LaunchError(
+            f"{function.name} wants clusters of {list(named)} blocks (__cluster_dims__ or"
+            f" .reqnctapercluster), and the launch asks for {list(asked)}. Leave"
+            f" `cluster_dims` out."
+        )
+    directives = {directive for directive, _ in function.directives}
+    found = named or asked
+    if found is None and "explicitcluster" in directives:
+        raise LaunchError(
+            f"{function.name} wants a launch that names its clusters (.explicitcluster): pass"
+            f" cluster_dims=(x, y, z)."
+        )
+    return found or ALONE, found is not None
+
+
+def check_cluster(spec: DeviceSpec, function: Function, grid: Dim3, cluster: Dim3) -> None:
+    """Raise LaunchError where a device cannot launch a grid in such clusters."""
+    x, y, z = cluster
+    size = x * y * z
+    if min(cluster) < 1:
+        raise LaunchError(f"a cluster of {list(cluster)} blocks makes no sense: each is 1 or more")
+    if size > 1 and spec.compute_capability < SINCE:
+        raise LaunchError(
+            f"clusters of {size} blocks: {spec.title} (compute capability {spec.cc}) has none,"
+            f" which came with 9.0. Launch without, or take a newer device."
+        )
+    limit = MOST_BLOCKS
+    for directive, values in function.directives:
+        if directive == "maxclusterrank":
+            limit = min(limit, int(values[0]))
+    if size > limit:
+        raise LaunchError(
+            f"a cluster of {list(cluster)} = {size} blocks is too large: at most {limit}.",
+            resource="blocks of a cluster",
+            requested=size,
+            limit=limit,
+        )
+    if any(n % part for n, part in zip(grid, cluster, strict=True)):
+        raise LaunchError(
+            f"a grid of {list(grid)} blocks has no whole number of clusters of {list(cluster)}:"
+            f" make each size of the grid a multiple."
+        )

@@ -1,0 +1,129 @@
+"""Tensor maps of buffers: the options of a device's `tensor_map` and `im2col_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from warploom.core.errors import WarploomError
+from warploom.core.options import checked
+from warploom.core.values import Integer, OneOf
+from warploom.host.buffer import Buffer
+from warploom.host.tensor_map import (
+    FILLS,
+    INTERLEAVES,
+    SWIZZLES,
+    Tensor,
+    TensorMap,
+    encode_im2col,
+    encode_tiled,
+    type_of,
+)
+from warploom.rules.tensors.maps import ELEMENT_TYPES
+
+Swizzle = Annotated[str, OneOf(tuple(SWIZZLES))]
+Interleave = Annotated[str, OneOf(tuple(INTERLEAVES))]
+Fill = Annotated[str, OneOf(tuple(FILLS))]
+Type = Annotated[str, OneOf(ELEMENT_TYPES)]
+Sizes = Sequence[Annotated[int, Integer(0, 1 << 40)]]
+Corners = Sequence[Annotated[int, Integer(-(1 << 15), (1 << 15) - 1)]]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a tensor stands in a buffer; axes begin with the outermost, as NumPy's."""
+
+    shape: Sequence[int] | None
+    strides: Sequence[int] | None
+    element_strides: Sequence[int] | None
+    offset: int
+    type: str | None
+
+
+def _tensor(buffer: Buffer, layout: _Layout, interleave: str, swizzle: str, fill: str) -> Tensor:
+    """Return the tensor of a buffer, with axes from the innermost on. Raises WarploomError where it
+    does not lie in the buffer."""
+    type = layout.type or type_of(buffer.dtype)
+    shape = tuple(buffer.shape if layout.shape is None else layout.shape)
+    size = buffer.dtype.itemsize
+    strides = layout.strides
+    if strides is None:
+        inner = [size]
+        for n in reversed(shape[1:]):
+            inner.append(inner[-1] * n)
+        strides = list(reversed(inner[1:]))
+    if len(strides) != len(shape) - 1:
+        raise WarploomError(f"tensor map: {len(shape)} axes have {len(shape) - 1} strides")
+    reach = (shape[-1] - 1) * size + sum(
+        (n - 1) * stride for n, stride in zip(shape[:-1], strides, strict=True)
+    )
+    if layout.offset + reach + size > buffer.nbytes:
+        raise WarploomError(f"tensor map: the tensor goes beyond the end of {buffer}")
+    steps = layout.element_strides or [1] * len(shape)
+    return Tensor(
+        type,
+        buffer.address + layout.offset,
+        shape[::-1],
+        tuple(strides)[::-1],
+        tuple(steps)[::-1],
+        interleave,
+        swizzle,
+        fill,
+    )
+
+
+class MakesTensorMaps:
+    """The tensor maps of a device."""
+
+    @checked("Device.tensor_map(...)")
+    def tensor_map(
+        self,
+        buffer: Buffer,
+        box: Sizes,
+        *,
+        shape: Sizes | None = None,
+        strides: Sizes | None = None,
+        element_strides: Sizes | None = None,
+        offset: Annotated[int, Integer(0, 1 << 47)] = 0,
+        type: Type | None = None,
+        interleave: Interleave = "none",
+        swizzle: Swizzle = "none",
+        fill: Fill = "zeros",
+    ) -> TensorMap:
+        """A map of boxes of a buffer, for `const __grid_constant__ CUtensorMap` parameters.
+
+        All axes are in NumPy's order: the outermost first. `shape` and `strides` (in bytes, of all
+        axes but the innermost) are the buffer's unless given, `offset` is in bytes; `type` is the
+        one of the buffer's elements unless given ("tf32" for float32, for example). Raises
+        WarploomError for what cuTensorMapEncodeTiled refuses.
+        """
+        layout = _Layout(shape, strides, element_strides, offset, type)
+        return encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
+
+    @checked("Device.im2col_map(...)")
+    def im2col_map(
+        self,
+        buffer: Buffer,
+        lower: Corners,
+        upper: Corners,
+        channels: Annotated[int, Integer(1, 256)],
+        pixels: Annotated[int, Integer(1, 1024)],
+        *,
+        shape: Sizes | None = None,
+        strides: Sizes | None = None,
+        element_strides: Sizes | None = None,
+        offset: Annotated[int, Integer(0, 1 << 47)] = 0,
+        type: Type | None = None,
+        interleave: Interleave = "none",
+        swizzle: Swizzle = "none",
+        fill: Fill = "zeros",
+    ) -> TensorMap:
+        """A map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H, left
+        out); corners of the bounding box are along D, H, W. The other options are those of
+        `tensor_map`. Raises WarploomError for what
+        cuTensorMapEncodeIm2col refuses.
+        """
+        layout = _Layout(shape, strides, element_strides, offset, type)
+        tensor = _tensor(buffer, layout, interleave, swizzle, fill)
+        return encode_im2col(tensor, tuple(lower)[::-1], tuple(upper)[::-1], channels, pixels)

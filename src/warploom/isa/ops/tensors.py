@@ -1,0 +1,189 @@
+"""Copies of the Tensor Memory Accelerator, and tensor maps: PTX ISA, "Data Movement and Conversion:
+Asynchronous copy", "Tensor copy", "tensormap.replace".
+
+They have no terms: `rules.tensors` says what they do, for both machines.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from warploom.isa.spec import Operation, Unit, declare
+
+COMPLETES = "mbarrier::complete_tx::bytes"
+DIMS = ("1d", "2d", "3d", "4d", "5d")
+SHARED_TARGETS = ("shared::cluster", "shared::cta")
+HINT = "L2::cache_hint"
+MULTICAST = "multicast::cluster"
+
+LOAD_DOC = """[d] = the box of a tensor; then so many bytes have come at an mbarrier
+PTX ISA: cp.async.bulk.tensor"""
+STORE_DOC = "the box of a tensor = [a]   PTX ISA: cp.async.bulk.tensor"
+REDUCE_DOC = (
+    "the box of a tensor = it op [a], element by element   PTX ISA: cp.reduce.async.bulk.tensor"
+)
+PREFETCH_DOC = "tells a cache about the box of a tensor   PTX ISA: cp.async.bulk.prefetch.tensor"
+BYTES_DOC = """[d] = size bytes of [a]; then so many have come at an mbarrier
+PTX ISA: cp.async.bulk"""
+NUMBERS_DOC = "[d] = [d] op [a], number by number, size bytes   PTX ISA: cp.reduce.async.bulk"
+
+OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+LOADS = {"": DIMS, ".im2col": DIMS[2:], ".tile": DIMS, ".tile::gather4": DIMS[1:2]}
+STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4": DIMS[1:2]}
+
+
+def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
+    """Declare a form with and without a hint for L2."""
+    for hint, policy in (("", ""), (f".{HINT}", ", policy:b64")):
+        text, operands = syntax.replace("{hint}", hint), src + policy
+        declare(
+            text,
+            dst="",
+            src=operands,
+            unit=Unit.MEMORY,
+            semantics=None,
+            doc=doc,
+            needs=(),
+            **choices,
+        )
+
+
+for (mode, dims), many in product(LOADS.items(), (False, True)):
+    offsets = ", offsets:offsets" if mode == ".im2col" else ""
+    _copy(
+        f"cp.async.bulk.tensor.dim.into.global{mode}.{COMPLETES}"
+        f"{f'.{MULTICAST}' if many else ''}{{hint}}",
+        "d:address, tensor:tensor, barrier:address" + offsets + (", blocks:u16" if many else ""),
+        LOAD_DOC,
+        dim=dims,
+        into=SHARED_TARGETS[:1] if many else SHARED_TARGETS,
+    )
+for mode, dims in STORES.items():
+    _copy(
+        f"cp.async.bulk.tensor.dim.global.shared::cta{mode}.bulk_group{{hint}}",
+        "tensor:tensor, a:address",
+        STORE_DOC,
+        dim=dims,
+    )
+for mode, dims in STORES.items():
+    if mode != ".tile::scatter4":
+        _copy(
+            f"cp.reduce.async.bulk.tensor.dim.global.shared::cta.redop{mode}.bulk_group{{hint}}",
+            "tensor:tensor, a:address",
+            REDUCE_DOC,
+            dim=dims,
+            redop=OPERATIONS,
+        )
+for mode, dims in LOADS.items():
+    _copy(
+        f"cp.async.bulk.prefetch.tensor.dim.L2.global{mode}{{hint}}",
+        "tensor:tensor" + (", offsets:offsets" if mode == ".im2col" else ""),
+        PREFETCH_DOC,
+        dim=dims,
+    )
+
+# ---- bytes and numbers side by side -------------------------------------------------------------
+
+declare(
+    f"cp.async.bulk.shared::cluster.shared::cta.{COMPLETES}",
+    src="d:address, a:address, size:u32, barrier:address",
+    unit=Unit.MEMORY,
+    doc=BYTES_DOC,
+)
+_copy(
+    f"cp.async.bulk.shared::cluster.global.{COMPLETES}.{MULTICAST}{{hint}}",
+    "d:address, a:address, size:u32, barrier:address, blocks:u16",
+    BYTES_DOC,
+)
+TYPES = {
+    ("and", "or", "xor"): ("b32", "b64"),
+    ("add",): ("u32", "s32", "u64", "f32", "f64"),
+    ("min", "max"): ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    ("inc", "dec"): ("u32",),
+}
+"""The types of every reduction in global memory; sums of 16 bits say `.noftz`."""
+
+CLUSTER_TYPES = {
+    ("and", "or", "xor"): ("b32",),
+    ("add",): ("u32", "s32", "u64"),
+    ("min", "max"): ("u32", "s32"),
+    ("inc", "dec"): ("u32",),
+}
+
+for operations, types in TYPES.items():
+    _copy(
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group{hint}.redop.type",
+        "d:address, a:address, size:u32",
+        NUMBERS_DOC,
+        redop=operations,
+        type=types,
+    )
+_copy(
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group{hint}.redop.noftz.type",
+    "d:address, a:address, size:u32",
+    NUMBERS_DOC,
+    redop=("add",),
+    type=("f16", "bf16"),
+)
+for operations, types in CLUSTER_TYPES.items():
+    declare(
+        f"cp.reduce.async.bulk.shared::cluster.shared::cta.{COMPLETES}.redop.type",
+        src="d:address, a:address, size:u32, barrier:address",
+        unit=Unit.MEMORY,
+        doc=NUMBERS_DOC,
+        redop=operations,
+        type=types,
+    )
+
+# ---- tensor maps --------------------------------------------------------------------------------
+
+REPLACE_DOC = "sets a field of the tensor map at [a]   PTX ISA: tensormap.replace"
+MAP_SPACES = ("global", "shared::cta")
+
+
+def _replace(fields: tuple[str, ...], type: str, src: str) -> None:
+    """Declare `tensormap.replace` of these fields."""
+    declare(
+        f"tensormap.replace.tile.field{{.space}}.b1024.{type}",
+        src=src,
+        unit=Unit.MEMORY,
+        doc=REPLACE_DOC,
+        field=fields,
+        space=MAP_SPACES,
+    )
+
+
+_replace(("global_address",), "b64", "a:address, value:b64")
+_replace(("rank",), "b32", "a:address, value:b32")
+_replace(("box_dim", "global_dim", "element_stride"), "b32", "a:address, axis:map_axis, value:b32")
+_replace(("global_stride",), "b64", "a:address, axis:map_axis, value:b64")
+_replace(
+    ("elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity"),
+    "b32",
+    "a:address, value:map_value",
+)
+declare(
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned",
+    src="d:address, a:address, size:map_bytes",
+    unit=Unit.MEMORY,
+    doc="[d] = the tensor map at [a], for copies behind a fence   PTX ISA: tensormap.cp_fenceproxy",
+    scope=("cta", "cluster", "gpu", "sys"),
+)
+
+
+def is_tensor_operation(operation: Operation) -> bool:
+    """Return whether `rules.tensors` does an operation."""
+    m = operation.modifiers
+    if operation.name == "tensormap":
+        return True
+    if operation.name != "cp":
+        return False
+    return "tensor" in m or "reduce" in m or ("bulk" in m and "shared::cluster" in m)
+
+
+def is_tensor_prefetch(operation: Operation) -> bool:
+    """Return whether an operation tells a cache about the box of a tensor."""
+    return (
+        operation.name == "cp" and "tensor" in operation.modifiers and "L2" in operation.modifiers
+    )

@@ -1,0 +1,147 @@
+"""Copies of tensors, and waits for asynchronous copies: operands in rows, done by
+`rules.tensors`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.tensor_waits import group_request, wait_request
+from warploom.analysis.tensors import tensor_request
+from warploom.core.errors import Allocation
+from warploom.machine.faults import Fault, FaultKind, fault_error
+from warploom.machine.host_memory import host_memory
+from warploom.machine.launch import shared_stride
+from warploom.machine.reference.access import LANES
+from warploom.machine.reference.lanes import Values, resized
+from warploom.machine.reference.operands import WINDOWS, addresses, read
+from warploom.machine.reference.state import Block, Run, Warp
+from warploom.ptx.ir import Address, Instruction, Operand, Space
+from warploom.rules.clusters import live_blocks
+from warploom.rules.distinct import ALL_LANES
+from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.tensors import entries
+from warploom.rules.tensors.issue import issue_copies
+from warploom.rules.tensors.queue import COUNT
+from warploom.rules.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
+from warploom.rules.tensors.waits import group_copies, retire_copies, wait_copies
+
+Words = npt.NDArray[np.int64]
+
+THREADS = 64
+"""Numbers of threads for each warp, and of warps for each block, in `entries.FIRST_THREAD`."""
+
+
+def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Any operation of `isa.ops.tensors`."""
+    asked = tensor_request(instruction)
+    data = np.zeros((DATA_ROWS, warp.size), np.int64)
+    for row, operand, type in asked.inputs:
+        if type is None:
+            window = WINDOWS.get(asked.map_space, 0) if row == MAP_ROW else 0
+            values = np.array(_addresses(warp, operand), np.uint64) + np.uint64(window)
+        else:
+            values = resized(read(warp, operand, type), 64, sign=type.is_signed)
+        data[row] = values.view(np.int64)
+    rows = _row(warp, index, Space.GLOBAL), _row(warp, index, Space.SHARED)
+    table = warp.run.memory.table_in_launch()
+    for first in range(0, warp.size, LANES):
+        scratch = place(warp, first)
+        scratch[entries.ALLOCATIONS] = table.count
+        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        with np.errstate(all="ignore"):
+            failed = issue_copies(
+                host_memory(),
+                lanes,
+                scratch,
+                table.starts,
+                table.ends,
+                table.flags,
+                *rows,
+                warp.run.plan,
+                warp.run.queue,
+                work,
+                some,
+                asked.request,
+            )
+        if failed:
+            raise _fault(warp, index, first, scratch.tolist())
+
+
+def place(warp: Warp, first: int) -> Words:
+    """Return what `rules.tensors` knows of a warp's lanes from `first` on."""
+    scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
+    block = warp.block
+    run, cluster = warp.run, int(block.cluster.ctypes.data)
+    stride = shared_stride(run.program, run.launch)
+    scratch[entries.OWN_SHARED] = cluster + block.rank * stride
+    scratch[entries.CLUSTER_SHARED], scratch[entries.SHARED_STRIDE] = cluster, stride
+    scratch[entries.SHARED_BYTES] = len(block.shared)
+    scratch[entries.LIVE_BLOCKS] = live_blocks(run.plan, run.slots)
+    scratch[entries.BLOCK], scratch[entries.WARP] = block.number, warp.number
+    threads = (block.number * THREADS + warp.number) * THREADS
+    scratch[entries.FIRST_THREAD] = threads + first
+    return scratch
+
+
+def _addresses(warp: Warp, operand: Operand) -> list[int]:
+    assert isinstance(operand, Address)
+    return addresses(warp, operand)
+
+
+def _row(warp: Warp, index: int, space: Space) -> Words:
+    """The counts of an access row; of one that is not counted, room that nobody reads."""
+    row = warp.run.rows.get((index, space))
+    return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
+
+
+def _fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
+    lane = first + scratch[entries.FAULT_LANE]
+    in_shared = scratch[entries.FAULT_IN_SHARED]
+    where = Space.SHARED if in_shared else Space.GLOBAL
+    address, size = scratch[entries.FAULT_ADDRESS], scratch[entries.FAULT_SIZE]
+    kind = FaultKind(scratch[entries.FAULT_KIND])
+    fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, where)
+    run = warp.run
+    own = Allocation(0, len(warp.block.shared), "the block's shared memory")
+    nearest = own if in_shared else run.memory.nearest(address)
+    return fault_error(fault, run.program, run.launch, nearest)
+
+
+# ---- waits --------------------------------------------------------------------------------------
+
+
+def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
+    """Complete the copies that a look at an mbarrier waits for (`rules.tensors.waits`)."""
+    asked = wait_request(instruction)
+    if asked is None or not warp.run.queue[COUNT]:
+        return
+    data = np.zeros((DATA_ROWS, warp.size), np.int64)
+    data[BARRIER_ROW] = np.array(_addresses(warp, asked.barrier), np.uint64).view(np.int64)
+    data[VALUE_ROW] = resized(read(warp, asked.value, asked.type), 64).view(np.int64)
+    for first in range(0, warp.size, LANES):
+        lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        given = (place(warp, first), warp.run.plan, warp.run.queue, work)
+        wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
+
+
+def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
+    """End a group of copies, or complete those that an instruction waits for."""
+    asked = group_request(instruction)
+    if asked is None or not warp.run.queue[COUNT]:
+        return
+    for first in range(0, warp.size, LANES):
+        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        given = (place(warp, first), warp.run.plan, warp.run.queue, work)
+        some = mask >> first & ALL_LANES
+        group_copies(host_memory(), *given, some, asked.action, asked.left)
+
+
+def retire(run: Run, block: Block) -> None:
+    """Complete or forget the copies of a block that has ended."""
+    if run.queue[COUNT]:
+        start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
+        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        retire_copies(host_memory(), run.queue, work, start, start + max(1, len(block.shared)))

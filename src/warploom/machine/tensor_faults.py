@@ -1,0 +1,71 @@
+"""What a copy of the Tensor Memory Accelerator did wrong, in words."""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Operation
+from warploom.rules.tensors.issue import (
+    BULK_ALIGNMENT,
+    NO_BLOCK,
+    NO_TENSOR_MAP,
+    OTHER_TENSOR,
+    TENSOR_ALIGNMENT,
+    UNSUPPORTED_TENSOR,
+)
+
+NAMES = {
+    NO_TENSOR_MAP: "no tensor map",
+    OTHER_TENSOR: "wrong tensor map",
+    TENSOR_ALIGNMENT: "misaligned",
+    UNSUPPORTED_TENSOR: "unsupported tensor map",
+    NO_BLOCK: "no such block",
+    BULK_ALIGNMENT: "misaligned",
+}
+"""The kinds of these faults, as `MemoryFault.kind` says them."""
+
+MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
+
+
+def tensor_fault(
+    kind: int, operation: Operation, address: int, size: int, at: str
+) -> tuple[str, str]:
+    """Return the kind and the message; `address` and `size` are what `rules.tensors` recorded, `at`
+    says where it happened."""
+    name = operation.opcode
+    if kind == NO_TENSOR_MAP:
+        title = f"{name}: there is no tensor map at {address:#x}"
+        advice = (
+            "A tensor map is 128 bytes at a multiple of 64, made by cuTensorMapEncodeTiled or its"
+            " kin (or device.tensor_map). Pass it as a const __grid_constant__ parameter, or copy"
+            " it into device memory as it is."
+        )
+    elif kind == OTHER_TENSOR:
+        rank, mode = size & 15, MODES[size >> 4 & 3]
+        title = f"{name} with a tensor map of {rank} dimensions, made for {mode}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": .dim and the mode are those of the tensor map.'
+            "\n    Use the instruction that fits how the map was made."
+        )
+    elif kind == TENSOR_ALIGNMENT:
+        title = f"{name}: address {address:#x} of shared memory is not a multiple of {size}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": addresses of shared memory are multiples of 128,'
+            " of interleaved boxes of 32 bytes multiples of 256."
+            "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
+        )
+    elif kind == UNSUPPORTED_TENSOR:
+        title = f"{name} with a tensor map of packed elements of 4 or 6 bits"
+        advice = "Such tensors are not supported here."
+    elif kind == NO_BLOCK:
+        title = f"{name} reaches block {address} of the cluster, which is not there"
+        advice = (
+            'PTX ISA, "mapa": a block of the cluster that has begun and has not ended.'
+            "\n    Let all blocks meet (barrier.cluster) before one reaches another's shared"
+            " memory, and before one ends."
+        )
+    else:
+        title = f"{name} of {address} bytes, or to or from an address, that 16 does not divide"
+        advice = (
+            'PTX ISA, "cp.async.bulk": size and addresses are multiples of 16.'
+            "\n    Align the buffer (alignas(16)), and copy the rest by loads and stores."
+        )
+    return NAMES[kind], f"{title}\n    {at}\n    {advice}"

@@ -1,0 +1,84 @@
+"""Legality of the operands of copies of tensors.
+
+Source: PTX ISA, "cp.async.bulk.tensor" and "tensormap.replace".
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Operation
+from warploom.ptx.ir import Address, Immediate, Operand, Register, Symbol, Vector
+from warploom.ptx.scope import Scope
+from warploom.ptx.texture_rules import check_word
+
+GATHERED = ("tile::gather4", "tile::scatter4")
+
+
+def _rank(operation: Operation) -> int:
+    return int(operation.modifiers.text("dim", "1d")[0])
+
+
+def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """`[map, {coordinates}]`: an address of 64 bits, and an integer of 32 bits for each axis."""
+    parts = operand.elements if isinstance(operand, Vector) else ()
+    if len(parts) != 2 or not isinstance(parts[0], Address) or not isinstance(parts[1], Vector):
+        message = f"`{operation.text}` wants a tensor here: `[map, {{c0, ...}}]`"
+        raise scope.error(message, operand.span)
+    base = parts[0].base
+    if isinstance(base, Register) and not (base.type.is_integer and base.type.bits == 64):
+        message = f"`{base.name}` ({base.type}) cannot hold the address of a tensor map"
+        raise scope.error(message, base.span)
+    if isinstance(base, Symbol) and base.name in scope.inputs:
+        message = (
+            f"`{base.name}` is a parameter: take its generic address (mov, cvta.param), and name"
+            f" the tensor map by that"
+        )
+        raise scope.error(message, base.span)
+    gathers = any(name in operation.modifiers for name in GATHERED)
+    needed, given = 5 if gathers else _rank(operation), parts[1].elements
+    if len(given) != needed:
+        message = f"`{operation.text}` wants {needed} coordinates, not {len(given)}"
+        raise scope.error(message, parts[1].span)
+    for coordinate in given:
+        check_word(scope, operation, coordinate, whole=True)
+
+
+def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """Offsets of im2col in braces: 16 bits for each axis but the first and the last."""
+    given, needed = operand.elements if isinstance(operand, Vector) else (), _rank(operation) - 2
+    fits = all(
+        isinstance(each, Immediate) or (isinstance(each, Register) and each.type.bits == 16)
+        for each in given
+    )
+    if len(given) != needed or not fits:
+        message = f"`{operation.text}` wants {needed} offsets of 16 bits in braces"
+        raise scope.error(message, operand.span)
+
+
+def check_map_axis(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """An axis whose field `tensormap.replace` sets: a constant number below 5."""
+    if not isinstance(operand, Immediate) or operand.value not in range(5):
+        message = f"`{operation.text}` wants the number of an axis here: a constant from 0 to 4"
+        raise scope.error(message, operand.span)
+
+
+def check_map_value(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """A constant that stands for a type, a layout or a mode of a tensor map."""
+    if not isinstance(operand, Immediate) or operand.value not in range(16):
+        message = f"`{operation.text}` wants a constant from 0 to 15 here"
+        raise scope.error(message, operand.span)
+
+
+def check_map_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
+    """The size of a tensor map."""
+    if not isinstance(operand, Immediate) or operand.value != 128:
+        raise scope.error(f"`{operation.text}` copies 128 bytes", operand.span)
+
+
+TENSOR_CHECKS = {
+    "tensor": check_tensor,
+    "offsets": check_offsets,
+    "map_axis": check_map_axis,
+    "map_value": check_map_value,
+    "map_bytes": check_map_bytes,
+}
+"""The checks of operands by their types."""

@@ -1,0 +1,177 @@
+"""The rows of a tensor's box: where each stands in global memory, and its bytes in shared memory.
+
+A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
+shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
+`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.tensors.entries import (
+    COORDINATES,
+    OFFSETS,
+    ORIGIN,
+    PLACE,
+    REQUEST,
+    ROW_ADDRESS,
+    ROW_FROM,
+    ROW_TO,
+    SHARED,
+    TARGET,
+)
+from warploom.rules.tensors.maps import (
+    ADDRESS,
+    COLUMN,
+    FILL_NANS,
+    LOWER,
+    UPPER,
+    box,
+    dim,
+    element_stride,
+    map_fill,
+    map_rank,
+    map_type,
+    part,
+    signed_part,
+    stride,
+    swizzled,
+    type_bytes,
+)
+from warploom.rules.tensors.numbers import reduce_number
+from warploom.rules.tensors.requests import (
+    GATHER,
+    IM2COL_MODE,
+    LOAD,
+    MODE,
+    OP,
+    OPERATION,
+    REDUCE,
+    field,
+)
+from warploom.rules.texels import Memory
+
+ATOM = 8
+"""Bytes that stay together in every swizzle."""
+
+
+@jitable
+def count_rows(entry: Row) -> int:
+    """Return the number of rows of a box."""
+    mode = field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE:
+        return part(entry, COLUMN, 16, 16)
+    if mode == GATHER:
+        return 4
+    count = 1
+    for axis in range(1, map_rank(entry)):
+        count *= steps(entry, axis)
+    return count
+
+
+@jitable
+def steps(entry: Row, axis: int) -> int:
+    """Return how many elements a box takes along an axis that is not the innermost."""
+    return -(-box(entry, axis) // element_stride(entry, axis))
+
+
+@jitable
+def row_elements(entry: Row) -> int:
+    """Return the elements of a row of a box."""
+    if field(int(entry[REQUEST]), MODE) == IM2COL_MODE:
+        return part(entry, COLUMN, 0, 16)
+    return box(entry, 0)
+
+
+@jitable
+def row_bytes(entry: Row) -> int:
+    """Return the bytes of a row of a box."""
+    return row_elements(entry) * type_bytes(map_type(entry))
+
+
+@jitable
+def find_row(entry: Row, row: int) -> None:
+    """Set PLACE, ROW_ADDRESS, ROW_FROM and ROW_TO for a row of the box."""
+    rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE:
+        find_pixel(entry, row, rank)
+    elif mode == GATHER:
+        entry[PLACE] = entry[COORDINATES]
+        entry[PLACE + 1] = entry[COORDINATES + 1 + row]
+    else:
+        entry[PLACE] = entry[COORDINATES]
+        left = row
+        for axis in range(1, rank):
+            count = steps(entry, axis)
+            moved = left % count * element_stride(entry, axis)
+            entry[PLACE + axis] = int(entry[COORDINATES + axis]) + moved
+            left //= count
+    size, inside, first = type_bytes(map_type(entry)), True, int(entry[PLACE])
+    address = int(entry[ADDRESS]) + first * size
+    for axis in range(1, rank):
+        place = int(entry[PLACE + axis])
+        inside = inside and 0 <= place < dim(entry, axis)
+        address += place * stride(entry, axis)
+    entry[ROW_ADDRESS] = address
+    entry[ROW_FROM] = size * min(max(-first, 0), row_elements(entry))
+    last = size * max(min(dim(entry, 0) - first, row_elements(entry)), 0)
+    entry[ROW_TO] = max(last, int(entry[ROW_FROM])) if inside else entry[ROW_FROM]
+
+
+@jitable
+def find_pixel(entry: Row, row: int, rank: int) -> None:
+    """Set PLACE for a pixel of im2col: the rows go through the bounding box along W, then H, then
+    D, then image by image; offsets move what is read, not the walk."""
+    entry[PLACE] = entry[COORDINATES]
+    left = row
+    for axis in range(1, rank - 1):
+        lower = signed_part(entry, LOWER, 16 * (axis - 1))
+        upper = dim(entry, axis) - 1 + signed_part(entry, UPPER, 16 * (axis - 1))
+        start, step = int(entry[COORDINATES + axis]), element_stride(entry, axis)
+        first = max((upper - start) // step + 1, 1)
+        if left < first:
+            at, left = start + left * step, 0
+        else:
+            count = max((upper - lower) // step + 1, 1)
+            at = lower + (left - first) % count * step
+            left = 1 + (left - first) // count
+        entry[PLACE + axis] = at + int(entry[OFFSETS + axis - 1])
+    entry[PLACE + rank - 1] = int(entry[COORDINATES + rank - 1]) + left
+
+
+@jitable
+def move_box(memory: Memory, entry: Row) -> None:
+    """Load, store or reduce a box."""
+    size = row_bytes(entry)
+    for row in range(count_rows(entry)):
+        find_row(entry, row)
+        move_row(memory, entry, int(entry[TARGET]) - int(entry[SHARED]) + row * size, size)
+
+
+@jitable
+def move_row(memory: Memory, entry: Row, start: int, size: int) -> None:
+    """Load, store or reduce a row, which begins `start` bytes into shared memory."""
+    request, element = int(entry[REQUEST]), type_bytes(map_type(entry))
+    first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
+    far, near = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    op = field(request, OP)
+    nans = map_fill(entry) == FILL_NANS
+    for chunk in range(0, size, ATOM):
+        base = near + swizzled(entry, start + chunk) - chunk
+        if op == LOAD:
+            for place in range(chunk, min(chunk + ATOM, size)):
+                if first <= place < last:
+                    memory[base + place] = memory[far + place]
+                elif nans:
+                    memory[base + place] = np.uint8(0x7F if (place + 1) % element == 0 else 0xFF)
+                else:
+                    memory[base + place] = np.uint8(0)
+        elif op == REDUCE:
+            for place in range(max(chunk, first), min(chunk + ATOM, last), element):
+                operation = field(request, OPERATION)
+                reduce_number(memory, far + place, base + place, operation, map_type(entry))
+        else:
+            for place in range(max(chunk, first), min(chunk + ATOM, last)):
+                memory[far + place] = memory[base + place]

@@ -1,0 +1,484 @@
+"""Asynchronous copies as they are issued: checked, counted, and done or kept for later.
+
+`issue_copies` does what one warp instruction wants, lane by lane; both machines call it. It answers
+0, or 1 with the fault of the lowest lane recorded in `scratch`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.clusters import MOST_BLOCKS
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.fields import (
+    BYTES_MOVED,
+    BYTES_REQUESTED,
+    LINES,
+    REQUESTS,
+    SECTORS,
+    TRANSACTIONS,
+    TRANSACTIONS_32,
+    WAVEFRONTS,
+)
+from warploom.rules.in_flight import completes_late
+from warploom.rules.mbarrier import is_valid
+from warploom.rules.plan_words import CHANGES
+from warploom.rules.tensors.boxes import count_rows, find_row, row_bytes
+from warploom.rules.tensors.entries import (
+    ALLOCATIONS,
+    BARRIER,
+    BLOCK,
+    BOX_COPY,
+    BULK_GROUP,
+    BYTES,
+    CLUSTER_SHARED,
+    COORDINATES,
+    FAULT_ADDRESS,
+    FAULT_IN_SHARED,
+    FAULT_KIND,
+    FAULT_LANE,
+    FAULT_SIZE,
+    FIRST_THREAD,
+    GROUPS,
+    KIND,
+    LIVE_BLOCKS,
+    NO_GROUP,
+    OFFSETS,
+    ORIGIN,
+    OWN_SHARED,
+    REDUCTION,
+    REQUEST,
+    ROW_ADDRESS,
+    ROW_FROM,
+    ROW_TO,
+    SHARED,
+    SHARED_BYTES,
+    SHARED_STRIDE,
+    SIZE,
+    SOURCE,
+    TARGET,
+    TELLS,
+    THREAD,
+    WARP,
+)
+from warploom.rules.tensors.maps import (
+    COLUMN,
+    IM2COL,
+    INTERLEAVE_32B,
+    MAP_BYTES,
+    MAP_WORDS,
+    TILED,
+    is_map,
+    map_interleave,
+    map_mode,
+    map_rank,
+    map_type,
+    part,
+    replace,
+    type_bytes,
+)
+from warploom.rules.tensors.queue import append, execute, make_room
+from warploom.rules.tensors.requests import (
+    AXIS,
+    BARRIER_ROW,
+    BLOCKS_ROW,
+    COORDINATE_ROW,
+    COPY_BYTES,
+    COPY_MAP,
+    FIELD,
+    GLOBAL_ROW,
+    GROUPED,
+    IM2COL_MODE,
+    LOAD,
+    MAP_ROW,
+    MODE,
+    OFFSET_ROW,
+    OP,
+    PREFETCH,
+    RANK,
+    REDUCE,
+    REDUCE_BYTES,
+    REPLACE,
+    SHARED_ROW,
+    SIZE_ROW,
+    STORE,
+    VALUE_ROW,
+    field,
+)
+from warploom.rules.texels import Memory, read_bytes, write_bytes
+from warploom.rules.windows import (
+    BLOCK_BITS,
+    SHARED_WINDOW,
+    WINDOW_SIZE,
+)
+
+Bounds = npt.NDArray[np.uint64]
+
+(
+    OUT_OF_BOUNDS,
+    READ_ONLY,
+    INVALID_MBARRIER,
+    NO_TENSOR_MAP,
+    OTHER_TENSOR,
+    TENSOR_ALIGNMENT,
+    UNSUPPORTED_TENSOR,
+    NO_BLOCK,
+    BULK_ALIGNMENT,
+) = (1, 3, 14, 23, 24, 25, 26, 27, 28)
+"""Kinds of fault, as `machine.faults.FaultKind` numbers them."""
+
+BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
+"""What addresses of boxes in shared memory, of interleaved ones, and of bulk copies are multiples
+of (PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk")."""
+
+LANES = 32
+
+
+@jitable
+def issue_copies(
+    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    global_row: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    mask: int, request: int,
+) -> int:  # fmt: skip
+    """Do what a request wants, in the lanes of the mask."""
+    scratch[FAULT_KIND] = 0
+    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    for lane in range(LANES):
+        if (mask >> lane) & 1 == 0:
+            continue
+        op = field(request, OP)
+        scratch[FAULT_LANE] = lane
+        scratch[REQUEST] = request
+        scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
+        scratch[GROUPS] = BULK_GROUP if field(request, GROUPED) else NO_GROUP
+        scratch[BARRIER] = 0
+        blocks = int(data[LANES * BLOCKS_ROW + lane])
+        if op in (REPLACE, COPY_MAP):
+            kind = change_map(memory, data, scratch, starts, ends, flags, lane, request)
+        elif op in (REDUCE_BYTES, COPY_BYTES):
+            kind = prepare_bytes(memory, data, scratch, starts, ends, flags, lane, request)
+        else:
+            kind = prepare_box(memory, data, scratch, starts, ends, flags, lane, request)
+        if kind != 0:
+            scratch[FAULT_KIND] = kind
+            return 1
+        if op in (LOAD, STORE, REDUCE, PREFETCH):
+            count_box(scratch, global_row, shared_row)
+        elif op in (REDUCE_BYTES, COPY_BYTES):
+            count_bytes(scratch, global_row, shared_row)
+        if op in (REPLACE, COPY_MAP, PREFETCH):
+            plan[CHANGES] += 1
+        elif blocks != 0:
+            kind = multicast(memory, scratch, plan, queue, work, late, blocks)
+            if kind != 0:
+                scratch[FAULT_KIND] = kind
+                return 1
+        else:
+            begin(memory, scratch, plan, queue, work, late)
+    return 0
+
+
+@jitable
+def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool) -> None:
+    """Complete a copy at once, or keep it for later."""
+    if late:
+        make_room(memory, queue, work)
+        append(queue, scratch)
+    else:
+        execute(memory, scratch)
+    plan[CHANGES] += 1
+
+
+@jitable
+def multicast(
+    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: bool, blocks: int
+) -> int:
+    """Begin the copy in every block of a mask, at the same places as in the own block."""
+    target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
+    own = int(scratch[SHARED])
+    for rank in range(16):
+        if (blocks >> rank) & 1:
+            base = block_base(scratch, rank)
+            if base == 0:
+                return fail(scratch, NO_BLOCK, rank, 0, 1)
+            moved = base - own
+            scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
+            scratch[SHARED] = base
+            begin(memory, scratch, plan, queue, work, late)
+    return 0
+
+
+@jitable
+def fail(scratch: Row, kind: int, address: int, size: int, in_shared: int) -> int:
+    """Record what a fault is about; returns its kind."""
+    scratch[FAULT_ADDRESS] = address
+    scratch[FAULT_SIZE] = size
+    scratch[FAULT_IN_SHARED] = in_shared
+    return kind
+
+
+# ---- addresses ----------------------------------------------------------------------------------
+
+
+@jitable
+def block_base(scratch: Row, rank: int) -> int:
+    """Return where the shared memory of a block of the cluster begins; 0 where there is no
+    block."""
+    if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
+        return 0
+    return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
+
+
+@jitable
+def shared_base(scratch: Row, address: int) -> int:
+    """Return where the shared memory begins that an address of the window leads to; 0: nowhere."""
+    rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
+    return int(scratch[OWN_SHARED]) if rank == 0 else block_base(scratch, rank - 1)
+
+
+@jitable
+def check_shared(scratch: Row, address: int, size: int) -> int:
+    """Return the kind of fault of an access to shared memory, or 0."""
+    if shared_base(scratch, address) == 0:
+        rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
+        return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
+    offset = address & ((1 << BLOCK_BITS) - 1)
+    if offset + size > scratch[SHARED_BYTES]:
+        return fail(scratch, OUT_OF_BOUNDS, offset, size, 1)
+    return 0
+
+
+@jitable
+def host_address(scratch: Row, address: int) -> int:
+    """Return where on the host an address of the window of shared memory leads."""
+    return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
+
+
+@jitable
+def check_global(
+    scratch: Row, starts: Bounds, ends: Bounds, flags: Row, address: int, size: int, writes: bool
+) -> int:
+    """Return the kind of fault of an access to global memory, or 0."""
+    low, high = 0, int(scratch[ALLOCATIONS])
+    while low < high:
+        middle = (low + high) // 2
+        if int(starts[middle]) <= address:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0 or address + size > int(ends[low - 1]):
+        return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
+    if writes and flags[low - 1] != 0:
+        return fail(scratch, READ_ONLY, address, size, 0)
+    return 0
+
+
+@jitable
+def prepare_barrier(memory: Memory, data: Row, scratch: Row, lane: int, tells: int) -> int:
+    """Find the mbarrier that a copy names; returns the kind of fault, or 0."""
+    address = int(data[LANES * BARRIER_ROW + lane])
+    kind = check_shared(scratch, address, 8)
+    if kind != 0:
+        return kind
+    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), tells
+    if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
+        return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
+    return 0
+
+
+# ---- boxes of tensors ---------------------------------------------------------------------------
+
+
+@jitable
+def load_map(memory: Memory, scratch: Row, address: int) -> None:
+    """Copy 128 bytes into the words of the map."""
+    for word in range(MAP_WORDS):
+        scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
+
+
+@jitable
+def prepare_box(
+    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Fill and check the entry of a box; returns the kind of fault, or 0."""
+    op, place = field(request, OP), int(data[LANES * MAP_ROW + lane])
+    kind = check_global(scratch, starts, ends, flags, place, MAP_BYTES, False)
+    if kind != 0:
+        return kind
+    load_map(memory, scratch, place)
+    kind = check_map(scratch, request, place)
+    if kind != 0:
+        return kind
+    scratch[KIND] = BOX_COPY
+    for axis in range(5):
+        scratch[COORDINATES + axis] = data[LANES * (COORDINATE_ROW + axis) + lane]
+    for axis in range(3):
+        scratch[OFFSETS + axis] = data[LANES * (OFFSET_ROW + axis) + lane]
+    if op == PREFETCH:
+        scratch[SIZE] = 0
+        return 0
+    rows, size = count_rows(scratch), row_bytes(scratch)
+    scratch[SIZE] = rows * size
+    shared = int(data[LANES * SHARED_ROW + lane])
+    interleaved = map_interleave(scratch) == INTERLEAVE_32B
+    alignment = INTERLEAVED_ALIGNMENT if interleaved else BOX_ALIGNMENT
+    if shared % alignment != 0:
+        return fail(scratch, TENSOR_ALIGNMENT, shared, alignment, 1)
+    kind = check_shared(scratch, shared, rows * size)
+    if kind != 0:
+        return kind
+    scratch[TARGET] = host_address(scratch, shared)
+    scratch[SHARED] = shared_base(scratch, shared)
+    for row in range(rows):
+        find_row(scratch, row)
+        first, length = int(scratch[ROW_FROM]), int(scratch[ROW_TO]) - int(scratch[ROW_FROM])
+        if length > 0:
+            start = int(scratch[ROW_ADDRESS]) + first
+            kind = check_global(scratch, starts, ends, flags, start, length, op != LOAD)
+            if kind != 0:
+                return kind
+    if op == LOAD:
+        return prepare_barrier(memory, data, scratch, lane, rows * size)
+    return 0
+
+
+@jitable
+def check_map(scratch: Row, request: int, place: int) -> int:
+    """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
+    if place % 64 != 0 or not is_map(scratch):
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    wanted = IM2COL if field(request, MODE) == IM2COL_MODE else TILED
+    rank, mode = map_rank(scratch), map_mode(scratch)
+    if rank != field(request, RANK) or mode != wanted:
+        return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
+    if type_bytes(map_type(scratch)) == 0:
+        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
+    if mode == IM2COL and part(scratch, COLUMN, 16, 16) == 0:
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    return 0
+
+
+@jitable
+def count_box(scratch: Row, global_row: Row, shared_row: Row) -> None:
+    """Count a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
+    global_row[REQUESTS] += 1
+    for row in range(count_rows(scratch)):
+        find_row(scratch, row)
+        start = int(scratch[ROW_ADDRESS])
+        if scratch[ROW_TO] > scratch[ROW_FROM]:
+            count_stretch(global_row, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO]))
+    if scratch[SIZE] > 0:
+        count_shared(shared_row, int(scratch[SIZE]))
+
+
+@jitable
+def count_stretch(row: Row, start: int, end: int) -> None:
+    """Count bytes of global memory that lie side by side."""
+    sectors = ((end - 1) >> 5) - (start >> 5) + 1
+    row[SECTORS] += sectors
+    row[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
+    row[TRANSACTIONS] += sectors
+    row[TRANSACTIONS_32] += sectors
+    row[BYTES_REQUESTED] += end - start
+    row[BYTES_MOVED] += 32 * sectors
+
+
+@jitable
+def count_shared(row: Row, size: int) -> None:
+    """Count bytes of shared memory, which are moved 128 at a time without conflicts."""
+    row[REQUESTS] += 1
+    row[BYTES_REQUESTED] += size
+    row[BYTES_MOVED] += size
+    row[TRANSACTIONS] += (size + 127) >> 7
+    row[WAVEFRONTS] += (size + 127) >> 7
+
+
+# ---- bytes side by side -------------------------------------------------------------------------
+
+
+@jitable
+def prepare_bytes(
+    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Fill and check the entry of a copy or a reduction of bytes side by side, of which at least
+    one end is in shared memory; returns the kind of fault, or 0."""
+    op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
+    shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
+    if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
+        return fail(scratch, BULK_ALIGNMENT, size, BULK_UNIT, 1)
+    kind = check_shared(scratch, shared, size)
+    if kind != 0:
+        return kind
+    grouped, tells_all = field(request, GROUPED) != 0, field(request, MODE)
+    if tells_all:
+        kind = check_global(scratch, starts, ends, flags, other, size, grouped)
+        place = other
+    else:
+        kind = check_shared(scratch, other, size)
+        place = host_address(scratch, other)
+    if kind != 0:
+        return kind
+    scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
+    scratch[SIZE] = size
+    near = host_address(scratch, shared)
+    scratch[SHARED] = shared_base(scratch, shared)
+    scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)
+    if grouped:
+        return 0
+    return prepare_barrier(memory, data, scratch, lane, size)
+
+
+@jitable
+def count_bytes(scratch: Row, global_row: Row, shared_row: Row) -> None:
+    """Count a copy of bytes: its end in global memory, where it has one, and that in shared
+    memory."""
+    size, request = int(scratch[SIZE]), int(scratch[REQUEST])
+    if size == 0:
+        return
+    if field(request, MODE):
+        place = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
+        global_row[REQUESTS] += 1
+        count_stretch(global_row, place, place + size)
+    count_shared(shared_row, size)
+
+
+# ---- tensor maps --------------------------------------------------------------------------------
+
+
+@jitable
+def change_map(
+    memory: Memory, data: Row, scratch: Row, starts: Bounds, ends: Bounds, flags: Row,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Do `tensormap.replace`, or copy a map from shared to global memory; returns the kind of
+    fault, or 0."""
+    place = int(data[LANES * MAP_ROW + lane])
+    in_shared = SHARED_WINDOW <= place < SHARED_WINDOW + WINDOW_SIZE
+    if in_shared:
+        kind = check_shared(scratch, place, MAP_BYTES)
+    else:
+        kind = check_global(scratch, starts, ends, flags, place, MAP_BYTES, True)
+    if kind != 0:
+        return kind
+    address = host_address(scratch, place) if in_shared else place
+    source = address
+    if field(request, OP) == COPY_MAP:
+        source = int(data[LANES * SHARED_ROW + lane])
+        kind = check_shared(scratch, source, MAP_BYTES)
+        if kind != 0:
+            return kind
+        source = host_address(scratch, source)
+    load_map(memory, scratch, source)
+    if address % 64 != 0 and not in_shared:
+        return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    if field(request, OP) == REPLACE:
+        if not is_map(scratch):
+            return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 1 if in_shared else 0)
+        value = int(data[LANES * VALUE_ROW + lane])
+        replace(scratch, field(request, FIELD), field(request, AXIS), value)
+    for word in range(MAP_WORDS):
+        write_bytes(memory, address - ORIGIN + 8 * word, 8, int(scratch[word]))
+    return 0

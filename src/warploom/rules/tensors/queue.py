@@ -1,0 +1,177 @@
+"""Copies that are not complete: kept in the order in which they were issued, and completed when a
+thread waits for them.
+
+A queue is an array of words, as long as one worker's launch: the number of entries, then entries
+(`rules.tensors.entries`). Only schedules under which copies complete late (`rules.in_flight`) have
+any. A copy completes when a thread waits in vain for the mbarrier that it tells, when its thread
+waits for its group, when its block ends, when the launch ends, and when the queue is full.
+"""
+
+from __future__ import annotations
+
+from warploom.rules import mbarrier
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.tensors.boxes import move_box
+from warploom.rules.tensors.entries import (
+    BARRIER,
+    BOX_COPY,
+    BULK_GROUP,
+    BYTES,
+    ENTRY_WORDS,
+    GROUP_END,
+    GROUPS,
+    KIND,
+    ORIGIN,
+    REDUCTION,
+    REQUEST,
+    SHARED,
+    SIZE,
+    SOURCE,
+    TARGET,
+    TELLS,
+    THREAD,
+)
+from warploom.rules.tensors.maps import type_bytes
+from warploom.rules.tensors.numbers import reduce_number
+from warploom.rules.tensors.requests import OPERATION, TYPE, field
+from warploom.rules.texels import Memory, read_bytes, write_bytes
+
+COUNT, FIRST = 0, 1
+"""Words of a queue: how many entries it has, the first entry."""
+
+CAPACITY = 2048
+"""Entries of a queue; when it is full, the oldest completes."""
+
+QUEUE_WORDS = FIRST + CAPACITY * ENTRY_WORDS
+
+LANES = 32
+
+
+@jitable
+def entry_at(number: int) -> int:
+    """Return where an entry stands in a queue."""
+    return FIRST + number * ENTRY_WORDS
+
+
+@jitable
+def execute(memory: Memory, entry: Row) -> None:
+    """Complete a copy: move its bytes, then tell the mbarrier that it names."""
+    kind, size = int(entry[KIND]), int(entry[SIZE])
+    source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
+    if kind == BOX_COPY:
+        move_box(memory, entry)
+    elif kind == BYTES:
+        for place in range(size):
+            memory[target + place] = memory[source + place]
+    elif kind == REDUCTION:
+        request = int(entry[REQUEST])
+        type = field(request, TYPE)
+        for place in range(0, size, type_bytes(type)):
+            operation = field(request, OPERATION)
+            reduce_number(memory, target + place, source + place, operation, type)
+    if entry[BARRIER] != 0:
+        place = int(entry[BARRIER]) - ORIGIN
+        word = read_bytes(memory, place, 8)
+        if mbarrier.is_valid(word):
+            write_bytes(memory, place, 8, mbarrier.complete(word, int(entry[TELLS])))
+
+
+@jitable
+def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
+    """Complete the entry of a number; it stays where it is."""
+    at = entry_at(number)
+    for word in range(ENTRY_WORDS):
+        work[word] = queue[at + word]
+    execute(memory, work)
+
+
+@jitable
+def keep(queue: Row, number: int, kept: int) -> int:
+    """Move an entry to the place of number `kept`; returns the next place."""
+    if number != kept:
+        for word in range(ENTRY_WORDS):
+            queue[entry_at(kept) + word] = queue[entry_at(number) + word]
+    return kept + 1
+
+
+@jitable
+def make_room(memory: Memory, queue: Row, work: Row) -> None:
+    """Complete the oldest entry of a full queue; `work` is room for an entry."""
+    count = int(queue[COUNT])
+    if count == CAPACITY:
+        complete_entry(memory, queue, work, 0)
+        kept = 0
+        for number in range(1, count):
+            kept = keep(queue, number, kept)
+        queue[COUNT] = kept
+
+
+@jitable
+def append(queue: Row, entry: Row) -> None:
+    """Keep a copy for later; there is room for it."""
+    count = int(queue[COUNT])
+    for word in range(ENTRY_WORDS):
+        queue[entry_at(count) + word] = entry[word]
+    queue[COUNT] = count + 1
+
+
+@jitable
+def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
+    """Complete the copies that tell an mbarrier; returns how many."""
+    kept, done = 0, 0
+    for number in range(int(queue[COUNT])):
+        if queue[entry_at(number) + BARRIER] == barrier:
+            complete_entry(memory, queue, work, number)
+            done += 1
+        else:
+            kept = keep(queue, number, kept)
+    queue[COUNT] = kept
+    return done
+
+
+@jitable
+def end_group(memory: Memory, queue: Row, work: Row, thread: int) -> None:
+    """End the group of copies of a thread: they wait together from now on."""
+    make_room(memory, queue, work)
+    for word in range(ENTRY_WORDS):
+        work[word] = 0
+    work[KIND], work[THREAD], work[GROUPS] = GROUP_END, thread, BULK_GROUP
+    append(queue, work)
+
+
+@jitable
+def complete_groups(memory: Memory, queue: Row, work: Row, thread: int, left: int) -> int:
+    """Complete the groups of a thread but the newest `left` ones; returns how many copies."""
+    count, ends, last = int(queue[COUNT]), 0, -1
+    for number in range(count - 1, -1, -1):
+        at = entry_at(number)
+        if queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP:
+            ends += 1 if queue[at + KIND] == GROUP_END else 0
+            if ends > left and last < 0:
+                last = number
+    kept, done = 0, 0
+    for number in range(count):
+        at = entry_at(number)
+        own = queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP
+        if own and number <= last:
+            complete_entry(memory, queue, work, number)
+            done += 1
+        else:
+            kept = keep(queue, number, kept)
+    queue[COUNT] = kept
+    return done
+
+
+@jitable
+def retire(memory: Memory, queue: Row, work: Row, start: int, end: int) -> None:
+    """Complete the copies out of a stretch of shared memory that another block gets, and forget
+    those into it."""
+    kept = 0
+    for number in range(int(queue[COUNT])):
+        at = entry_at(number)
+        if start <= queue[at + SHARED] < end:
+            if queue[at + GROUPS] == BULK_GROUP:
+                complete_entry(memory, queue, work, number)
+        else:
+            kept = keep(queue, number, kept)
+    queue[COUNT] = kept

@@ -1,0 +1,41 @@
+"""What an instruction wants of the Tensor Memory Accelerator: a number, and operands in rows.
+
+`analysis.tensors` makes them of instructions; both machines fill the rows, 32 lanes of 64 bits
+each.
+"""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+
+OP, MODE, RANK, OPERATION, TYPE, FIELD, AXIS, GROUPED = 0, 4, 8, 12, 16, 20, 24, 28
+"""Where the fields of a request begin; each is four bits. OPERATION and TYPE are those of a
+reduction, FIELD and AXIS those of `tensormap.replace`; GROUPED: the copy joins a bulk group."""
+
+LOAD, STORE, REDUCE, PREFETCH, REDUCE_BYTES, COPY_BYTES, REPLACE, COPY_MAP = range(8)
+"""Operations: a box loaded, stored, reduced or prefetched; bytes side by side reduced or copied; a
+field of a tensor map replaced; a tensor map copied from shared to global memory."""
+
+TILE, IM2COL_MODE, GATHER = range(3)
+
+(
+    MAP_ROW,
+    COORDINATE_ROW,
+    OFFSET_ROW,
+    SHARED_ROW,
+    BARRIER_ROW,
+    BLOCKS_ROW,
+    GLOBAL_ROW,
+    SIZE_ROW,
+    VALUE_ROW,
+) = (0, 1, 6, 9, 10, 11, 12, 13, 14)
+DATA_ROWS = VALUE_ROW + 1
+"""Rows: the address of the map; five coordinates and three offsets; addresses in shared memory of
+the data and of the mbarrier; the blocks of a multicast as a mask, 0 for none; an address in global
+memory or of the source in shared memory; a size in bytes; a value."""
+
+
+@jitable
+def field(request: int, at: int) -> int:
+    """Return a field of a request."""
+    return (request >> at) & 15

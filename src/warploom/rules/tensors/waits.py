@@ -1,0 +1,73 @@
+"""What instructions that wait for asynchronous copies do before they look: both machines call
+these.
+
+Nothing is kept, and nothing is to do, where copies complete as they are issued.
+"""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.mbarrier import is_complete
+from warploom.rules.plan_words import CHANGES
+from warploom.rules.tensors.entries import (
+    FIRST_THREAD,
+    ORIGIN,
+)
+from warploom.rules.tensors.issue import check_shared, host_address
+from warploom.rules.tensors.queue import (
+    COUNT,
+    LANES,
+    complete_barrier,
+    complete_groups,
+    end_group,
+    retire,
+)
+from warploom.rules.tensors.requests import (
+    BARRIER_ROW,
+    VALUE_ROW,
+)
+from warploom.rules.texels import Memory, read_bytes
+
+END_GROUP, WAIT_GROUPS = range(2)
+
+
+@jitable
+def wait_copies(
+    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row,
+    mask: int, by_parity: int,
+) -> int:  # fmt: skip
+    """Complete the copies for which lanes wait in vain: those that tell the mbarrier at which a
+    lane looks, unless the phase is complete."""
+    for lane in range(LANES):
+        if (mask >> lane) & 1 and queue[COUNT] > 0:
+            address = int(data[LANES * BARRIER_ROW + lane])
+            if check_shared(scratch, address, 8) == 0:
+                place = host_address(scratch, address)
+                word = read_bytes(memory, place - ORIGIN, 8)
+                if not is_complete(word, int(data[LANES * VALUE_ROW + lane]), by_parity):
+                    plan[CHANGES] += complete_barrier(memory, queue, work, place)
+    return 0
+
+
+@jitable
+def group_copies(
+    memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row,
+    mask: int, action: int, left: int,
+) -> int:  # fmt: skip
+    """End the groups of lanes, or complete all groups but the newest `left` of each."""
+    for lane in range(LANES):
+        if (mask >> lane) & 1:
+            thread = int(scratch[FIRST_THREAD]) + lane
+            if action == END_GROUP:
+                end_group(memory, queue, work, thread)
+            else:
+                plan[CHANGES] += complete_groups(memory, queue, work, thread, left)
+    return 0
+
+
+@jitable
+def retire_copies(memory: Memory, queue: Row, work: Row, start: int, end: int) -> int:
+    """Complete or forget the copies of a block that has ended (`rules.tensors.queue.retire`)."""
+    if queue[COUNT] > 0:
+        retire(memory, queue, work, start, end)
+    return 0

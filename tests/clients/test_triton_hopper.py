@@ -1,0 +1,65 @@
+"""Products of matrices that Triton compiles for sm_90, by `wgmma` and by copies of tensors, with
+pipelines of three stages: right against NumPy, also where nothing completes before it is waited
+for.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from tests.clients.conftest import PROGRAMS
+
+pytest.importorskip("triton")
+TILE = {"bm": 128, "bn": 64, "bk": 64}
+M, N, K = 256, 128, 256
+
+
+def compiled(name: str, arguments: dict[str, str]) -> Any:
+    """What Triton makes of a kernel without a GPU."""
+    targets, compiler = (
+        import_module(f"triton.{part}") for part in ("backends.compiler", "compiler")
+    )
+    sys.path.insert(0, str(PROGRAMS))
+    function = getattr(import_module("triton_hopper"), name)
+    signature = arguments | dict.fromkeys("mnk", "i32") | dict.fromkeys(TILE, "constexpr")
+    aligned = {(place,): [["tt.divisibility", 16]] for place in range(6)}
+    source = compiler.ASTSource(function, signature, TILE, aligned)
+    options = {"num_warps": 4, "num_stages": 3}
+    return compiler.compile(source, target=targets.GPUTarget("cuda", 90, 32), options=options)
+
+
+@pytest.mark.parametrize("schedule", ["converge", "adversarial"])
+@pytest.mark.parametrize("name", ["by_pointers", "by_descriptors"])
+def test_a_product_of_matrices(name: str, schedule: str) -> None:
+    shapes = {"a": (128, 64), "b": (64, 64), "c": (128, 64)}
+    pointers = name == "by_pointers"
+    kinds = {
+        each: "*fp16" if pointers else f"tensordesc<fp16[{rows}, {columns}]>"
+        for each, (rows, columns) in shapes.items()
+    }
+    made = compiled(name, kinds)
+    assert "wgmma.mma_async" in made.asm["ptx"]
+    assert pointers or re.search(r"cp\.async\.bulk\.tensor\.2d\.shared", made.asm["ptx"])
+    random = np.random.default_rng(0)
+    a, b = ((random.integers(-8, 8, n) / 4).astype(np.float16) for n in ((M, K), (K, N)))
+    gpu = wl.Device("h100", schedule=schedule)
+    of_a, of_b, of_c = gpu.to_device(a), gpu.to_device(b), gpu.zeros((M, N), np.float16)
+    given: list[Any] = [of_a, of_b, of_c]
+    if not pointers:
+        given = []
+        for buffer, box in zip((of_a, of_b, of_c), shapes.values(), strict=True):
+            given += [gpu.tensor_map(buffer, box, swizzle="128B"), *buffer.shape]
+            given += [buffer.shape[1], 1]
+    unused = gpu.zeros(8, np.uint8)
+    kernel = gpu.compile(made.asm["ptx"], "ptx")[name]
+    blocks = (M // 128) * (N // 64)
+    kernel[blocks, 128, None, made.metadata.shared](*given, M, N, K, unused, unused, strict=False)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    assert (of_c.copy_to_host() == expected.astype(np.float16)).all()
