@@ -71,7 +71,7 @@ def _named_space(operation: Operation) -> Space:
 
 
 def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
-    """What an instruction does to memory: each space that it names, and the op there."""
+    """Returns what an instruction does to memory: each space that it names, and the op there."""
     return _accesses(instruction.operation)
 
 
@@ -95,12 +95,12 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 
 def is_bulk_copy(operation: Operation) -> bool:
-    """Whether it is a `cp.async.bulk` that copies."""
+    """Returns whether it is a `cp.async.bulk` that copies."""
     return operation.name == "cp" and "from" in operation.modifiers
 
 
 def is_bulk_fill(operation: Operation) -> bool:
-    """Whether it is a `st.bulk`."""
+    """Returns whether it is a `st.bulk`."""
     return operation.name == "st" and "bulk" in operation.modifiers
 
 

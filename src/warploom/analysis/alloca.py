@@ -44,5 +44,5 @@ def _align_top(code: Code, alignment: int) -> None:
 
 
 def uses_stack(function: Function) -> bool:
-    """Whether a function takes memory that its end gives back."""
+    """Returns whether a function takes memory that its end gives back."""
     return any(i.operation.name == "alloca" for i in function.instructions)

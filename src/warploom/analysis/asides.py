@@ -63,7 +63,7 @@ def _can_run(program: Program, body: Block, reading: Reading) -> bool:
 
 
 def _is_plain(made: Instruction, reading: Reading) -> bool:
-    """Whether an instruction neither waits nor goes elsewhere, whatever its operands."""
+    """Returns whether an instruction neither waits nor goes elsewhere, whatever its operands."""
     spec = made.operation.spec
     if made.operation.name in ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
@@ -71,7 +71,7 @@ def _is_plain(made: Instruction, reading: Reading) -> bool:
 
 
 def may_wrap(made: Instruction, reading: Reading) -> bool:
-    """Whether a result keeps its shape only if no lane wraps around."""
+    """Returns whether a result keeps its shape only if no lane wraps around."""
     if not computes(made) or not any(shape.is_known for _, shape in reading.results(made)):
         return False
     shapes = reading.terms(made)

@@ -21,7 +21,7 @@ def last_of(program: Program, block: Block) -> Instruction:
 
 
 def waits_for_all(made: Instruction) -> bool:
-    """Whether it is a barrier at which every thread of the block just waits."""
+    """Returns whether it is a barrier at which every thread of the block just waits."""
     barrier = made.operation.spec.unit is Unit.BARRIER and made.guard is None
     if is_cluster_barrier(made.operation):
         return False
@@ -29,12 +29,12 @@ def waits_for_all(made: Instruction) -> bool:
 
 
 def leaves_all(made: Instruction) -> bool:
-    """Whether every thread that comes to it ends there."""
+    """Returns whether every thread that comes to it ends there."""
     return made.operation.name in LEAVES and made.guard is None
 
 
 def agrees(reading: Reading, branch: Instruction) -> bool:
-    """Whether all threads of the block go one way at a branch; `reading` is of the block's
+    """Returns whether all threads of the block go one way at a branch; `reading` is of the block's
     formation."""
     return branch.operation.name == "bra" and reading.guard(branch) == UNIFORM
 
@@ -51,7 +51,7 @@ def apart(program: Program, reading: Reading) -> set[int]:
 
 
 def is_quiet(made: Instruction) -> bool:
-    """Whether it does nothing but compute, in every lane, and looks at no clock."""
+    """Returns whether it does nothing but compute, in every lane, and looks at no clock."""
     quiet = computes(made) or made.operation.name in ("mov", "cvta")
     return quiet and made.guard is None and member_mask(made) is None and not reads_clock([made])
 

@@ -119,7 +119,8 @@ def _append_function(whole: Flat, part: Part, calls: Sequence[Kept], reached: Re
 
 
 def _place_of(part: Part) -> tuple[Instruction, Site]:
-    """Where the code at a function's entry and end says that it is from: its first instruction."""
+    """Returns where the code at a function's entry and end says that it is from: its first
+    instruction."""
     if part.flat.instructions:
         return part.flat.instructions[0], part.flat.sites[0]
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)

@@ -51,7 +51,7 @@ def cut(
 
 
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
-    """Where blocks begin, ascending."""
+    """Returns where blocks begin, ascending."""
     leaders = {0, *labels.values()}
     operations = {one.operation: one for one in instructions}
     waiting = {operation for operation, one in operations.items() if waits_before(one)}
@@ -65,7 +65,7 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
 def _successors(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Where control goes from block `index`, which ends in `last`."""
+    """Returns where control goes from block `index`, which ends in `last`."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":
@@ -96,5 +96,5 @@ def ways(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def splits(made: Instruction) -> bool:
-    """Whether it can send lanes of a warp different ways."""
+    """Returns whether it can send lanes of a warp different ways."""
     return made.operation.name == "brx" or (made.guard is not None and made.operation.name == "bra")

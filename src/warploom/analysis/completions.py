@@ -15,7 +15,7 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 def completion(instruction: Instruction) -> Instruction | None:
-    """What comes behind an access, as if it were written there; None where nothing does."""
+    """Returns what comes behind an access, as if it were written there; None where nothing does."""
     operation = instruction.operation
     if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
         return None

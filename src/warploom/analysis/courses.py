@@ -130,7 +130,7 @@ class _Told(Reading):
     def _values(
         self, made: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
-        """What an instruction gives, place by place, and of which type."""
+        """Returns what an instruction gives, place by place, and of which type."""
         if made.operation.name == "mov":
             type = made.operation.modifiers.scalar()
             return [(type, self.known(source, type).constant) for source in sources]

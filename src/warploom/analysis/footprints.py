@@ -96,7 +96,7 @@ def why_blocks_meet(program: Program, given: Given) -> str:
 
 
 def _objection(instruction: Instruction) -> str:
-    """What makes an instruction depend on other blocks, whatever its operands."""
+    """Returns what makes an instruction depend on other blocks, whatever its operands."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
     told = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
@@ -292,7 +292,8 @@ def _joined(known: Value, coming: Value, name: str) -> Value:
 
 
 def stay_apart(reaches: Sequence[Reach], grid: Dim3) -> bool:
-    """Whether no two blocks reach the same byte by any of these accesses of one allocation."""
+    """Returns whether no two blocks reach the same byte by any of these accesses of one
+    allocation."""
     forms = [reach.where.form for reach in reaches]
     known = [f for f in forms if f is not None]
     if len(known) < len(forms) or len({f.strides for f in known}) > 1:
@@ -310,8 +311,8 @@ def stay_apart(reaches: Sequence[Reach], grid: Dim3) -> bool:
 
 
 def _digits_apart(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
-    """Whether numbers made of digits, each with an extent and a stride, `size` long, do not overlap
-    where a digit of the block differs.
+    """Returns whether numbers made of digits, each with an extent and a stride, `size` long, do not
+    overlap where a digit of the block differs.
 
     Digits are taken by rising stride; a stride beyond all that is below it keeps its values apart.
     One that is not may only mix with digits that blocks share.

@@ -158,7 +158,7 @@ def _joined_bits(a: Form, b: Form) -> Form | None:
 
 
 def _compared(op: str, a: Form, b: Form) -> Form | None:
-    """What compares the same for all values of the variables."""
+    """Returns what compares the same for all values of the variables."""
     if not (a.is_bounded and b.is_bounded):
         return None
     if op in ("min", "max"):

@@ -133,7 +133,7 @@ class _Search:
         return ()
 
     def _ends(self, index: int) -> bool:
-        """Whether a block ends the program, for all that come there."""
+        """Returns whether a block ends the program, for all that come there."""
         block = self.program.blocks[index]
         waits = self._last(block).operation.spec.unit is Unit.BARRIER
         return not waits and block.successors == (self.program.exit,)
@@ -166,7 +166,7 @@ class _Search:
             yield IdleWay(site, branch, past, blocks, tuple(taken), changed, ends)
 
     def _goes_on(self, block: Block) -> bool:
-        """Whether nobody waits or leaves at the end of a block."""
+        """Returns whether nobody waits or leaves at the end of a block."""
         name = self._last(block).operation.name
         return name == "bra" or name not in ENDS
 
@@ -178,8 +178,8 @@ class _Search:
     # ---- the branch -----------------------------------------------------------------------------
 
     def _rises(self, block: Block, taken: bool) -> bool:
-        """Whether all lanes of the warps behind one go this way at the end of a block, if all of
-        that one do."""
+        """Returns whether all lanes of the warps behind one go this way at the end of a block, if
+        all of that one do."""
         guard = self._last(block).guard
         made = comparison_of(self.program, block)
         if guard is None or made is None:
@@ -213,7 +213,7 @@ def _always_moves(made: Instruction) -> bool:
 
 
 def _reached(start: int, further: Callable[[int], Iterable[int]]) -> set[int]:
-    """What is reached from a block, itself included."""
+    """Returns what is reached from a block, itself included."""
     seen: set[int] = set()
     pending = [start]
     while pending:

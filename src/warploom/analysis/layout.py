@@ -91,8 +91,9 @@ def _check_pointers(module: Module, flat: Flat) -> None:
 
 
 def points_to_parameters(instruction: Instruction) -> bool:
-    """Whether it deals in generic addresses of the kernel's parameters. They are global ones (PTX
-    ISA, "Generic Addressing": the window of parameters is inside that of global memory)."""
+    """Returns whether it deals in generic addresses of the kernel's parameters. They are global
+    ones (PTX ISA, "Generic Addressing": the window of parameters is inside that of global
+    memory)."""
     operation = instruction.operation
     space = operation.modifiers.text("space", "")
     return operation.name in ("cvta", "isspacep") and space.startswith("param")

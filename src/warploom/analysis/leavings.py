@@ -63,7 +63,7 @@ def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
 
 
 def _loop(program: Program, before: list[list[int]], header: int, blocks: set[int]) -> Loop | None:
-    """What is known of a loop; None if it is not such a one."""
+    """Returns what is known of a loop; None if it is not such a one."""
     one_way_in = all(blocks.issuperset(before[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
@@ -85,8 +85,8 @@ def _made(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
 
 
 def _is_plain(made: Instruction) -> bool:
-    """Whether an instruction neither waits for other lanes nor looks at them, and goes on in the
-    program."""
+    """Returns whether an instruction neither waits for other lanes nor looks at them, and goes on
+    in the program."""
     if waits_before(made) or made.operation.name in ("brx", "ret", "exit", "trap"):
         return False
     return made.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)

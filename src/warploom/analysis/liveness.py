@@ -44,7 +44,7 @@ def live_in(
 
 
 def _effect(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
-    """What a block reads before writing it, and what it surely writes."""
+    """Returns what a block reads before writing it, and what it surely writes."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):

@@ -34,7 +34,8 @@ class Partings:
 
     @cached_property
     def suspends(self) -> bool:
-        """Whether a warp may come back before it ends: loops, barriers, lanes that await lanes."""
+        """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
+        lanes."""
         blocks, made = self.program.blocks, self.program.instructions
         goes_back = any(to <= block.index for block in blocks for to in block.successors)
         awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
@@ -152,5 +153,5 @@ class Partings:
 
 
 def waits(instruction: Instruction) -> bool:
-    """Whether it is a barrier of the block."""
+    """Returns whether it is a barrier of the block."""
     return instruction.operation.spec.unit is Unit.BARRIER

@@ -245,7 +245,7 @@ class Reading:
 
 
 def computes(made: Instruction) -> bool:
-    """Whether an instruction does nothing but compute terms."""
+    """Returns whether an instruction does nothing but compute terms."""
     operation = made.operation
     if operation.name == "mov":
         whole = isinstance(made.operands[0], Register)

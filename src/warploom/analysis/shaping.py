@@ -50,7 +50,7 @@ def shapes_of(program: Program, formation: Formation) -> Shapes:
 
 
 def _fixed_point(program: Program, formation: Formation, loose: Loose) -> dict[Register, Shape]:
-    """What all writers of each register give together. Registers begin as zeros."""
+    """Returns what all writers of each register give together. Registers begin as zeros."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, Shape] = dict.fromkeys(begun, UNIFORM)
     reading = Reading(program, formation, shapes)
@@ -71,7 +71,7 @@ def _fixed_point(program: Program, formation: Formation, loose: Loose) -> dict[R
 
 
 def _is_reached(made: Instruction, shapes: dict[Register, Shape]) -> bool:
-    """Whether something is known by now of all registers that an instruction reads."""
+    """Returns whether something is known by now of all registers that an instruction reads."""
     return all(register in shapes for register in reads(made))
 
 
@@ -144,7 +144,7 @@ def _parts(
     loose: Loose,
     block: Block,
 ) -> bool:
-    """Whether lanes may go different ways at the end of a block."""
+    """Returns whether lanes may go different ways at the end of a block."""
     last = program.instructions[block.stop - 1]
     if not splits(last):
         return False

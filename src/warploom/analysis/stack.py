@@ -77,7 +77,8 @@ class Code:
 
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
-    """Where in a frame the parameters and the results stand, and the bytes that they take."""
+    """Returns where in a frame the parameters and the results stand, and the bytes that they
+    take."""
     places: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):

@@ -133,7 +133,7 @@ def _stride(term: Term, args: Sequence[Known]) -> int | None:
 
 
 def _is_linear(term: Term, args: Sequence[Known]) -> bool:
-    """Whether what grows by the same from row to row does so after an operation."""
+    """Returns whether what grows by the same from row to row does so after an operation."""
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
     match term.op:
@@ -150,8 +150,8 @@ def _is_linear(term: Term, args: Sequence[Known]) -> bool:
 
 
 def _stays(shape: Shape, bits: int) -> bool:
-    """Whether a value of so many bits can have the same stride in a wider type: if it does not wrap
-    around, which has to be looked at."""
+    """Returns whether a value of so many bits can have the same stride in a wider type: if it does
+    not wrap around, which has to be looked at."""
     return abs(shape.stride) * LANES < 1 << bits - 1
 
 

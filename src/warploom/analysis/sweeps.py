@@ -79,7 +79,7 @@ class Sweep:
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
     def length(self, blocks: Iterable[int]) -> int:
-        """How many instructions blocks have."""
+        """Returns how many instructions blocks have."""
         inside = (self.program.blocks[index] for index in blocks)
         return sum(block.stop - block.start for block in inside)
 
@@ -90,7 +90,7 @@ class Sweep:
 
     @property
     def ends(self) -> bool:
-        """Whether it leads to the end of the program."""
+        """Returns whether it leads to the end of the program."""
         return self.behind == self.program.exit
 
     @property
@@ -100,14 +100,14 @@ class Sweep:
 
     @property
     def asks_all(self) -> bool:
-        """Whether every thread has to go through the body: it gives what is read behind."""
+        """Returns whether every thread has to go through the body: it gives what is read behind."""
         if self.body is None or not self.partly:
             return self.body is not None
         return not self._written(self.own).isdisjoint(self.met)
 
     @property
     def busy(self) -> bool:
-        """Whether there is work for all warps beside the body."""
+        """Returns whether there is work for all warps beside the body."""
         work = (Kind.COMPUTED, Kind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
@@ -142,7 +142,7 @@ def sweeps(
 
 
 def block_wide(program: Program, formation: Formation) -> Reading:
-    """What is known of operands in whole blocks whose warps are formed so."""
+    """Returns what is known of operands in whole blocks whose warps are formed so."""
     whole = WHOLE[formation]
     return Reading(program, whole, shapes_of(program, whole).known)
 
@@ -208,13 +208,14 @@ class SweepSearch:
         return self._asked(way) if can_be else None
 
     def _reads_lasting(self, blocks: Iterable[int]) -> bool:
-        """Whether what blocks read has its shape everywhere, or nowhere."""
+        """Returns whether what blocks read has its shape everywhere, or nowhere."""
         made = (self.program.instructions[i] for block in blocks for i in self._inside(block))
         somewhere = self._shapes.known.keys() - self._shapes.lasting
         return all(somewhere.isdisjoint(reads(one)) for one in made)
 
     def _stays_kept(self, way: Sweep) -> bool:
-        """Whether what is read behind a way, and not written on it, is kept there as before."""
+        """Returns whether what is read behind a way, and not written on it, is kept there as
+        before."""
         loose = self._shapes.loosened
         other = (loose(way.blocks[0]) ^ loose(way.behind)) - way.changed
         return way.ends or other.isdisjoint(self.program.live_in[way.behind])
@@ -252,7 +253,7 @@ class SweepSearch:
         return range(block.start, block.stop - self._ends(last_of(self.program, block)))
 
     def _kind(self, block: int, index: int) -> Kind | None:
-        """What an instruction of a block takes; None where it cannot be on such a way."""
+        """Returns what an instruction of a block takes; None where it cannot be on such a way."""
         made = self.program.instructions[index]
         checked = bool(made.operation.spec.preconditions)
         if is_effectless(made.operation) and made.guard is None and not checked:
@@ -272,7 +273,7 @@ class SweepSearch:
         return bool(found) and self._alike.issuperset((*found, *reads(made)))
 
     def _is_plain(self, made: Instruction) -> bool:
-        """Whether it is a load or a store of which the first warp says where all reach."""
+        """Returns whether it is a load or a store of which the first warp says where all reach."""
         name, modifiers = made.operation.name, made.operation.modifiers
         plain = name in ("ld", "st") and "bulk" not in modifiers and completion(made) is None
         if not plain or space_of(made) not in (Space.GLOBAL, Space.SHARED):

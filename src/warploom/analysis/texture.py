@@ -46,7 +46,7 @@ class TexelRequest:
 
 
 def texel_request(made: Instruction) -> TexelRequest:
-    """What an instruction of that unit asks."""
+    """Returns what an instruction of that unit asks."""
     name = made.operation.name
     if name in ("tex", "tld4"):
         return _fetch(made)
@@ -56,7 +56,7 @@ def texel_request(made: Instruction) -> TexelRequest:
 
 
 def axes(modifiers: Modifiers) -> int:
-    """How many coordinates an instruction needs."""
+    """Returns how many coordinates an instruction needs."""
     return len(AXES[modifiers.text("geom", "")])
 
 

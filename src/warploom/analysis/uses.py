@@ -81,13 +81,13 @@ def symbols(instruction: Instruction) -> Iterator[Symbol]:
 
 
 def votes(instruction: Instruction) -> bool:
-    """Whether it is a barrier that counts over all threads, and tells them (`bar.red`)."""
+    """Returns whether it is a barrier that counts over all threads, and tells them (`bar.red`)."""
     operation = instruction.operation
     return operation.spec.unit is Unit.BARRIER and "red" in operation.modifiers
 
 
 def waits_before(instruction: Instruction) -> bool:
-    """Whether lanes may have to wait before they execute it: it has a block of its own."""
+    """Returns whether lanes may have to wait before they execute it: it has a block of its own."""
     return member_mask(instruction) is not None or votes(instruction)
 
 
@@ -105,7 +105,7 @@ def member_mask(instruction: Instruction) -> Operand | None:
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
-    """Whether one of them looks at a clock."""
+    """Returns whether one of them looks at a clock."""
     operands = (operand for made in instructions for operand in spread(made.operands))
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

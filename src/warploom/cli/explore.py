@@ -83,7 +83,7 @@ def _uninterrupted(found: Exploration) -> str:
 
 
 def _again(order: Order) -> str:
-    """How a launch has that order again; interrupts are given in Python."""
+    """Returns how a launch has that order again; interrupts are given in Python."""
     if order.interrupts:
         options = f"schedule={order.schedule!r}, seed={order.seed}, interrupts={order.interrupts}"
         return f"kernel[grid, block](..., {options})"

@@ -107,7 +107,7 @@ def nvcc(context: typer.Context) -> None:
 
 
 def _command(file: str) -> list[str]:
-    """How a program is started: Python programs by this Python, others by themselves."""
+    """Returns how a program is started: Python programs by this Python, others by themselves."""
     path = Path(file)
     if path.suffix == ".py":
         if not path.exists():

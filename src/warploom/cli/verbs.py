@@ -26,7 +26,8 @@ def verbs(args: Sequence[str]) -> list[str]:
 
 
 def is_program(args: Sequence[str]) -> bool:
-    """Whether the first argument that is no option, nor an option's value, names a program."""
+    """Returns whether the first argument that is no option, nor an option's value, names a
+    program."""
     given = iter(args)
     for arg in given:
         if arg.startswith("-") and arg != "-":

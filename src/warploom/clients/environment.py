@@ -25,7 +25,7 @@ STARTUP = Path(__file__).parent / "startup"
 
 
 def libraries_are_built() -> bool:
-    """Whether the stand-ins are there: building them needs a C compiler."""
+    """Returns whether the stand-ins are there: building them needs a C compiler."""
     return all((LIBRARIES / name).exists() for name in PRELOADED)
 
 

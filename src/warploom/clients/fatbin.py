@@ -171,7 +171,7 @@ def _entry(data: bytes, at: int) -> tuple[_Entry, int]:
 
 
 def _plain(entry: _Entry) -> bytes:
-    """What an entry holds, unpacked. Raises NoPtx where that is damaged or too large."""
+    """Returns what an entry holds, unpacked. Raises NoPtx where that is damaged or too large."""
     stored = bytes(entry.payload)
     if not entry.flags & (LZ4 | ZSTD):
         return stored

@@ -168,7 +168,7 @@ def _optimized(link: Link) -> str | None:
 
 
 def _text(real: ctypes.CDLL, handle: ctypes.c_void_p, what: str) -> bytes:
-    """What NVIDIA's library has to give of that name."""
+    """Returns what NVIDIA's library has to give of that name."""
     size = ctypes.c_size_t()
     getattr(real, f"nvJitLinkGet{what}Size")(handle, ctypes.byref(size))
     data = ctypes.create_string_buffer(size.value + 1)

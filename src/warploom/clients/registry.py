@@ -60,8 +60,8 @@ class Registry:
         return self._entries[name]
 
     def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
-        """What C calls: the number of a function among `names`, and its words. `given` are the
-        words that each has; an entry may take fewer, and `*words` takes all."""
+        """Returns what C calls: the number of a function among `names`, and its words. `given` are
+        the words that each has; an entry may take fewer, and `*words` takes all."""
         table = [self._entries.get(_plain(name)) for name in names]
         before = [_nothing if name in self._early else self._before for name in names]
         taken = [

@@ -52,7 +52,8 @@ class KernelRuns:
 
     @cached_property
     def batch(self) -> int:
-        """How many launches are kept: an instruction has some kilobytes of counts at most."""
+        """Returns how many launches are kept: an instruction has some kilobytes of counts at
+        most."""
         return max(1, BATCH // max(16, len(self.kernel.program.instructions)))
 
     def add(self, run: Run) -> None:
@@ -123,7 +124,7 @@ class Session:
             self.if_nothing_ran = told
 
     def launch_options(self, *, cooperative: bool, cluster: Dim3 | None = None) -> LaunchOptions:
-        """What a launch of this process says beside its arguments."""
+        """Returns what a launch of this process says beside its arguments."""
         options: LaunchOptions = {"cooperative": cooperative, "cluster_dims": cluster}
         if self.order is not None:
             options["schedule"], options["seed"] = self.order

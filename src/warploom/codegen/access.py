@@ -57,7 +57,7 @@ class Shape:
 
 
 def can_be_listed(shape: Shape, rules: AccessRules, *, shuffles: bool) -> bool:
-    """Whether some accesses of that shape are put on a list (`rules.listed`)."""
+    """Returns whether some accesses of that shape are put on a list (`rules.listed`)."""
     words = shape.op == "atomic" and shape.space is Space.SHARED and shape.size == WORD_BYTES
     return words and rules.lists_words and not shuffles
 
@@ -107,7 +107,7 @@ class Call:
 
     @property
     def listed(self) -> bool:
-        """Whether some of such accesses are put on a list."""
+        """Returns whether some of such accesses are put on a list."""
         return can_be_listed(self.shape, self.rules, shuffles=self.shuffles)
 
     def told(self, places: Value) -> Value:

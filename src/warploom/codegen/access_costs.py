@@ -77,7 +77,7 @@ class AccessCosts:
         self.access.told(b.add(b.load(scratch, typ=vector(I64)), self.lanes.splat(place.base)))
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Whether an access is none of a pattern. Mostly a few lanes tell, if it is not."""
+        """Returns whether an access is none of a pattern. Mostly a few lanes tell, if it is not."""
         b = self.b
         known = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         moved = b.xor(relative, known)
@@ -119,7 +119,7 @@ class AccessCosts:
         return first
 
     def _worth_keeping(self, pattern: Value) -> Value:
-        """Whether a new pattern is kept in place of one (`rules.patterns`)."""
+        """Returns whether a new pattern is kept in place of one (`rules.patterns`)."""
         b, at = self.b, self.lanes.slot(self.access.row, DOUBT)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
@@ -172,7 +172,7 @@ class AccessCosts:
             call(self.lanes, "count_cached", *given, *where)
 
     def _place_of_local(self) -> Value:
-        """Where the warp's local memory begins among the lines of the caches; else 0."""
+        """Returns where the warp's local memory begins among the lines of the caches; else 0."""
         if self.access.shape.space is not Space.LOCAL:
             return I64(0)
         b, block = self.b, self.access.slot(Slot.BLOCK)

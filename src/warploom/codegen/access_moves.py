@@ -49,7 +49,7 @@ class AccessMoves:
         return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
 
     def pointer(self, offset: Value) -> Value:
-        """Where one lane's offset leads."""
+        """Returns where one lane's offset leads."""
         if self.access.shape.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offset, PTR)
         return self.lanes.slot(self.access.base, offset, I8)

@@ -86,7 +86,8 @@ class AtomicCode:
         return results
 
     def _can_be_listed(self, shape: Shape) -> bool:
-        """Whether the short way is tried: not where lanes have parted, for they are not all on."""
+        """Returns whether the short way is tried: not where lanes have parted, for they are not all
+        on."""
         memory = self.memory
         rules, shuffles = memory.frame.layout.rules, memory.functions.shuffles
         inlined = not (memory.apart or memory.in_order)
@@ -115,6 +116,6 @@ class AtomicCode:
 
 
 def _is_narrow(address: Operand) -> bool:
-    """Whether addresses are those of a register of 32 bits."""
+    """Returns whether addresses are those of a register of 32 bits."""
     assert isinstance(address, Address)
     return isinstance(address.base, Register) and address.base.type.bits == 32

@@ -49,7 +49,7 @@ class BarrierCode:
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def ends(self, made: Instruction) -> bool:
-        """Whether it is a barrier at which a block ends and the warp leaves."""
+        """Returns whether it is a barrier at which a block ends and the warp leaves."""
         return made.operation.spec.unit is Unit.BARRIER and not votes(made)
 
     def end(
@@ -124,7 +124,7 @@ class BarrierCode:
             self._wait(block.start, number, threads, block.index)
 
     def told(self, made: Instruction) -> tuple[Value, ScalarType]:
-        """What a barrier has counted, as its destination gets it."""
+        """Returns what a barrier has counted, as its destination gets it."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.table(VOTE)), I64(1))
         b.store(I64(0), frame.table(VOTE))

@@ -59,7 +59,7 @@ class Blocks:
         return self.frame.function.append_basic_block(name)
 
     def runs(self, copy: Copy, index: int) -> bool:
-        """Whether a block can run in a copy."""
+        """Returns whether a block can run in a copy."""
         shaped = bool(self.frame.shapes)
         return copy is not Copy.DIVERGENT or index in self._partings.parted or shaped
 
@@ -69,7 +69,7 @@ class Blocks:
         return Copy.CONVERGENT if ends else copy
 
     def entrance(self, copy: Copy, index: int) -> ir.Block:
-        """Where to jump to begin a block."""
+        """Returns where to jump to begin a block."""
         if index == self.program.exit and copy is not Copy.DIVERGENT:
             return self.ended
         if index in self.arrivals and copy is Copy.DIVERGENT:

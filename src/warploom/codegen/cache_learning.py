@@ -191,8 +191,8 @@ def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
 
 @jitable
 def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
-    """How far the first byte that any active lane reaches lies behind the first run's address, and
-    the end of the last."""
+    """Returns how far the first byte that any active lane reaches lies behind the first run's
+    address, and the end of the last."""
     start = _ahead(group, bases, 0)
     stop = start
     for member in range(1, group[G_MEMBERS]):

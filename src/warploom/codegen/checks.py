@@ -37,7 +37,7 @@ def check_global(
     flags: Any,
     cache: Any,
 ) -> int:
-    """Whether every lane's access lies in one live allocation and is aligned.
+    """Returns whether every lane's access lies in one live allocation and is aligned.
 
     `cache` holds the bounds of the allocation that the last lane looked up.
     """
@@ -81,7 +81,7 @@ def find_bounds(
 
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
-    """Whether every lane's access lies below `limit` and is aligned."""
+    """Returns whether every lane's access lies below `limit` and is aligned."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]
@@ -100,8 +100,9 @@ def check_cluster(
     places: Any, mask: int, size: int, own: int, live: int, environment: Any,
     shared_bytes: int, stride: int,
 ) -> int:  # fmt: skip
-    """Whether every lane's address of shared memory leads into a block of the cluster that is there
-    (`rules.clusters.cluster_offset`); puts places behind the beginning of the cluster's instead."""
+    """Returns whether every lane's address of shared memory leads into a block of the cluster that
+    is there (`rules.clusters.cluster_offset`); puts places behind the beginning of the cluster's
+    instead."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = places[lane]

@@ -38,7 +38,7 @@ class ClusterCode:
         )
 
     def start(self) -> Value:
-        """Where the shared memory of the cluster's first block begins, as an i64."""
+        """Returns where the shared memory of the cluster's first block begins, as an i64."""
         if not self.several:
             return self.frame.slot(Slot.SHARED_AT)
         p = self.frame.prologue.b
@@ -70,7 +70,7 @@ class ClusterCode:
         return b.load(self._room, typ=vector(I64), align=64)
 
     def must_wait(self, on: Value) -> Value:
-        """Whether lanes wait at the barrier of the cluster, as an i1."""
+        """Returns whether lanes wait at the barrier of the cluster, as an i1."""
         b, frame = self.b, self.frame
         failed = call(
             self.lanes,

@@ -96,7 +96,7 @@ class Control:
         self.b.branch(self.way(copy, index, origin))
 
     def way(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Where to jump to get there, from code for block `origin`."""
+        """Returns where to jump to get there, from code for block `origin`."""
         if copy is Copy.DIVERGENT:
             return self._straight_way(copy, index, origin)
         before, behind = (self.frame.shapes.around(block) for block in (origin, index))

@@ -99,7 +99,7 @@ class CopyCode:
         b.position_at_end(done)
 
     def _counts(self, made: Instruction, size: int) -> Value | None:
-        """How many bytes each lane takes from global memory; None where all take all."""
+        """Returns how many bytes each lane takes from global memory; None where all take all."""
         given = made.operands[3:]
         if "L2::cache_hint" in made.operation.modifiers:
             given = given[:-1]

@@ -198,7 +198,7 @@ class CountLayout:
 
     @cached_property
     def caches(self) -> CacheLayout:
-        """Where the access caches of the rows stand, behind the rows."""
+        """Returns where the access caches of the rows stand, behind the rows."""
         return CacheLayout.of(self.program, self.rows, self.rules.unit)
 
     @property

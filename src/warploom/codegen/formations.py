@@ -28,7 +28,7 @@ class BlockWide(ABC):
 
     @abstractmethod
     def fits(self) -> Value:
-        """Whether the blocks of the launch are of this formation; at the entry."""
+        """Returns whether the blocks of the launch are of this formation; at the entry."""
 
     @abstractmethod
     def thread_index(self, dimension: int, width: int) -> Value:
@@ -36,13 +36,13 @@ class BlockWide(ABC):
 
     @abstractmethod
     def step(self, value: Value, stride: int) -> Value | None:
-        """What a warp has more than the one before it, as one lane of the value; None for
+        """Returns what a warp has more than the one before it, as one lane of the value; None for
         nothing."""
 
     @abstractmethod
     def _reaches(self, value: Value, stride: int) -> Sequence[Value]:
-        """How far what all lanes of the block have lies from the first, one way and the other: i64,
-        some below 0."""
+        """Returns how far what all lanes of the block have lies from the first, one way and the
+        other: i64, some below 0."""
 
     def ahead(self, value: Value, stride: int) -> Value:
         """The value in the running warp."""
@@ -54,7 +54,7 @@ class BlockWide(ABC):
         return b.add(value, self.lanes.splat(b.mul(warp, step), width))
 
     def beyond(self, value: Value, shape: Shape, type: ScalarType) -> Value:
-        """Whether some lane of the block leaves the range of a type."""
+        """Returns whether some lane of the block leaves the range of a type."""
         b = self.b
         if type.bits >= 64:
             return ir.Constant(I1, 1)
@@ -118,7 +118,7 @@ class InRows(BlockWide):
         return [*across, b.mul(b.sext(row, I64), last)]
 
     def _row(self, value: Value) -> Value | None:
-        """What the second row has more than the first."""
+        """Returns what the second row has more than the first."""
         if value.type.count == 1:
             return None
         return self.b.sub(self.lanes.lane(value, 1), self.lanes.lane(value, 0))

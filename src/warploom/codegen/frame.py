@@ -224,7 +224,7 @@ class Frame:
             self.count(index, amount)
 
     def has_shape(self, register: Register) -> bool:
-        """Whether code that is made now keeps a register by its shape."""
+        """Returns whether code that is made now keeps a register by its shape."""
         return self.convergent and register in self.here
 
     @contextmanager
@@ -428,7 +428,8 @@ class Frame:
         return self.lanes.b.gep(self.registers_at(), [I64(offset)], source_etype=I8)
 
     def level(self) -> Value:
-        """How many calls deep the running lanes are (`analysis.calls`), where there are any."""
+        """Returns how many calls deep the running lanes are (`analysis.calls`), where there are
+        any."""
         assert self.program.depth is not None
         lowest = [self.active(), ir.Constant(ir.IntType(1), 0)]
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
@@ -454,7 +455,7 @@ class Frame:
 
 
 def alignment(offset: int) -> int:
-    """How a place in a context is aligned: contexts begin at lines of 64 bytes."""
+    """Returns how a place in a context is aligned: contexts begin at lines of 64 bytes."""
     return min(64, offset & -offset)
 
 

@@ -73,7 +73,7 @@ class GridFunction:
             self.b.ret(status)
 
     def _is_due(self) -> Value:
-        """Whether the host wants to look around."""
+        """Returns whether the host wants to look around."""
         return self.b.icmp_signed("<", self._get(Slot.BUDGET), self._get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:

@@ -154,7 +154,7 @@ class _GroupProductBody:
         ]  # fmt: skip
 
     def _choices(self) -> list[list[Value]]:
-        """Where in their chunks stored elements stand, likewise; empty for a dense A."""
+        """Returns where in their chunks stored elements stand, likewise; empty for a dense A."""
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
@@ -184,8 +184,8 @@ class _GroupProductBody:
             b.store(word, vector_at(b, self.buffer, place), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
-        """What the k-th stored elements of A can meet in eight columns of B: for each choice, the
-        even and the odd ones of its row of B, as the lanes of D have them."""
+        """Returns what the k-th stored elements of A can meet in eight columns of B: for each
+        choice, the even and the odd ones of its row of B, as the lanes of D have them."""
         b, operand, sparsity = self.b, self.wanted.shared_b, self.product.sparsity
         rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
         found: list[tuple[Value, Value]] = []

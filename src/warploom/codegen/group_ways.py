@@ -80,8 +80,8 @@ class GroupWays:
         return dict(self._careful)
 
     def _has_shape(self, index: int, group: Group) -> bool:
-        """Whether an access's own register has the shape of its group's, from which it may have
-        walked."""
+        """Returns whether an access's own register has the shape of its group's, from which it may
+        have walked."""
         made = self.frame.program.instructions[index]
         address = made.operands[0 if group.shape.op == "store" else 1]
         assert isinstance(address, Address)
@@ -100,8 +100,8 @@ class GroupWays:
         return None if self.leaves(group) else on
 
     def leaves(self, group: Group) -> bool:
-        """Whether code leaves for the slow version where a group is not known. It does not where a
-        group may well be at any places."""
+        """Returns whether code leaves for the slow version where a group is not known. It does not
+        where a group may well be at any places."""
         return self.hurries and group.form is not Form.ANY
 
     def known(self, index: int, group: Group, made: Instruction, on: Value) -> Value:

@@ -167,14 +167,16 @@ def _placed(
 
 
 def _may_follow(memory: MemoryCode, shape: Shape) -> bool:
-    """Whether code looks if such accesses, at addresses without a shape, follow by one step."""
+    """Returns whether code looks if such accesses, at addresses without a shape, follow by one
+    step."""
     chosen = shape.op == "store" and memory.functions.shuffles  # whose store lasts
     inlined = not (memory.never_inlined or chosen or shape.route == STACK)
     return inlined and shape.space in (Space.GLOBAL, Space.SHARED, Space.CONST)
 
 
 def _can_be(memory: MemoryCode, shape: Shape, base: LaneShape) -> bool:
-    """Whether accesses of that shape at such addresses have a cache, and moves of their own."""
+    """Returns whether accesses of that shape at such addresses have a cache, and moves of their
+    own."""
     if memory.never_inlined or not base.is_known or shape.route == STACK:
         return False
     if shape.space is Space.LOCAL:

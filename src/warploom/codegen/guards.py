@@ -28,11 +28,11 @@ class Guards:
         return held
 
     def agrees(self, made: Instruction) -> bool:
-        """Whether all lanes are known to agree on an instruction's guard."""
+        """Returns whether all lanes are known to agree on an instruction's guard."""
         return made.guard is not None and self.frame.has_shape(made.guard.register)
 
     def _counted_together(self, made: Instruction) -> Value:
-        """How many lanes execute an instruction on whose guard all agree."""
+        """Returns how many lanes execute an instruction on whose guard all agree."""
         living = self.lanes.popcount(self.frame.active())
         return self.b.select(self.lanes.lane(self.agreed(made), 0), living, I64(0))
 

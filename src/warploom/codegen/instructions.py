@@ -112,7 +112,8 @@ class InstructionCode:
         return True
 
     def _results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
-        """What an instruction gives which destination; all is there before any is written."""
+        """Returns what an instruction gives which destination; all is there before any is
+        written."""
         match made.operation.spec.unit:
             case Unit.ATOMIC:
                 return self.atomics.emit(index, made, on)
@@ -159,7 +160,7 @@ class InstructionCode:
                 return self._computed(made)
 
     def _compared(self, made: Instruction) -> list[Result]:
-        """What a comparison gives: whether it holds, and where there is a second target the
+        """Returns what a comparison gives: whether it holds, and where there is a second target the
         opposite."""
         held = self.leading.compare(made, lambda: self._computed(made)[0][1])
         if held is None:
@@ -210,7 +211,8 @@ class InstructionCode:
     def _computed_by_shape(
         self, made: Instruction, wrapped: Callable[[Value], None]
     ) -> list[Result]:
-        """What the terms of an instruction give; all are computed before the first is written."""
+        """Returns what the terms of an instruction give; all are computed before the first is
+        written."""
         sources, types = self._sources(made)
         found: list[Result] = []
         for target, term, root, blind in self._roots(made):
@@ -232,7 +234,7 @@ class InstructionCode:
             self.atomics.emit(index, told, on)
 
     def _computed(self, made: Instruction) -> list[Result]:
-        """What the terms of an instruction give."""
+        """Returns what the terms of an instruction give."""
         sources, types = self._sources(made)
         results: list[Result] = []
         for target, term, root, blind in self._roots(made):
@@ -275,7 +277,7 @@ class InstructionCode:
 
 
 def _has_no_code(made: Instruction) -> bool:
-    """Whether an instruction does nothing where it stands."""
+    """Returns whether an instruction does nothing where it stands."""
     name = made.operation.name
     inlined = name == "call" and service_of(made) is None
     meets = name == "bar" and "warp" in made.operation.modifiers

@@ -98,7 +98,7 @@ class LaneByLane:
         count_change(self.lanes, self.access.environment, changed)
 
     def _told_by_operands(self) -> Value:
-        """How many elements change, where the operands alone say it."""
+        """Returns how many elements change, where the operands alone say it."""
         b, shape = self.b, self.access.shape
         if self._agreed is not None:
             some = b.icmp_unsigned("!=", self._agreed, self._agreed.type(0))
@@ -212,5 +212,5 @@ class LaneByLane:
 
 
 def _changes_by_operand(combine: Term) -> bool:
-    """Whether a value changes where the operand is not 0, and only there."""
+    """Returns whether a value changes where the operand is not 0, and only there."""
     return combine.op in ("add", "xor") and [term.op for term in combine.args] == ["arg", "arg"]

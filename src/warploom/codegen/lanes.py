@@ -171,11 +171,11 @@ class Lanes:
         return self.b.bitcast(bits, MASK)
 
     def any(self, mask: Value) -> Value:
-        """Whether some lane is set, as an i1."""
+        """Returns whether some lane is set, as an i1."""
         return self.b.icmp_unsigned("!=", self.bits(mask), I32(0))
 
     def all(self, mask: Value) -> Value:
-        """Whether every lane is set, as an i1."""
+        """Returns whether every lane is set, as an i1."""
         return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
 
     def folded(self, operation: str, value: Value, on: Value) -> Value:
@@ -205,7 +205,7 @@ class Lanes:
         return self.b.icmp_unsigned("!=", self.b.bitcast(mask, whole), whole(0))
 
     def popcount(self, bits: Value) -> Value:
-        """How many lanes an i32 of mask bits has, as an i64."""
+        """Returns how many lanes an i32 of mask bits has, as an i64."""
         return self.b.zext(self.intrinsic("llvm.ctpop.i32", I32, [bits]), I64)
 
     def blend(self, mask: Value, new: Value, old: Value) -> Value:
@@ -261,5 +261,5 @@ class Lanes:
 
 
 def mangled(type: ir.Type) -> str:
-    """How an intrinsic's name spells a scalar type."""
+    """Returns how an intrinsic's name spells a scalar type."""
     return {"float": "f32", "double": "f64"}.get(str(type), str(type))

@@ -53,8 +53,8 @@ class LeadingCode:
         return None if rise is None else self._unless_it_wraps(rise, anyhow)
 
     def leads(self, made: Instruction, *, opposite: bool, one: bool) -> bool:
-        """Whether such a comparison, or its opposite, holds in the first lanes if in any; `one`:
-        or for one lane, which is to be the first."""
+        """Returns whether such a comparison, or its opposite, holds in the first lanes if in any;
+        `one`: or for one lane, which is to be the first."""
         form, leading = self._form(made), ("lt", "le", *(("eq",) if one else ()))
         return form is not None and _turned(form[0], opposite) in leading
 
@@ -73,7 +73,7 @@ class LeadingCode:
         return self._count(comparison, ahead, threads), stays
 
     def _form(self, made: Instruction) -> tuple[str, Operand, Operand] | None:
-        """How what rises is compared, what rises, and with what."""
+        """Returns how what rises is compared, what rises, and with what."""
         name, modifiers = made.operation.name, made.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
@@ -96,7 +96,7 @@ class LeadingCode:
         return Rise(comparison, lowest, bound, type.is_signed)
 
     def _first(self, operand: Operand, made: Instruction) -> Value:
-        """What lane 0 has of an operand, as an i64."""
+        """Returns what lane 0 has of an operand, as an i64."""
         type = made.operation.modifiers.scalar()
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
@@ -132,7 +132,7 @@ class LeadingCode:
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
     def _count(self, comparison: str, ahead: Value, lanes: Value) -> Value:
-        """How many of the lanes compare so, `lt` or `le`."""
+        """Returns how many of the lanes compare so, `lt` or `le`."""
         count = self.b.add(ahead, I64(1)) if comparison == "le" else ahead
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])

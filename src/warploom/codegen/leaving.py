@@ -101,11 +101,11 @@ class LeavingCode:
             frame.put_apart(register, self.lanes.blend(gone, held, frame.get_apart(register)))
 
     def have_left(self, block: int) -> Value:
-        """Whether some lanes have left a loop around a block that has one."""
+        """Returns whether some lanes have left a loop around a block that has one."""
         return self._some_left(self.frame.shapes.around(block)[0])
 
     def _some_left(self, loop: Loop) -> Value:
-        """Whether lanes have left a loop, or one around the block inside of it."""
+        """Returns whether lanes have left a loop, or one around the block inside of it."""
         return self.b.icmp_unsigned("!=", self._came_to(loop), self.frame.active())
 
     def _came_to(self, loop: Loop) -> Value:

@@ -114,7 +114,7 @@ def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
 
 
 def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
-    """How many words, sectors and lines there are, and the most lanes on one word."""
+    """Returns how many words, sectors and lines there are, and the most lanes on one word."""
     b = lanes.b
     counts = [_byte(1)] * 3
     run, longest = _byte(0), _byte(0)

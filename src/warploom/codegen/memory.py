@@ -67,18 +67,18 @@ class MemoryCode:
 
     @property
     def never_inlined(self) -> bool:
-        """Whether every access goes out of line."""
+        """Returns whether every access goes out of line."""
         watched = self.recording is not None or self.clusters.several
         return self.many or watched or self.frame.layout.rules.caches
 
     @property
     def in_order(self) -> bool:
-        """Whether what each warp does is done where the program has it: no accesses are put off,
-        and no block is run by code for all of its warps."""
+        """Returns whether what each warp does is done where the program has it: no accesses are put
+        off, and no block is run by code for all of its warps."""
         return self.never_inlined or (self.sanitizing is not None and self.sanitizing.takes_events)
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
-        """What a load or a store moves."""
+        """Returns what a load or a store moves."""
         data = made.operands[0 if op == "load" else 1]
         route = self._route(index) or (route_of(made) if op == "load" else "")
         type = made.operation.modifiers.scalar()
@@ -86,7 +86,7 @@ class MemoryCode:
 
     @property
     def many(self) -> bool:
-        """Whether the kernel has too many accesses to inline any."""
+        """Returns whether the kernel has too many accesses to inline any."""
         return len(self.places.rows) > MOST_INLINED
 
     # ---- loads and stores -----------------------------------------------------------------------
@@ -200,7 +200,7 @@ class MemoryCode:
         self.b.position_at_end(after)
 
     def _is_in_cluster(self, index: int, shape: Shape) -> bool:
-        """Whether an access to shared memory may lead to another block's."""
+        """Returns whether an access to shared memory may lead to another block's."""
         if not self.clusters.several or shape.space is not Space.SHARED:
             return False
         return reaches_cluster(self.frame.program.instructions[index])

@@ -39,7 +39,8 @@ def _is_open(instruction: Instruction, register: Register, candidates: set[Regis
 
 
 def _is_number(literal: Immediate, bits: int) -> bool:
-    """Whether a literal is a float of so many bits, and no NaN: its exponent is not all ones."""
+    """Returns whether a literal is a float of so many bits, and no NaN: its exponent is not all
+    ones."""
     exponent = {32: 0x7F800000, 64: 0x7FF << 52}[bits]
     return literal.float_bits == bits and literal.value & exponent != exponent
 
@@ -49,8 +50,8 @@ def _same(a: object, register: Register) -> bool:
 
 
 def is_copy(instruction: Instruction) -> bool:
-    """Whether it is a `mov` of whole registers or immediates to other registers, and of nothing
-    that is packed, taken apart or an address."""
+    """Returns whether it is a `mov` of whole registers or immediates to other registers, and of
+    nothing that is packed, taken apart or an address."""
     if instruction.operation.name != "mov":
         return False
     target, source = instruction.operands

@@ -22,7 +22,8 @@ class NarrowAccess:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, shape: Shape, pointer: Value, on: Value) -> Value:
-        """What the lanes load, in 32 lanes: zeros in the others, that nothing is left open."""
+        """Returns what the lanes load, in 32 lanes: zeros in the others, that nothing is left
+        open."""
         b, ways, done = self.b, *self._ways(on)
         found = list[tuple[Value, ir.Block]]()
         for width, way in ways.items():

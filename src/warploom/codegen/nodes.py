@@ -54,7 +54,7 @@ class NodeCode:
         b.store(I64(point), frame.point)
 
     def gathers_at(self, point: int) -> Value:
-        """Whether the innermost node gathers lanes there, as deep in calls."""
+        """Returns whether the innermost node gathers lanes there, as deep in calls."""
         b, frame = self.b, self.frame
         here = b.icmp_signed("==", frame.get(frame.point), I64(point))
         if self.program.depth is None or point == self.program.exit:

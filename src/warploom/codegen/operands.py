@@ -149,7 +149,7 @@ class Operands:
         return repeated(place.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
-        """Where the kernel's parameters stand among generic addresses."""
+        """Returns where the kernel's parameters stand among generic addresses."""
         place = self.frame.program.places[PARAMETERS]
         return self._fit(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
@@ -173,7 +173,7 @@ class Operands:
         return self.read(address.base, unsigned(64), width=width)
 
     def address(self, operand: Operand, width: int = LANES) -> Value:
-        """What `[base + offset]` means, as 64-bit lanes in the space of the instruction.
+        """Returns what `[base + offset]` means, as 64-bit lanes in the space of the instruction.
 
         The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
         """

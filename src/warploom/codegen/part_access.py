@@ -37,8 +37,8 @@ class PartAccess:
         return group.base.stride in (0, group.shape.size)
 
     def look(self, index: int, made: Instruction, warp: Value, bits: Value) -> Value:
-        """Whether those lanes of a warp, an i32, can go the short way; the registers are those of
-        the first one."""
+        """Returns whether those lanes of a warp, an i32, can go the short way; the registers are
+        those of the first one."""
         b, group = self.b, group_alone(self.memory, self.reading, index, made)
         assert group is not None
         address = made.operands[0 if group.shape.op == "store" else 1]
@@ -54,7 +54,7 @@ class PartAccess:
         self._cache.count(self._groups[index], times)
 
     def load(self, index: int, made: Instruction, on: Value) -> Value:
-        """What they load: in 32 lanes, or in 1 where they agree on a place."""
+        """Returns what they load: in 32 lanes, or in 1 where they agree on a place."""
         shape, first = self._first(index)
         if self._groups[index].base.stride:
             return self._narrow.load(shape, self._transfers.pointer(shape, first), on)
@@ -71,6 +71,6 @@ class PartAccess:
             self._transfers.store(shape, self._groups[index].base, [first], [value], on)
 
     def _first(self, index: int) -> tuple[Shape, Value]:
-        """What an access moves in each lane, and where lane 0 reaches, or would."""
+        """Returns what an access moves in each lane, and where lane 0 reaches, or would."""
         group = self._groups[index]
         return group.shape, self.b.add(group.firsts[0], I64(group.members[0][1]))

@@ -14,8 +14,8 @@ from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
 def frame_access(program: Program, instruction: Instruction) -> range | None:
-    """Where in the thread's frame the elements that a `ld.param` or `st.param` reaches begin, and
-    at the last step end, in bytes; None where it reaches none."""
+    """Returns where in the thread's frame the elements that a `ld.param` or `st.param` reaches
+    begin, and at the last step end, in bytes; None where it reaches none."""
     if instruction.operation.name not in ("ld", "st"):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))

@@ -38,8 +38,8 @@ class Places:
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
     def within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
-        """Whether so many bytes (an i64) from `first` on lie in the space, or in the allocation
-        that the access reached last."""
+        """Returns whether so many bytes (an i64) from `first` on lie in the space, or in the
+        allocation that the access reached last."""
         b, low, high = self.b, I64(0), self.limit(space)
         if space in (Space.GLOBAL, Space.CONST):
             cache = self.cache(index, space)
@@ -69,7 +69,8 @@ class Places:
         return I64(self.frame.program.local_bytes)
 
     def space(self, space: Space) -> tuple[Value, Value]:
-        """Where a space begins on the host, and its length in bytes; zeros for global memory."""
+        """Returns where a space begins on the host, and its length in bytes; zeros for global
+        memory."""
         frame, b = self.frame, self.b
         if space is Space.SHARED:
             return frame.pointer(Slot.SHARED_AT), self.limit(space)

@@ -36,7 +36,7 @@ BUFFER_BYTES = 24 * LANES * 8
 
 
 def register_type(fragment: Fragment) -> ScalarType:
-    """What a register that holds a part of a fragment is read as."""
+    """Returns what a register that holds a part of a fragment is read as."""
     return U64 if fragment.bits == 64 else U32
 
 
@@ -51,7 +51,7 @@ def constant(values: list[int], element: ir.IntType) -> ir.Constant:
 
 
 def slot(b: Value, buffer: Value, place: int) -> Value:
-    """Where a register stands in the buffer of a product."""
+    """Returns where a register stands in the buffer of a product."""
     return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
 
 
@@ -185,7 +185,7 @@ class _ProductBody:
         return code.last(start, total)
 
     def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
-        """What the k-th element of A's rows meets of B."""
+        """Returns what the k-th element of A's rows meets of B."""
         p, code, sparsity = self.product, self.code, self.product.sparsity
         if sparsity is None:
             return code.at(p.b, b, [(column, k) for _, column in places])

@@ -70,8 +70,8 @@ class PutOff:
         self._pending = None
 
     def look(self, group: Group, bases: Value) -> Value:
-        """Whether the stores of a group can be put off, if all lanes are on: `bases` is where their
-        register leads. From then on it is their turn."""
+        """Returns whether the stores of a group can be put off, if all lanes are on: `bases` is
+        where their register leads. From then on it is their turn."""
         b, index = self.b, group.members[0][0]
         start, stop = group.span
         first = self.lanes.lane(bases, 0)
@@ -91,7 +91,7 @@ class PutOff:
         return reduce(b.and_, conditions)
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
-        """Where the pattern of a store is kept, and what its first offset must be."""
+        """Returns where the pattern of a store is kept, and what its first offset must be."""
         index, offset = pending.group.members[number]
         reached = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
@@ -100,7 +100,7 @@ class PutOff:
         return self.lanes.slot(row, place.at), self.b.sub(reached, place.base)
 
     def _is_known(self, pending: _Pending, number: int) -> list[Value]:
-        """Whether a store of its instruction with these places has been counted."""
+        """Returns whether a store of its instruction with these places has been counted."""
         pattern, offset = self._pattern(pending, number)
         wanted = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
         return [
@@ -109,8 +109,8 @@ class PutOff:
         ]
 
     def apart(self, group: Group) -> Value | None:
-        """Whether the places of a group of loads lie apart from those of the stores that are put
-        off; None where they do anyway."""
+        """Returns whether the places of a group of loads lie apart from those of the stores that
+        are put off; None where they do anyway."""
         pending, b = self._pending, self.b
         if pending is None or group.shape.space is not pending.group.shape.space:
             return None

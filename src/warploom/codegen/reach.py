@@ -15,8 +15,8 @@ class Reach:
         self.lanes, self.b = lanes, lanes.b
 
     def span(self, group: Group) -> tuple[Value, Value]:
-        """How far the first byte of a group lies behind where its register leads, and the end of
-        the last one."""
+        """Returns how far the first byte of a group lies behind where its register leads, and the
+        end of the last one."""
         if not group.strides:
             start, stop = group.span
             return I64(start), I64(stop)
@@ -29,12 +29,12 @@ class Reach:
         return self.b.add(first, I64(start)), self.b.add(last, I64(stop))
 
     def places(self, group: Group, index: int) -> list[Value]:
-        """Where the first lane of each run reaches in an access of a group."""
+        """Returns where the first lane of each run reaches in an access of a group."""
         ahead = self._ahead(group, index, dict(group.members)[index])
         return [self.b.add(first, ahead) for first in group.safe or group.firsts]
 
     def _ahead(self, group: Group, index: int, offset: int) -> Value:
-        """How far an access reaches behind where the group's register leads."""
+        """Returns how far an access reaches behind where the group's register leads."""
         b, ahead = self.b, I64(offset)
         for stride, laps in group.ahead(index).items():
             ahead = b.add(b.mul(group.strides[stride], I64(laps)), ahead)

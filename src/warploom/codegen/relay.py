@@ -66,7 +66,7 @@ class Relay:
         self.b.cbranch(self._all_whole(), self._sweep, self._turn)
 
     def _all_whole(self) -> Value:
-        """Whether all warps are in the round, and one sweep may do for them."""
+        """Returns whether all warps are in the round, and one sweep may do for them."""
         whole, b = self.frame.get(self._whole), self.b
         every = b.icmp_unsigned("==", whole, self.frame.slot(Slot.WARPS))
         return b.and_(every, self.sweeps)
@@ -103,7 +103,7 @@ class Relay:
             self._arrive(site)
 
     def waits_at(self, site: int | None) -> bool:
-        """Whether warps in relay may wait at a site."""
+        """Returns whether warps in relay may wait at a site."""
         return site in self._waits
 
     def pass_on(self, site: int, skip: Skip) -> None:

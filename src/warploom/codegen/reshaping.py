@@ -37,8 +37,8 @@ class Reshaping:
         self.b.cbranch(stale, self.reshape(index), self._settled(index))
 
     def reshape(self, index: int) -> ir.Block:
-        """Where all living lanes go on together at a block, and registers were kept lane by lane:
-        in the convergent copy if they still have their shapes."""
+        """Returns where all living lanes go on together at a block, and registers were kept lane by
+        lane: in the convergent copy if they still have their shapes."""
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._settled(index)
         if index not in self._reshaped:
@@ -83,7 +83,8 @@ class Reshaping:
         return [w for h in halves for w in (apart + h, bits, one, shaped + h, bits, one, *last)]
 
     def _settled(self, index: int) -> ir.Block:
-        """Where all living lanes go on together at a block, and all registers have their shapes."""
+        """Returns where all living lanes go on together at a block, and all registers have their
+        shapes."""
         loops = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)

@@ -50,11 +50,11 @@ class SanitizingCode:
 
     @property
     def takes_events(self) -> bool:
-        """Whether the detector takes more than accesses that fail."""
+        """Returns whether the detector takes more than accesses that fail."""
         return bool(self._accesses) or self.synchronisation
 
     def takes(self, shape: Shape) -> bool:
-        """Whether the detector is to see such accesses though they may be done."""
+        """Returns whether the detector is to see such accesses though they may be done."""
         return shape.space in self._accesses
 
     def reach(

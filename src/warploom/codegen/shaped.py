@@ -44,7 +44,7 @@ class ShapedCode:
         return max(shape.width for _, shape in self.reading.results(made))
 
     def _has_room(self, register: Register, shape: Shape) -> bool:
-        """Whether a register can take a value of that shape as it is."""
+        """Returns whether a register can take a value of that shape as it is."""
         return register in self.frame.here or (shape.stride == 0 and not self.partly)
 
     def compute(

@@ -78,8 +78,8 @@ class Specials:
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _clock(self) -> Value:
-        """How many instructions the warp has issued before this one. The fuel counts those of this
-        turn, the whole block among them already."""
+        """Returns how many instructions the warp has issued before this one. The fuel counts those
+        of this turn, the whole block among them already."""
         b = self.b
         before = self.frame.get(self.frame.state(ISSUED))
         used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel))

@@ -98,7 +98,7 @@ def _placed(
 
 
 def _is_full(group: Group) -> bool:
-    """Whether there is no room to keep what one more stores."""
+    """Returns whether there is no room to keep what one more stores."""
     return (len(group.members) + 1) * group.shape.size * LANES > DATA_BYTES
 
 
@@ -111,7 +111,7 @@ def _is_weak_load(made: Instruction) -> bool:
 
 
 def _passes(memory: MemoryCode, made: Instruction) -> bool:
-    """Whether nobody can tell by an instruction if stores before it have been done."""
+    """Returns whether nobody can tell by an instruction if stores before it have been done."""
     if made.operation.name == "ld" and space_of(made) is Space.PARAM:
         base = made.operands[1].base if isinstance(made.operands[1], Address) else None
         places = memory.frame.program.places

@@ -39,12 +39,12 @@ class Found:
     holds: list[Value] = field(default_factory=list[Value])
 
     def partly(self, b: Value) -> Value:
-        """How many warps go through the body with some of their threads: one or none."""
+        """Returns how many warps go through the body with some of their threads: one or none."""
         return b.zext(b.icmp_unsigned("!=", self.some, I64(0)), I64)
 
     @property
     def goes_whole(self) -> bool:
-        """Whether whole warps can go all the way: all its accesses are such as go on."""
+        """Returns whether whole warps can go all the way: all its accesses are such as go on."""
         kinds = self.sweep.kinds.items()
         return self.access.goes_on.issuperset(i for i, kind in kinds if kind is Kind.ACCESS)
 
@@ -64,9 +64,9 @@ class Survey:
         self._leading = LeadingCode(self.memory.operands, self._reading)
 
     def can_be(self, sweep: Sweep) -> bool:
-        """Whether code can look at a sweep: its accesses are of forms that go on from warp to warp,
-        and the first threads go through the body, if there is one. What only the first warp can
-        access, some of its threads may."""
+        """Returns whether code can look at a sweep: its accesses are of forms that go on from warp
+        to warp, and the first threads go through the body, if there is one. What only the first
+        warp can access, some of its threads may."""
         made, access, part = self.program.instructions, self._access(sweep), self._part()
         others = {i for i, kind in sweep.kinds.items() if kind is Kind.ACCESS} - access.goes_on
         inside = [i for i in sweep.steps(sweep.own) if sweep.kinds[i] is Kind.ACCESS]
@@ -155,7 +155,7 @@ class Survey:
         found.holds.append(b.or_(like, b.icmp_unsigned("==", found.some, I64(0))))
 
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
-        """What registers hold now, those that lie in the whole block as in a warp."""
+        """Returns what registers hold now, those that lie in the whole block as in a warp."""
         known = sorted(self.alike & set(registers), key=lambda register: register.name)
         return {r: self.frame.load(r, self.frame.width(r)) for r in known}
 

@@ -48,14 +48,14 @@ class SweepAccess:
 
     @property
     def reaches_memory(self) -> bool:
-        """Whether some are to global memory."""
+        """Returns whether some are to global memory."""
         return any(group.shape.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
     def look(self, index: int, made: Instruction, warps: Value) -> Value:
-        """Whether so many warps, the first ones, can go the short way. The first one's registers
-        say where."""
+        """Returns whether so many warps, the first ones, can go the short way. The first one's
+        registers say where."""
         b, group = self.b, self._groups[index]
         if group.firsts:
             return I1(1)
@@ -80,7 +80,7 @@ class SweepAccess:
     # ---- for each -------------------------------------------------------------------------------
 
     def load(self, index: int) -> list[Value]:
-        """What the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
+        """Returns what the running warp loads, part by part: in 1 lane or in 2 where lanes or rows
         agree."""
         group = self._groups[index]
         return self._transfers.load(group.shape, group.base, self._places(index), None)
@@ -92,7 +92,7 @@ class SweepAccess:
         self._transfers.store(group.shape, group.base, self._places(index), [value], None)
 
     def _places(self, index: int) -> list[Value]:
-        """Where the running warp's first lane, or that of each row, reaches."""
+        """Returns where the running warp's first lane, or that of each row, reaches."""
         b, group = self.b, self._groups[index]
         ahead = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         ahead = b.add(ahead, I64(self._offsets[index]))

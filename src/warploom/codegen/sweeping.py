@@ -52,8 +52,8 @@ class SweepCode:
         return found
 
     def _can_be(self, sweep: Sweep, sites: Mapping[int, int]) -> bool:
-        """Whether code can look at a sweep, and it leads to the end or to where warps in relay may
-        wait."""
+        """Returns whether code can look at a sweep, and it leads to the end or to where warps in
+        relay may wait."""
         waits = self.relay.waits_at(sites.get(sweep.blocks[-1]))
         return (sweep.ends or waits) and self.survey.can_be(sweep)
 
@@ -103,7 +103,8 @@ class SweepCode:
         return founds
 
     def _enough(self, sweeps: Sequence[Sweep]) -> list[Value]:
-        """Whether there are instructions enough for all warps, in the turn and in the launch."""
+        """Returns whether there are instructions enough for all warps, in the turn and in the
+        launch."""
         if not self.relay.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame

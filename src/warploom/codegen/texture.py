@@ -84,7 +84,7 @@ class TextureCode:
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
-        """What an operand names: a value, the address of a variable, or a parameter."""
+        """Returns what an operand names: a value, the address of a variable, or a parameter."""
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):

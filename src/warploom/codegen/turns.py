@@ -67,8 +67,9 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> i
 
 
 def relay_start(plan: Any, states: Any, warp: int) -> int:
-    """Where all warps of the current block that live go on, the first of them `warp`, if its next
-    round can be run in relay (`codegen.relay`); else NONE. `states` are those of the block."""
+    """Returns where all warps of the current block that live go on, the first of them `warp`, if
+    its next round can be run in relay (`codegen.relay`); else NONE. `states` are those of the
+    block."""
     start = states[warp * STATE_WORDS + RESUME]
     if plan[POLICY] != CONVERGE:
         return NONE
@@ -125,8 +126,8 @@ def next_in_relay(plan: Any, slots: Any, states: Any) -> int:
 def cluster_wait(
     plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
 ) -> int:
-    """Whether lanes of a warp of the current block, of whose lanes `live` live, wait at the barrier
-    of their cluster (`rules.clusters.must_wait`)."""
+    """Returns whether lanes of a warp of the current block, of whose lanes `live` live, wait at the
+    barrier of their cluster (`rules.clusters.must_wait`)."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))

@@ -65,7 +65,7 @@ class Walks:
                 return
 
     def _is_stride(self, operand: Operand) -> TypeGuard[Register]:
-        """Whether all lanes agree on it, in all laps."""
+        """Returns whether all lanes agree on it, in all laps."""
         if not isinstance(operand, Register) or operand in self._written:
             return False
         return self._reading.shape(operand, unsigned(64)) == UNIFORM

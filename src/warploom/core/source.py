@@ -67,7 +67,7 @@ class Location:
 
     @property
     def in_toolkit(self) -> bool:
-        """Whether the file is part of CUDA."""
+        """Returns whether the file is part of CUDA."""
         file = self.file.replace("\\", "/")
         return file.endswith(BUILT_IN_HEADER) or _TOOLKIT.search(file) is not None
 

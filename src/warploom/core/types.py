@@ -35,7 +35,8 @@ class ScalarType:
 
     @property
     def is_integer(self) -> bool:
-        """Whether arithmetic on it is integer arithmetic; untyped bits count as unsigned."""
+        """Returns whether arithmetic on it is integer arithmetic; untyped bits count as
+        unsigned."""
         return self.kind in (Kind.UNSIGNED, Kind.SIGNED, Kind.BITS)
 
     @property

@@ -111,7 +111,8 @@ quiet()
 
 
 def __getattr__(name: str) -> Any:
-    """What kernels use (`grid`, `threadIdx`, `shared`, `atomic`, `cg`, ...): Numba's own."""
+    """Returns what kernels use (`grid`, `threadIdx`, `shared`, `atomic`, `cg`, ...): Numba's
+    own."""
     if name in _DRIVERS_OWN:
         raise AttributeError(
             f"cuda.{name} works on a driver: run the unchanged program with `warploom run program`"

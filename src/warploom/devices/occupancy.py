@@ -53,7 +53,7 @@ class Occupancy:
 
 
 def occupancy_of(spec: DeviceSpec, demand: Demand) -> Occupancy:
-    """How many such blocks an SM of the device holds; 0 where not even one fits."""
+    """Returns how many such blocks an SM of the device holds; 0 where not even one fits."""
     limits = {
         "warps": _warp_limit(spec, demand),
         "registers": _register_limit(spec, demand),

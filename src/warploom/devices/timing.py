@@ -130,7 +130,7 @@ class TimingSpec:
 
     @property
     def dram_bytes_per_cycle(self) -> float:
-        """What a long copy moves in a cycle."""
+        """Returns what a long copy moves in a cycle."""
         return self.dram_gb_per_s * 1000 / self.clock_mhz * self.dram_efficiency
 
 

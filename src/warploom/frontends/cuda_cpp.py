@@ -69,7 +69,7 @@ def _nvrtc() -> Any:
 
 
 def header_folders() -> list[Path]:
-    """Where the wheels keep CUDA's headers; none if there are no such wheels."""
+    """Returns where the wheels keep CUDA's headers; none if there are no such wheels."""
     try:
         roots = list(importlib.import_module("nvidia.cu13").__path__)
     except ImportError:

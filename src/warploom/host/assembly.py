@@ -78,7 +78,7 @@ class _ToolError(Exception):
 
 
 def _printed(parts: tuple[str, ...], ptxas: str, nvdisasm: str) -> dict[str, str]:
-    """What the tools print of a kernel, from the user's cache where it is there."""
+    """Returns what the tools print of a kernel, from the user's cache where it is there."""
     key = cache.key_of(parts, ())
     found = cache.find("machinecode", key)
     if found is not None:

@@ -43,7 +43,7 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """Where it begins; WarploomError after `free()`."""
+        """Returns where it begins; WarploomError after `free()`."""
         if not self._release.alive:
             raise WarploomError(f"{self.name} was freed and is gone; make a new buffer")
         return self._address

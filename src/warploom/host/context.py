@@ -48,7 +48,7 @@ class Context:
 
     @cached_property
     def rules(self) -> AccessRules:
-        """What accesses cost."""
+        """Returns what accesses cost."""
         return access_rules(self.spec, self.options)
 
     @cached_property

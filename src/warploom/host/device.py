@@ -135,7 +135,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @property
     def name(self) -> str:
-        """What the catalog calls it."""
+        """Returns what the catalog calls it."""
         return self.spec.name
 
     @property

@@ -72,12 +72,12 @@ class Exploration:
 
     @property
     def differs(self) -> bool:
-        """Whether the result depends on the order."""
+        """Returns whether the result depends on the order."""
         return self.second is not None
 
     @property
     def results(self) -> int:
-        """How many different results there were."""
+        """Returns how many different results there were."""
         return len({outcome.result for outcome in self.outcomes})
 
 

@@ -18,7 +18,7 @@ def occupancy(
     shared_bytes_per_block: int = 0,
     barriers_per_block: int = 1,
 ) -> Occupancy:
-    """What an SM holds of blocks of `block_size` threads.
+    """Returns what an SM holds of blocks of `block_size` threads.
 
     `shared_bytes_per_block` is static and dynamic memory together. The result has `active_blocks`
     (0 where not even one fits), `active_warps`, `fraction` and `limiters`. Raises LaunchError for

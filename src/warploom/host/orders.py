@@ -155,7 +155,7 @@ class Ready:
         return tuple(sorted(checked.conflicts))
 
     def results(self) -> tuple[Result, ...]:
-        """What the last run left behind."""
+        """Returns what the last run left behind."""
         memory = [Result(b.name, b.view, b.address) for b in self._buffers.values()]
         return (*memory, *(Result(*variable) for variable in self.image.contents()))
 

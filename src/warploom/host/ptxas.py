@@ -49,7 +49,7 @@ def find_tool(name: str) -> str | None:
 
 @lru_cache(maxsize=32)
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembled]:
-    """What ptxas says of each kernel of a module, by name; it is kept in the user's cache.
+    """Returns what ptxas says of each kernel of a module, by name; it is kept in the user's cache.
 
     Empty where there is no ptxas, or it does not take this PTX for that architecture: each release
     knows some architectures only, and refuses a `.target` above the one asked for.
@@ -77,7 +77,8 @@ def identity(ptxas: str) -> tuple[str, ...]:
 
 
 def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
-    """What ptxas writes of a module, nothing where it refuses it; None where it did not run."""
+    """Returns what ptxas writes of a module, nothing where it refuses it; None where it did not
+    run."""
     import subprocess
     import tempfile
 

@@ -42,7 +42,7 @@ class Resources:
 
 
 def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Resources:
-    """What ptxas says of a kernel on a device, else our own estimate."""
+    """Returns what ptxas says of a kernel on a device, else our own estimate."""
     told = assemble(program.module.text, spec.compute_capability).get(program.name)
     if told is not None:
         return Resources(

@@ -63,7 +63,7 @@ class Execution:
 
     @cached_property
     def tally(self) -> Tally:
-        """What was counted, put together when it is first asked for."""
+        """Returns what was counted, put together when it is first asked for."""
         return self.counted()
 
 
@@ -112,7 +112,7 @@ class Run:
 
     @property
     def counted(self) -> Callable[[], Tally]:
-        """What makes the tally."""
+        """Returns what makes the tally."""
         return self._outcome.result().counted
 
     @property
@@ -128,7 +128,7 @@ class Run:
 
     @property
     def workers(self) -> int:
-        """How many threads of the host shared its blocks."""
+        """Returns how many threads of the host shared its blocks."""
         return self.tally.workers
 
     @property
@@ -168,7 +168,7 @@ class Run:
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """How many of its blocks an SM holds; registers are ptxas' own or an estimate."""
+        """Returns how many of its blocks an SM holds; registers are ptxas' own or an estimate."""
         return self.kernel.occupancy(self.launch)
 
     @checked("run.time(...)")
@@ -191,12 +191,13 @@ class Run:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the sanitizers of the launch found; empty where it had none (`sanitize=`)."""
+        """Returns what the sanitizers of the launch found; empty where it had none
+        (`sanitize=`)."""
         return self._outcome.result().findings
 
     @property
     def record(self) -> Record | None:
-        """What was recorded for timing; None on a device without `record=True`."""
+        """Returns what was recorded for timing; None on a device without `record=True`."""
         return self._outcome.result().record
 
     def metric(self, name: str) -> int:

@@ -71,7 +71,7 @@ def part_of(
 
 
 def name_of(source: str | Path, number: int) -> str:
-    """What stands for a source in messages: its path, or for a text its number."""
+    """Returns what stands for a source in messages: its path, or for a text its number."""
     return f"part {number}" if _is_text(source) else str(source)
 
 

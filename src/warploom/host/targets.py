@@ -21,7 +21,8 @@ from warploom.ptx.release import target_of
 
 
 def is_newer(module: Module, spec: DeviceSpec) -> bool:
-    """Whether the module was made for a newer device than this one, or for exactly another."""
+    """Returns whether the module was made for a newer device than this one, or for exactly
+    another."""
     target, letter = target_of(module)
     wrong = letter == "a" and target != spec.compute_capability
     return wrong or target > spec.compute_capability

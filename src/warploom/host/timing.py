@@ -187,8 +187,8 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
 
 
 def _sampled(record: Record, work: Work, shape: Shape, sample: int | None) -> int:
-    """How many blocks are replayed: those of the waves that are asked for, else as many as make
-    MOST_REPLAYED operations, but a few waves at least."""
+    """Returns how many blocks are replayed: those of the waves that are asked for, else as many as
+    make MOST_REPLAYED operations, but a few waves at least."""
     wave = shape.sms * shape.block_slots
     if sample is not None:
         return min(record.blocks, sample * wave)

@@ -51,7 +51,8 @@ class Piece:
     shift: int
 
     def steps(self, lane: int) -> tuple[int, int]:
-        """How many strides and how many elements the piece is behind the start of the matrix."""
+        """Returns how many strides and how many elements the piece is behind the start of the
+        matrix."""
         row, column = self.move.fragment.place(lane, self.element)
         far, near = (row, column) if self.move.by_rows else (column, row)
         return far, near * self.move.unit
@@ -68,7 +69,7 @@ class Piece:
 
 
 def matrix_move(operation: Operation) -> MatrixMove:
-    """What a `wmma.load` or `wmma.store` moves."""
+    """Returns what a `wmma.load` or `wmma.store` moves."""
     m = operation.modifiers
     role = m.text("role", "")
     fragment = fragment_of(whole(operation.name, m), role, m.text("type", ""))

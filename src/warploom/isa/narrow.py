@@ -167,7 +167,7 @@ def _increment(
     rounding: str,
     random: tuple[Term, int] | None,
 ) -> Term:
-    """What is added below the last place before cutting there."""
+    """Returns what is added below the last place before cutting there."""
     type = significand.type
     one, nothing = constant(1, type), constant(0, type)
     if rounding == "rz":
@@ -183,7 +183,7 @@ def _increment(
 
 
 def _beyond(size: Term, negative: Term, format: Format, rounding: str, finite: bool) -> Term:
-    """What stands for a size beyond the largest number, and for infinity."""
+    """Returns what stands for a size beyond the largest number, and for infinity."""
     largest = constant(format.largest, U32)
     if finite or not format.infinite:
         return largest

@@ -49,7 +49,7 @@ class Sparsity:
 
     @property
     def choices(self) -> int:
-        """Where in its chunk a run can stand."""
+        """Returns where in its chunk a run can stand."""
         return self.chunk // self.run
 
     @property
@@ -59,7 +59,7 @@ class Sparsity:
 
     @property
     def selectors(self) -> int:
-        """How many values the sparsity selector has: which lanes contribute."""
+        """Returns how many values the sparsity selector has: which lanes contribute."""
         return THREADS // self.words
 
     def column(self, k: int, choice: int) -> int:

@@ -231,9 +231,9 @@ class Operation:
         return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
 
     def combine(self, count: int, space: str = "") -> Term:
-        """What an atomic with `count` such operands leaves in memory: `argument(0)` is the value
-        that was there before, `argument(1)` and on are the operands, as wide as it. `space` is
-        where its address leads, if the opcode does not say."""
+        """Returns what an atomic with `count` such operands leaves in memory: `argument(0)` is the
+        value that was there before, `argument(1)` and on are the operands, as wide as it. `space`
+        is where its address leads, if the opcode does not say."""
         return _atomic_terms(self, count, space)[0]
 
     def answer(self, count: int) -> Term:

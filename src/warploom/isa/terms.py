@@ -177,7 +177,7 @@ def remainder(a: Term, b: Term) -> Term:
 
 
 def count_ones(a: Term, type: ScalarType) -> Term:
-    """How many bits of `a` are set, as `type`."""
+    """Returns how many bits of `a` are set, as `type`."""
     return resize(Term("popc", unsigned(a.type.bits), (a,)), type)
 
 

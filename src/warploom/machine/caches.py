@@ -54,7 +54,7 @@ def empty_caches(
 
 
 def l1_bytes(spec: DeviceSpec, program: Program, launch: Launch) -> int:
-    """What shared memory leaves of L1.
+    """Returns what shared memory leaves of L1.
 
     On 2.x and 3.x as much is shared as can be, which is their default; later as little as will hold
     the blocks that an SM has at once.
@@ -70,7 +70,7 @@ def l1_bytes(spec: DeviceSpec, program: Program, launch: Launch) -> int:
 
 
 def local_address(program: Program, launch: Launch, block: int, warp: int) -> int:
-    """Where a warp's local memory begins among the lines of the caches."""
+    """Returns where a warp's local memory begins among the lines of the caches."""
     warps = block * launch.warps_per_block + warp
     lines = local_lines(program) * (launch.warp_size // WARP_SIZE)
     return LOCAL_BASE + warps * lines * LINE_BYTES

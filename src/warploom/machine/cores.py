@@ -46,7 +46,7 @@ def _own_core() -> int | None:
 
 @cache
 def _question() -> Callable[[], int] | None:
-    """What tells a thread its core; only Linux has it, and lets threads be bound."""
+    """Returns what tells a thread its core; only Linux has it, and lets threads be bound."""
     if not hasattr(os, "sched_setaffinity"):
         return None
     return getattr(ctypes.CDLL(None), "sched_getcpu", None)

@@ -40,7 +40,7 @@ class Counted:
 
     @classmethod
     def of(cls, works: Sequence[Work], alone_because: str = "") -> Counted:
-        """What is left of the works of a launch."""
+        """Returns what is left of the works of a launch."""
         first = works[0]
         return cls(
             first.outfit.kernel,

@@ -62,7 +62,7 @@ class Desk:
 
     @property
     def address(self) -> int:
-        """Where compiled code calls."""
+        """Returns where compiled code calls."""
         return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:

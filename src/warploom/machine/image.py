@@ -38,7 +38,7 @@ class Image:
                 self._begin(variable)
 
     def _place(self, variable: Variable) -> int:
-        """Where a variable is; arrays of one constant bank are in one place."""
+        """Returns where a variable is; arrays of one constant bank are in one place."""
         name = f".const[{variable.bank}]" if variable.bank else variable.name
         if name not in self._allocations:
             constant = variable.space is Space.CONST
@@ -78,7 +78,7 @@ class Image:
         self._addresses.clear()
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        """Where the variables of these names are."""
+        """Returns where the variables of these names are."""
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:

@@ -82,7 +82,7 @@ MEETING = (
 
 
 def meetings(table: Table) -> tuple[Meeting, ...]:
-    """Where the running lanes will meet others, the innermost place last."""
+    """Returns where the running lanes will meet others, the innermost place last."""
     found: list[Meeting] = []
     node = int(table[warp_table.TOP])
     while node != warp_table.NONE:

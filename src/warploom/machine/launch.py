@@ -41,12 +41,12 @@ class Schedule:
 
     @property
     def shuffles(self) -> bool:
-        """Whether warps and blocks go in another order than that of their numbers."""
+        """Returns whether warps and blocks go in another order than that of their numbers."""
         return self.policy != "converge"
 
     @property
     def mixes(self) -> bool:
-        """Whether lanes that part take turns, instead of one side after the other."""
+        """Returns whether lanes that part take turns, instead of one side after the other."""
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
@@ -180,7 +180,7 @@ def shared_stride(program: Program, launch: Launch) -> int:
 
 
 def _reserved_start(own: int) -> int:
-    """Where the system's part of shared memory begins, behind a block's own."""
+    """Returns where the system's part of shared memory begins, behind a block's own."""
     return -(-own // 128) * 128
 
 

@@ -54,7 +54,7 @@ class AllocationTable:
 
     @cached_property
     def addresses(self) -> tuple[int, int, int]:
-        """Where the three arrays are."""
+        """Returns where the three arrays are."""
         start, end, flag = (int(a.ctypes.data) for a in (self.starts, self.ends, self.flags))
         return start, end, flag
 
@@ -228,7 +228,7 @@ class DeviceMemory:
         return min(around, key=lambda a: _distance(a, address), default=None)
 
     def is_constant(self, address: int) -> bool:
-        """Whether the byte at `address` is memory that kernels cannot write."""
+        """Returns whether the byte at `address` is memory that kernels cannot write."""
         found = self.find(address)
         return found is not None and found.address in self._constants
 

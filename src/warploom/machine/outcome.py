@@ -33,7 +33,7 @@ def check_limit(tally: Tally, work: Work) -> None:
 
 
 def error_of(work: Work, status: Status) -> BaseException:
-    """What to raise for a run that did not end."""
+    """Returns what to raise for a run that did not end."""
     if work.desk is not None and work.desk.error is not None:
         return work.desk.error
     if status is Status.PAUSED:

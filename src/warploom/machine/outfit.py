@@ -135,7 +135,7 @@ class Outfit:
 
     @property
     def keeps(self) -> bool:
-        """Whether a room is kept for the next launch."""
+        """Returns whether a room is kept for the next launch."""
         counted = self.starts[Slot.CACHE_AT] - self.counts_at
         return self.size <= KEPT_BYTES and counted <= KEPT_COUNTS
 
@@ -168,8 +168,8 @@ class Room:
         self.counted = self.arena[outfit.counts_at : outfit.starts[Slot.CACHE_AT]]
 
     def counts(self) -> Bytes:
-        """What was counted, for whoever wants it when the room is given back: as it stands, where
-        no other launch will have the room."""
+        """Returns what was counted, for whoever wants it when the room is given back: as it stands,
+        where no other launch will have the room."""
         return self.counted.copy() if self._outfit.keeps else self.counted
 
     def clear(self) -> None:
@@ -198,7 +198,7 @@ class Room:
 
 
 def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Where arrays of these sizes begin, one after the other, and where the last ends."""
+    """Returns where arrays of these sizes begin, one after the other, and where the last ends."""
     places: list[int] = []
     end = 0
     for size in sizes:
@@ -229,7 +229,7 @@ def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, n
 
 
 def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
-    """What a block has in its slot, with its size in bytes; zeros at first."""
+    """Returns what a block has in its slot, with its size in bytes; zeros at first."""
     warps = launch.warps_per_block
     return {
         Slot.STATES_BASE: 8 * warps * plan_words.STATE_WORDS,
@@ -257,8 +257,8 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
 
 
 def _common_costs(layout: CountLayout) -> Words:
-    """What the common access of each row costs, in transactions: only a costlier one is kept as the
-    row's example."""
+    """Returns what the common access of each row costs, in transactions: only a costlier one is
+    kept as the row's example."""
     costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 

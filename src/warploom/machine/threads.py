@@ -47,12 +47,12 @@ class Runner:
         self._wanted.release()
 
     def ended(self, seconds: float) -> bool:
-        """Whether it has nothing to do any more, after waiting so long at most. To ask again is
-        right, wherever an interrupt broke in."""
+        """Returns whether it has nothing to do any more, after waiting so long at most. To ask
+        again is right, wherever an interrupt broke in."""
         return self._job is None or self._done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
-        """What the job that has ended gave; the thread is free for others now."""
+        """Returns what the job that has ended gave; the thread is free for others now."""
         result = self._result
         self._idle.append(self)
         return result

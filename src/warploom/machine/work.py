@@ -47,7 +47,7 @@ class Work:
         caches: Words,
         blocks: range,
     ) -> Work:
-        """What a launch starts from; `caches` are the counted ones (`rules.caches`)."""
+        """Returns what a launch starts from; `caches` are the counted ones (`rules.caches`)."""
         room = outfit.room()
         plan, environment = room.plan, room.environment
         plan[plan_words.NEXT_BLOCK], plan[plan_words.BLOCKS] = blocks.start, blocks.stop

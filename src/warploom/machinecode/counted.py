@@ -71,13 +71,13 @@ class Agreement:
 
     @property
     def off(self) -> float:
-        """How far the copies are off; those with a guard may have done nothing."""
+        """Returns how far the copies are off; those with a guard may have done nothing."""
         more = self.executed - self.counted
         return max(more, 0.0) if more > 0 and self.evidence.excess else max(-more, 0.0)
 
     @property
     def weighted(self) -> tuple[float, float]:
-        """How far they are off, and what was counted, both times their weight."""
+        """Returns how far they are off, and what was counted, both times their weight."""
         one, more = self.evidence, self.executed - self.counted
         return max(more * one.excess, -more * one.weight, 0.0), self.counted * one.weight
 
@@ -146,7 +146,7 @@ class MachineCounts:
 
     @cached_property
     def confidence(self) -> float:
-        """How well the counts agree with those of PTX instructions, from 0 to 1: 1 less the
+        """Returns how well the counts agree with those of PTX instructions, from 0 to 1: 1 less the
         weighted sum of the differences over that of the counts."""
         return _confidence(one.weighted for one in self.agreement)
 
@@ -188,7 +188,7 @@ class MachineCounts:
 
     @cached_property
     def _counted(self) -> Floats:
-        """How often the PTX instruction of each row of evidence was executed."""
+        """Returns how often the PTX instruction of each row of evidence was executed."""
         counts: Counter[Site] = Counter()
         sites = self.matching.program.sites
         for site, count in zip(sites, self._tally.warps.tolist(), strict=True):
@@ -197,7 +197,7 @@ class MachineCounts:
 
     @cached_property
     def executed(self) -> Floats:
-        """How often each node was executed."""
+        """Returns how often each node was executed."""
         tally = self._tally
         demands = Demands(
             float(tally.launched_warps),

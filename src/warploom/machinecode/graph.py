@@ -88,7 +88,7 @@ class _Builder:
         return self._numbers[key]
 
     def _ways(self, context: _Context, last: MachineInstruction, behind: int) -> tuple[int, ...]:
-        """Where control goes from a block that ends with this instruction."""
+        """Returns where control goes from a block that ends with this instruction."""
         conditional = bool(last.guard) or any(
             operand.kind.value == "predicate" for operand in last.operands
         )

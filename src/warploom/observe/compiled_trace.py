@@ -278,7 +278,7 @@ class CompiledRecording:
             shape[at] = self._patterns.shape(one, mask, chosen)
 
     def _addresses(self, rows: Words, leaders: Words) -> Words:
-        """Where each lane of accesses reaches; in local memory, in its layout."""
+        """Returns where each lane of accesses reaches; in local memory, in its layout."""
         region = self.log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
         numbers = np.arange(WARP_SIZE)
         strides = rows[:, words.A_STRIDE, None]

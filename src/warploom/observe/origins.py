@@ -65,7 +65,7 @@ class Origins:
 
     @property
     def full(self) -> bool:
-        """Whether the run was longer than what was listened to."""
+        """Returns whether the run was longer than what was listened to."""
         return self._time > self.limit
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
@@ -139,7 +139,7 @@ def causes(program: Program, one: Origins, other: Origins, most: int = 3) -> tup
 
 
 def cause_at(program: Program, one: Origins, other: Origins, address: int) -> tuple[Cause, ...]:
-    """Who wrote global memory last at an address, where that differs between two runs."""
+    """Returns who wrote global memory last at an address, where that differs between two runs."""
     place = -1, address // WORD
     a, b = one.writers.get(place), other.writers.get(place)
     if _history(a) == _history(b):

@@ -161,7 +161,7 @@ class Recorder:
     # ---- what came of it ------------------------------------------------------------------------
 
     def recorded(self) -> Recorded:
-        """What was recorded, once the launch has ended."""
+        """Returns what was recorded, once the launch has ended."""
         if self._last is not None:
             self._finish(self._last.warp)
         warps = sorted(self._kept.items())
@@ -200,7 +200,7 @@ class Recorder:
 
 
 def _seen(table: Table) -> tuple[list[int], list[int]]:
-    """What a state depends on, of a warp's table."""
+    """Returns what a state depends on, of a warp's table."""
     return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
 
 
@@ -221,5 +221,5 @@ def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
 
 
 def _in_local(lane: int, address: int) -> int:
-    """Where a thread's local byte lies (CUDA C++ Programming Guide, "Local Memory")."""
+    """Returns where a thread's local byte lies (CUDA C++ Programming Guide, "Local Memory")."""
     return (address // 4 * 32 + lane) * 4 + address % 4

@@ -93,13 +93,13 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         return tuple(code.text for code in self.code)
 
     def line(self, instruction: int) -> str:
-        """Where an instruction comes from, as `file:line`."""
+        """Returns where an instruction comes from, as `file:line`."""
         code = self.code[instruction]
         name = self.sources[code.file].name if code.file >= 0 else "PTX"
         return f"{name}:{code.line if code.file >= 0 else code.ptx_line}"
 
     def warp(self, block: int = 0, warp: int = 0) -> WarpTrace:
-        """What a warp did. Raises KeyError where it was not recorded."""
+        """Returns what a warp did. Raises KeyError where it was not recorded."""
         for number, one in enumerate(self.warps):
             if (one.block, one.warp) == (block, warp):
                 return WarpTrace(self, number)

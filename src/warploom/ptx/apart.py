@@ -47,7 +47,7 @@ def keep_apart(modules: Sequence[Module]) -> tuple[Module, ...]:
 
 
 def shared_names(module: Module) -> set[str]:
-    """What other modules may mean by its name; a launch asks for every kernel by name."""
+    """Returns what other modules may mean by its name; a launch asks for every kernel by name."""
     functions = {f.name for f in module.functions if f.linkage or f.is_entry}
     return functions | {v.name for v in module.variables if v.linkage}
 

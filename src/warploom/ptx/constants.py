@@ -169,7 +169,8 @@ def _unary(cursor: Cursor) -> Number:
 
 
 def _parenthesised(cursor: Cursor) -> Number:
-    """What follows an opening parenthesis: a cast of an operand, or an expression in brackets."""
+    """Returns what follows an opening parenthesis: a cast of an operand, or an expression in
+    brackets."""
     at = cursor.at
     cast = {".s64": signed, ".u64": unsigned}.get(cursor.text)
     if cast is None:

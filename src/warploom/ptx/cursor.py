@@ -60,7 +60,8 @@ class Cursor:
         return text
 
     def span(self, start: int, stop: int | None = None) -> Span:
-        """Where the tokens from `start` up to but not including `stop` stand (one by default).
+        """Returns where the tokens from `start` up to but not including `stop` stand (one by
+        default).
 
         A stretch over several lines ends for its span with the first token.
         """

@@ -119,7 +119,7 @@ def string(cursor: Cursor) -> str:
 
 
 def _strings(tokens: Tokens) -> dict[str, bytes]:
-    """What stands at each label of the `.debug_str` sections of a text."""
+    """Returns what stands at each label of the `.debug_str` sections of a text."""
     found: dict[str, bytes] = {}
     at = -1
     while (at := _next(tokens, ".section", at + 1)) is not None:

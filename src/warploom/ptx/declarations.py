@@ -27,7 +27,7 @@ MOST_REGISTERS = 1 << 20
 
 
 def starts_variable(text: str) -> bool:
-    """Whether a token names a state space, perhaps with a bank."""
+    """Returns whether a token names a state space, perhaps with a bank."""
     return text in SPACES or BANKED.fullmatch(text) is not None
 
 

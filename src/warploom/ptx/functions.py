@@ -80,7 +80,7 @@ class FunctionParser:
         )
 
     def _function_directives(self) -> tuple[tuple[Directive, ...], bool]:
-        """What stands between the parameters and the body."""
+        """Returns what stands between the parameters and the body."""
         cursor = self.cursor
         found: list[Directive] = []
         noreturn = False

@@ -162,7 +162,7 @@ def _check_fit(one: Named, winner: Named) -> None:
 
 
 def place(one: Named) -> str:
-    """Where something is declared, as `file:line`: of the source, where its code tells."""
+    """Returns where something is declared, as `file:line`: of the source, where its code tells."""
     body = one.body if isinstance(one, Function) else None
     made = (s.location for s in body or () if isinstance(s, Instruction) and s.location)
     location = next(made, None)
@@ -170,13 +170,13 @@ def place(one: Named) -> str:
 
 
 def _signature(function: Function) -> tuple[bool, list[int], list[int]]:
-    """What callers see of a function: what it takes and gives, in bytes."""
+    """Returns what callers see of a function: what it takes and gives, in bytes."""
     takes = [p.size for p in function.parameters]
     return function.is_entry, takes, [r.size for r in function.returns]
 
 
 def _is_open_shared(variable: Variable) -> bool:
-    """Whether it is the dynamic shared memory of a launch, which nobody defines."""
+    """Returns whether it is the dynamic shared memory of a launch, which nobody defines."""
     return (
         variable.space is Space.SHARED and variable.linkage == "extern" and None in variable.shape
     )

@@ -181,7 +181,7 @@ def _registers(registers: list[Register]) -> Iterator[str]:
 
 
 def _run(registers: list[Register], at: int, type: ScalarType, names: Iterable[str]) -> int:
-    """How many registers from index `at` on have these names and this type."""
+    """Returns how many registers from index `at` on have these names and this type."""
     count = 0
     for register, name in zip(registers[at:], names, strict=False):
         if register.name != name or register.type != type:

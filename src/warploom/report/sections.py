@@ -159,7 +159,7 @@ _LIMITS = {
 
 
 def occupancy_section(occupancy: Occupancy) -> Section:
-    """How many blocks an SM holds at once, and what limits them."""
+    """Returns how many blocks an SM holds at once, and what limits them."""
     metrics = [
         Metric(name, "block", limit, "modelled", nsight)
         for resource, (name, nsight) in _LIMITS.items()
@@ -180,7 +180,7 @@ def occupancy_section(occupancy: Occupancy) -> Section:
 
 
 def instruction_statistics(counters: Counters) -> Section:
-    """What was executed, by class, and how control flowed."""
+    """Returns what was executed, by class, and how control flowed."""
     given: list[tuple[str, str, Value]] = [
         ("Warp Instructions", "inst", counters.warp_instructions),
         ("Thread Instructions", "inst", counters.thread_instructions),
@@ -202,7 +202,7 @@ def instruction_statistics(counters: Counters) -> Section:
 
 
 def memory_workload(counters: Counters) -> Section:
-    """What the accesses of each kind cost; kinds that did not occur are left out."""
+    """Returns what the accesses of each kind cost; kinds that did not occur are left out."""
     metrics: list[Metric] = []
     for space in ("global", "local", "shared", "constant", "texture", "surface"):
         for op in ("load", "store", "atomic"):

@@ -82,7 +82,8 @@ def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
 
 @jitable
 def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Whether every warp that waits as a whole has no other splits that could make it wait."""
+    """Returns whether every warp that waits as a whole has no other splits that could make it
+    wait."""
     if not plan[INDEPENDENT]:
         return True
     for warp in range(first, first + plan[WARPS]):
@@ -167,7 +168,7 @@ def give_sums(table: Table, votes: int) -> None:
 
 @jitable
 def lanes_at_barrier(table: Table, barrier: int) -> int:
-    """How many lanes of parked splits wait at a barrier."""
+    """Returns how many lanes of parked splits wait at a barrier."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -178,7 +179,8 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: Table, barrier: int) -> int:
-    """How many threads a barrier awaits by what its waiting splits say; 0 where they name none."""
+    """Returns how many threads a barrier awaits by what its waiting splits say; 0 where they name
+    none."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

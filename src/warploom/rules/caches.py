@@ -121,7 +121,7 @@ def drop(caches: Row, sm: int, line: int, sector: int) -> None:
 
 @jitable
 def first_entry(caches: Row, level: int, sm: int, line: int) -> int:
-    """Where the set of a line begins."""
+    """Returns where the set of a line begins."""
     each = caches[4 * level + 2] * ENTRY_WORDS
     in_set = (line % caches[4 * level + 1]) * each
     return int(caches[4 * level] + sm * caches[4 * level + 3] + in_set)

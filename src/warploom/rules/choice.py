@@ -72,17 +72,18 @@ class AccessRules:
 
     @property
     def shared_by_rows(self) -> bool:
-        """Whether the cost of consecutive shared words depends on where in a row they start."""
+        """Returns whether the cost of consecutive shared words depends on where in a row they
+        start."""
         return self.shared_read == "shared_wide_banks_of_words"
 
     @property
     def lists_words(self) -> bool:
-        """Whether atomics on shared words may be counted many at once (`rules.listed`)."""
+        """Returns whether atomics on shared words may be counted many at once (`rules.listed`)."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
 
     @property
     def caches(self) -> bool:
-        """Whether caches are counted."""
+        """Returns whether caches are counted."""
         return bool(self.paths)
 
     @property
@@ -171,7 +172,7 @@ def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str]
 
 
 def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
-    """Whether L1 caches global loads: as `wanted`, or as the device does by itself."""
+    """Returns whether L1 caches global loads: as `wanted`, or as the device does by itself."""
     if wanted and spec.l1_global == "never":
         raise WarploomError(
             f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; leave"

@@ -142,7 +142,8 @@ def count_by_groups(addresses: Addresses, mask: int, size: int, shift: int) -> i
 
 @jitable
 def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: int) -> int:
-    """How many stretches of 2^shift bytes the lanes touch: each of them `length`, `step` apart.
+    """Returns how many stretches of 2^shift bytes the lanes touch: each of them `length`, `step`
+    apart.
 
     A run adds all its stretches, but those that the next run above it (on the same residue of
     `step`) will add.

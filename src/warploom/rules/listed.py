@@ -68,7 +68,7 @@ def _count_one(row: Row, access: int) -> tuple[int, ...]:
 
 @jitable
 def listed_address(row: Row, access: int, lane: int) -> int:
-    """Where a lane reached in an access of the list."""
+    """Returns where a lane reached in an access of the list."""
     word = (row[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
     return row[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
 

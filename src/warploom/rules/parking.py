@@ -110,13 +110,14 @@ def waiting(table: Table, status: int, argument: int) -> int:
 
 @jitable
 def has_ready(table: Table) -> bool:
-    """Whether some split only waits for its turn."""
+    """Returns whether some split only waits for its turn."""
     return parked(table, READY) != 0
 
 
 @jitable
 def is_stuck(table: Table, changes: int) -> bool:
-    """Whether no split that is ready, if any, gets anywhere unless somebody changes memory."""
+    """Returns whether no split that is ready, if any, gets anywhere unless somebody changes
+    memory."""
     left = parked(table, READY)
     while left != 0:
         if table[split_at(table, first_lane(left)) + S_STUCK] != changes:

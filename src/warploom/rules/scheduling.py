@@ -121,7 +121,7 @@ def start_blocks(plan: Words, slots: Words) -> None:
 
 @jitable
 def turn_length(plan: Words, table: Table) -> int:
-    """How many warp instructions a warp may issue before it gives up its turn."""
+    """Returns how many warp instructions a warp may issue before it gives up its turn."""
     if plan[POLICY] == RANDOM:
         return 1 + scrambled(plan[SEED], plan[TURNS]) % SHORT_TURN
     if plan[POLICY] != CONVERGE:
@@ -132,8 +132,8 @@ def turn_length(plan: Words, table: Table) -> int:
 
 @jitable
 def branch_first(plan: Words, table: Table, warp: int) -> int:
-    """Whether the side that takes a branch runs before the one that falls through, 1 or 0, where
-    one runs to its end before the other begins: before 7.0. Nothing promises which."""
+    """Returns whether the side that takes a branch runs before the one that falls through, 1 or 0,
+    where one runs to its end before the other begins: before 7.0. Nothing promises which."""
     if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
         return 0
     if plan[POLICY] == ADVERSARIAL:
@@ -209,7 +209,7 @@ def warp_in_turn(plan: Words) -> int:
 
 @jitable
 def can_start(plan: Words) -> bool:
-    """Whether another block can begin beside those that are resident."""
+    """Returns whether another block can begin beside those that are resident."""
     return plan[NEXT_BLOCK] < plan[BLOCKS] and plan[RESIDENT] + plan[HELD] < plan[SLOTS]
 
 
@@ -318,7 +318,7 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
 
 @jitable
 def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
-    """Whether a warp can run now; makes the split current that will."""
+    """Returns whether a warp can run now; makes the split current that will."""
     state = states[index]
     if state[STATUS] != RUNNABLE:
         return False
@@ -387,7 +387,7 @@ def scatter(table: Table, block: int, mask: int, node: int) -> None:
 
 @jitable
 def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Whether no warp of a block gets anywhere unless somebody else changes memory."""
+    """Returns whether no warp of a block gets anywhere unless somebody else changes memory."""
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == RUNNABLE:
@@ -402,7 +402,7 @@ def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
 
 @jitable
 def has_idle(plan: Words, states: Words, first: int) -> bool:
-    """Whether some warp of a block has looked at a clock in vain."""
+    """Returns whether some warp of a block has looked at a clock in vain."""
     for warp in range(first, first + plan[WARPS]):
         if states[warp][STATUS] == RUNNABLE and states[warp][TIMED] == IDLE:
             return True
@@ -411,7 +411,7 @@ def has_idle(plan: Words, states: Words, first: int) -> bool:
 
 @jitable
 def has_reserves(table: Table, exit: int) -> bool:
-    """Whether there are lanes that have not begun, or could stop gathering."""
+    """Returns whether there are lanes that have not begun, or could stop gathering."""
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)

@@ -70,7 +70,7 @@ def move_in_order(addresses: Addresses, mask: int, size: int, ahead: int, row: R
 
 @jitable
 def is_in_order(addresses: Addresses, half: int, first: int, size: int, ahead: int) -> bool:
-    """Whether every lane of a half-warp wants its own word of one aligned segment."""
+    """Returns whether every lane of a half-warp wants its own word of one aligned segment."""
     leader = first_lane(half)
     # Signed, for the segment of the lanes that are off may begin below address 0.
     start = np.int64(addresses[leader]) + ahead - (leader - first) * size

@@ -31,8 +31,8 @@ Serve = Callable[[Sequence[int], Lanes, int], Iterator[Served]]
 
 
 def served(rule: str, addresses: Sequence[int], mask: int, size: int) -> tuple[Served, ...]:
-    """What an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`, takes by the
-    rule of that name, in the order in which it happens."""
+    """Returns what an access of `size` bytes in the lanes of `mask`, lane l at `addresses[l]`,
+    takes by the rule of that name, in the order in which it happens."""
     lanes = [lane for lane in range(WARP) if mask >> lane & 1]
     return tuple(_RULES[rule](addresses, lanes, size))
 

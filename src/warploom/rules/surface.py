@@ -57,7 +57,7 @@ from warploom.rules.texture import signed_at
 
 @jitable
 def access_bytes(table: Row, t: int, request: int) -> int:
-    """What one lane moves: whole texels where they are formatted."""
+    """Returns what one lane moves: whole texels where they are formatted."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
         return format_bytes(int(table[t + FORMAT])) * int(table[t + COMPONENTS])
@@ -149,7 +149,7 @@ def reduce_lane(
 
 @jitable
 def combined(op: int, old: int, given: int, size: int, signed: int) -> int:
-    """What a reduction leaves; 8 bytes come as signed numbers."""
+    """Returns what a reduction leaves; 8 bytes come as signed numbers."""
     if op == ADD:
         if size == 4:
             return (old + given) & 0xFFFFFFFF

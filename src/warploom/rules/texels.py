@@ -116,7 +116,7 @@ def single_to_half(bits: int) -> int:
 
 @jitable
 def is_number(format: int, as_float: int) -> bool:
-    """Whether a component of that format is read as a float."""
+    """Returns whether a component of that format is read as a float."""
     return format in (F16, F32) or (as_float != 0 and format <= S16)
 
 

@@ -165,7 +165,7 @@ def resolved(table: Row, memory: Memory, value: int) -> int:
 
 @jitable
 def row_of(table: Row, value: int) -> int:
-    """Where the row of a handle begins; -1 where it has none that is in use."""
+    """Returns where the row of a handle begins; -1 where it has none that is in use."""
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
         return -1
@@ -190,8 +190,8 @@ def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
 
 @jitable
 def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
-    """Whether a row describes what an instruction expects. A surface of cubes is one of layers
-    (CUDA compiles surfCubemapread to `suld.a2d`)."""
+    """Returns whether a row describes what an instruction expects. A surface of cubes is one of
+    layers (CUDA compiles surfCubemapread to `suld.a2d`)."""
     if table[start + KIND] != kind:
         return False
     geometry = int(table[start + GEOMETRY])
@@ -202,7 +202,8 @@ def fitting(table: Row, start: int, kind: int, shape: int) -> bool:
 
 @jitable
 def shown_shape(table: Row, start: int) -> int:
-    """What a row describes, for the record of a fault: 16 where it is a surface, and the shape."""
+    """Returns what a row describes, for the record of a fault: 16 where it is a surface, and the
+    shape."""
     return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
 
 
@@ -330,7 +331,7 @@ def answer(
 
 @jitable
 def is_kind(table: Row, start: int, value: int, asked: int) -> int:
-    """Whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
+    """Returns whether a value is a texture, a surface or a sampler (PTX ISA, istypep)."""
     if asked == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
     wanted = SURFACE if asked == IS_SURFACE else TEXTURE
@@ -339,7 +340,7 @@ def is_kind(table: Row, start: int, value: int, asked: int) -> int:
 
 @jitable
 def of_sampler(sampler: int, asked: int) -> int:
-    """How coordinates are meant and texels filtered (PTX ISA, txq)."""
+    """Returns how coordinates are meant and texels filtered (PTX ISA, txq)."""
     if asked == FILTER_OF:
         return sampler & LINEAR
     if asked >= MODE_OF:

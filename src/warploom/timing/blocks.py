@@ -20,7 +20,7 @@ class Dealer:
         self._done = np.zeros(len(sms), np.int64)
 
     def state(self) -> Words:
-        """How far it is: the next block, and how many of each SM's had ended."""
+        """Returns how far it is: the next block, and how many of each SM's had ended."""
         return np.array([self._next, *self._done], np.int64)
 
     def restore(self, state: Words) -> None:

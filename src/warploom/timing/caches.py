@@ -51,13 +51,14 @@ def bank_of(line: int, bits: int) -> int:
 
 @jitable
 def tag_at(cache: Cache, entry: int) -> int:
-    """Where the tag of an entry stands: its line's number and one more, above masks of sectors."""
+    """Returns where the tag of an entry stands: its line's number and one more, above masks of
+    sectors."""
     return int(cache.at + cache.sets + entry)
 
 
 @jitable
 def fill_at(cache: Cache, entry: int) -> int:
-    """Where the times of an entry's sectors stand."""
+    """Returns where the times of an entry's sectors stand."""
     return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 

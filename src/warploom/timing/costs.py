@@ -68,7 +68,7 @@ class Costs:
         return getattr(self.timing, f"latency_{own}")
 
     def interval(self, unit: str) -> int:
-        """How long a warp instruction takes a unit's place, in ticks."""
+        """Returns how long a warp instruction takes a unit's place, in ticks."""
         if unit in ("control", "tensor"):
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")
@@ -76,7 +76,7 @@ class Costs:
         return max(1, round(TICKS * 32 * places / lanes))
 
     def is_shared(self, unit: str) -> bool:
-        """Whether there is one for all sub-partitions."""
+        """Returns whether there is one for all sub-partitions."""
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:

@@ -77,7 +77,7 @@ def run_sm(g: Machine, m: Words, stop: int) -> None:
 
 @jitable
 def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
-    """What happens in a cycle; gives the next one in which something can."""
+    """Returns what happens in a cycle; gives the next one in which something can."""
     if m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
         work_queue(g, m, now)
     blocks = m[w.LIVE_BLOCKS]

@@ -52,7 +52,8 @@ def advance(g: Machine, m: Words, warp: int, now: int, earliest: int) -> None:
 
 @jitable
 def fetched(g: Machine, m: Words, warp: int) -> bool:
-    """Whether the instruction cache of the warp's scheduler has its operation; it has it then."""
+    """Returns whether the instruction cache of the warp's scheduler has its operation; it has it
+    then."""
     line = m[warp + w.V_OP] >> g.p[w.FETCH_LINE_BITS]
     number = (m[warp + w.V_SCHEDULER] - g.p[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = g.p[w.AT_FETCH] + number * g.p[w.FETCH_LINES]

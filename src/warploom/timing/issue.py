@@ -16,7 +16,7 @@ OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "
 
 @jitable
 def unit_at(g: Machine, m: Words, warp: int, unit: int) -> int:
-    """Where it stands when a unit is free: a scheduler's own, or the one of the SM."""
+    """Returns where it stands when a unit is free: a scheduler's own, or the one of the SM."""
     if (g.p[w.SHARED_UNITS_MASK] >> unit) & 1:
         return int(g.p[w.AT_UNITS] + unit)
     return int(m[warp + w.V_UNITS] + unit)
@@ -49,7 +49,7 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
 
 @jitable
 def is_access(kind: int) -> bool:
-    """Whether an operation of this kind goes to the load/store unit."""
+    """Returns whether an operation of this kind goes to the load/store unit."""
     return kind == w.MEMORY or kind == w.POLL
 
 
@@ -130,7 +130,7 @@ def hold(g: Machine, m: Words, warp: int, until: int, why: int, now: int) -> Non
 
 @jitable
 def access_count(g: Machine, m: Words, warp: int, row: int) -> int:
-    """How many accesses a warp's instruction makes: they come next in its stream."""
+    """Returns how many accesses a warp's instruction makes: they come next in its stream."""
     stop = g.entries[(m[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
     access, found = m[warp + w.V_ACCESS], 0
     instruction = g.ops[row + w.OP_INSTRUCTION]

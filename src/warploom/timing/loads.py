@@ -75,8 +75,8 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
 
 @jitable
 def l1_cycles(g: Machine, pattern: int) -> int:
-    """How long an access takes L1: its wavefronts, or of a load where banks are known the most of
-    what its tags, its banks and its way to the registers take."""
+    """Returns how long an access takes L1: its wavefronts, or of a load where banks are known the
+    most of what its tags, its banks and its way to the registers take."""
     if g.p[w.L1_LINES] == 0 or g.patterns[pattern + w.P_BANKS] == 0:
         return int(g.patterns[pattern + w.P_WAVEFRONTS] * g.p[w.L1_WAVEFRONT_CYCLES])
     lines = g.patterns[pattern + w.P_LINES]
@@ -87,8 +87,8 @@ def l1_cycles(g: Machine, pattern: int) -> int:
 
 @jitable
 def room_for(g: Machine, m: Words, lines: int, start: int) -> bool:
-    """Whether so many requests can be made: they have places one after the other, and one is free
-    again when its answer has come. If not, the unit tries again when it may be."""
+    """Returns whether so many requests can be made: they have places one after the other, and one
+    is free again when its answer has come. If not, the unit tries again when it may be."""
     needed = min(lines, g.p[w.MSHRS])
     full = m[w.REQUEST_COUNT] + lines > g.p[w.REQUESTS]
     full = full or m[w.PAIR_COUNT] + 4 * lines > g.p[w.PAIRS]

@@ -128,7 +128,7 @@ _PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bulk",
 
 
 def _may_swap(first: _Move, second: _Move) -> bool:
-    """Whether two instructions that are not pure may change places."""
+    """Returns whether two instructions that are not pure may change places."""
     kinds = {first.kind, second.kind}
     if kinds == {_Kind.LOAD}:
         return True

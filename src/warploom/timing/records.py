@@ -56,7 +56,7 @@ class Record:
 
     @property
     def sampled(self) -> bool:
-        """Whether only a part of the launch is recorded."""
+        """Returns whether only a part of the launch is recorded."""
         return self.blocks < self.launch.blocks
 
     @property
@@ -102,7 +102,7 @@ class Recorder:
         return len(blocks)
 
     def _whole_blocks(self, log: Log, blocks: range) -> int:
-        """How many of these blocks, from the first, have nothing left out."""
+        """Returns how many of these blocks, from the first, have nothing left out."""
         warps = self.launch.warps_per_block
         own = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
@@ -198,7 +198,7 @@ class Recorder:
         return np.stack(columns, axis=1), warp
 
     def _offset(self, rows: Words, warp: Words) -> Words:
-        """What is added to addresses: local memory lies behind all, warp by warp."""
+        """Returns what is added to addresses: local memory lies behind all, warp by warp."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
@@ -255,7 +255,7 @@ class Recorder:
 
 
 def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
-    """How far each access is from the first of its site in its warp, which `warps` gets."""
+    """Returns how far each access is from the first of its site in its warp, which `warps` gets."""
     sites = warps.shape[1] - 1
     if not len(accesses):
         return np.zeros(0, np.int64)

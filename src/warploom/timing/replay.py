@@ -135,7 +135,7 @@ class Replay:
             self.sms[:, w.COME] = 0
 
     def _stands_still(self) -> bool:
-        """Whether no SM has anything to do at any time."""
+        """Returns whether no SM has anything to do at any time."""
         todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
         return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 

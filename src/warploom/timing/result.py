@@ -119,7 +119,7 @@ class Timing:
 
     @property
     def cycles_error(self) -> int:
-        """How far off the extrapolation may be: 0 where all blocks were replayed."""
+        """Returns how far off the extrapolation may be: 0 where all blocks were replayed."""
         return self._whole[1]
 
     @property
@@ -233,7 +233,7 @@ class Timing:
 
     @property
     def dram_written_bytes(self) -> int:
-        """What was written first and has to go to DRAM at some time."""
+        """Returns what was written first and has to go to DRAM at some time."""
         return int(self._outcome.memory[w.DRAM_WRITTEN])
 
     @property
@@ -267,17 +267,17 @@ class Timing:
 
     @cached_property
     def roofs(self) -> tuple[Roof, ...]:
-        """What the device has of each kind of throughput, and how much of it was used."""
+        """Returns what the device has of each kind of throughput, and how much of it was used."""
         return roofs_of(self)
 
     @cached_property
     def bound(self) -> str:
-        """What bounds the kernel, in one sentence with the evidence."""
+        """Returns what bounds the kernel, in one sentence with the evidence."""
         return bound_of(self)
 
     def by_line(self) -> dict[str, LineTime]:
-        """Where the warps' cycles went, by source line, the most stalled first; "" is machine code
-        that was made for no instruction of the PTX."""
+        """Returns where the warps' cycles went, by source line, the most stalled first; "" is
+        machine code that was made for no instruction of the PTX."""
         found: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
             self._work.instructions.tolist(),
@@ -296,8 +296,8 @@ class Timing:
         return {one.line: one for one in sorted(lines, key=lambda one: -one.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
-        """What state every warp of an SM was in, from when to when; as much as `timeline=` of
-        `time` had room for."""
+        """Returns what state every warp of an SM was in, from when to when; as much as `timeline=`
+        of `time` had room for."""
         row = self._outcome.sms[sm]
         start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
         events = row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)

@@ -72,7 +72,7 @@ def roofs_of(timing: Timing) -> tuple[Roof, ...]:
 
 
 def bound_of(timing: Timing) -> str:
-    """What bounds a kernel, in a sentence with the evidence."""
+    """Returns what bounds a kernel, in a sentence with the evidence."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= NEAR:

@@ -91,7 +91,7 @@ def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
 
 @jitable
 def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
-    """Where a warp stands among those that can issue: the least goes first."""
+    """Returns where a warp stands among those that can issue: the least goes first."""
     last = m[s + w.S_LAST]
     if policy == OLDEST:
         return int(m[warp + w.V_AGE])
@@ -102,7 +102,7 @@ def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
 
 @jitable
 def is_active(g: Machine, m: Words, s: int, warp: int) -> bool:
-    """Whether a warp is among the active ones; it becomes one where there is room."""
+    """Returns whether a warp is among the active ones; it becomes one where there is room."""
     if m[warp + w.V_ACTIVE] == 0 and m[s + w.S_ACTIVE] < g.p[w.ACTIVE_WARPS]:
         m[warp + w.V_ACTIVE] = 1
         m[s + w.S_ACTIVE] += 1
@@ -140,5 +140,5 @@ def issue_second(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
 
 @jitable
 def needs_later(g: Machine, m: Words, warp: int, op: int, now: int) -> bool:
-    """Whether an operation needs what is not ready in this cycle."""
+    """Returns whether an operation needs what is not ready in this cycle."""
     return bool(needs_of(g, m, warp, op) >> w.REASON_BITS > now)

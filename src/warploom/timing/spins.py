@@ -91,8 +91,8 @@ def early_parts(
 
 
 def meeting(asked: Words, warps_per_block: int) -> int:
-    """How many warps meet wherever one asks, given how often each does; 0 where they do not: some
-    ask more often than others, or a block does not ask."""
+    """Returns how many warps meet wherever one asks, given how often each does; 0 where they do
+    not: some ask more often than others, or a block does not ask."""
     by_block = (asked.reshape(-1, warps_per_block) > 0).sum(axis=1)
     counts = np.unique(asked[asked > 0])
     all_meet = len(by_block) > 1 and len(counts) == 1 and len(np.unique(by_block)) == 1

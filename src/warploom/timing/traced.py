@@ -47,8 +47,8 @@ def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
 
 
 def modelled_time(timing: Timing, sm: int) -> ModelledTime:
-    """What the warps of an SM did. Raises WarploomError where it had no blocks, or no timeline was
-    kept."""
+    """Returns what the warps of an SM did. Raises WarploomError where it had no blocks, or no
+    timeline was kept."""
     check_sm(timing, sm)
     found = timing.timeline(sm)
     if not found:

@@ -26,8 +26,8 @@ class Visits:
         """How often the warp went through each operation, in blocks that it has left."""
 
     def nth(self, operation: int, *, selected: bool) -> int:
-        """How often the warp had come before to the operation that its next state is about: one
-        in which it waits to be issued or, if `selected`, one of its slots is.
+        """Returns how often the warp had come before to the operation that its next state is about:
+        one in which it waits to be issued or, if `selected`, one of its slots is.
 
         Operations of a block issue in their order, so what does not come later is of another time;
         so is what has been issued whole, as by the parts of a warp that do the same in turn.

@@ -125,7 +125,8 @@ class _Builder:
         return targets[0] if len(targets) == 1 and self._defined[targets[0]] == 1 else None
 
     def _sums(self, user: int, made: Instruction) -> bool:
-        """Whether an instruction is a sum that can take in a product, or a shift by a constant."""
+        """Returns whether an instruction is a sum that can take in a product, or a shift by a
+        constant."""
         operation = self.code[user].operation
         if made.operation.name == "shl" and not isinstance(made.operands[2], Immediate):
             return False
@@ -254,12 +255,13 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 
 def _ends_waiting(rows: list[list[int]]) -> int:
-    """How many barriers end a block: one or none."""
+    """Returns how many barriers end a block: one or none."""
     return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
 
 
 def _late_space(made: Instruction) -> bool:
-    """Whether an access goes the way of global and local memory, where its answer takes long."""
+    """Returns whether an access goes the way of global and local memory, where its answer takes
+    long."""
     space = made.operation.modifiers.text("space", "").partition("::")[0]
     return space not in (Space.SHARED.value, Space.CONST.value) and made.operation.spec.unit in (
         Unit.MEMORY,

@@ -103,7 +103,7 @@ class Tuned:
 
 
 def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether one is nowhere worse than the other, and somewhere better; less is better."""
+    """Returns whether one is nowhere worse than the other, and somewhere better; less is better."""
     pairs = list(zip(one, other, strict=True))
     return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 

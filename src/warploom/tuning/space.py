@@ -130,7 +130,7 @@ def _three(sizes: Sequence[int]) -> Dim3:
 
 
 def compiler_options(configuration: Configuration) -> list[str]:
-    """What the compiler is told of a configuration."""
+    """Returns what the compiler is told of a configuration."""
     options = [f"-D{name}={value}" for name, value in configuration.items() if name not in LAUNCH]
     if "regs" in configuration:
         options.append(f"-maxrregcount={configuration['regs']}")

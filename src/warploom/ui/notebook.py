@@ -79,7 +79,8 @@ class Shown:
         return kind(page=self.page, height=self.height)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page in a frame of its own, apart from the notebook's."""
+        """Returns what a notebook shows: the page in a frame of its own, apart from the
+        notebook's."""
         page = html.escape(self.page, quote=True)
         style = f"width: 100%; height: {self.height}px; border: 0"
         frame = f'title="Warploom" sandbox="allow-scripts" style="{style}"'

@@ -113,7 +113,7 @@ def _prepared(
 
 
 def refusal_of(error: WarploomError) -> Refusal:
-    """What to tell the page of an error."""
+    """Returns what to tell the page of an error."""
     if isinstance(error, CompileError):
         found = (SourceError(int(m[1]), m[2]) for m in _NVRTC.finditer(error.log))
         return Refusal("compile", str(error), tuple(found))

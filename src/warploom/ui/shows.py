@@ -15,7 +15,8 @@ def live_show(
     request: LaunchRequest | None = None,
     lesson: Lesson | None = None,
 ) -> Show:
-    """What a page shows that a server stands behind: it can run kernels and open lessons."""
+    """Returns what a page shows that a server stands behind: it can run kernels and open
+    lessons."""
     devices = (DeviceChoice(d.name, d.title, d.cc) for d in catalog().values())
     return Show(
         title=title,
@@ -30,5 +31,5 @@ def live_show(
 
 
 def exported_show(title: str, labels: tuple[str, ...], *, lesson: Lesson | None = None) -> Show:
-    """What a page shows that has nothing but its traces, called by these labels."""
+    """Returns what a page shows that has nothing but its traces, called by these labels."""
     return Show(title=title, live=False, traces=len(labels), labels=labels, lesson=lesson)

@@ -69,7 +69,7 @@ class CudaArray:
 
     @property
     def texels(self) -> Texels:
-        """What a texture sees."""
+        """Returns what a texture sees."""
         layered, cube = bool(self.flags & LAYERED), bool(self.flags & CUBE)
         sizes = [n for n in (self.height, self.width) if n]
         deep = [self.depth] if self.depth else []

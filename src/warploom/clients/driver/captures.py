@@ -53,7 +53,7 @@ class Capture:
         return DriverError(result)
 
     def unjoined(self) -> bool:
-        """Whether a stream has work for which the origin does not wait."""
+        """Returns whether a stream has work for which the origin does not wait."""
         reached: set[Node] = set()
         waiting = list(self.last[self.origin])
         while waiting:

@@ -46,7 +46,7 @@ def driver_version(version: int) -> None:
 
 @entry("cuGetExportTable")
 def export_table(table: int, _identity: int) -> int:
-    """What is not documented is not answered."""
+    """Returns what is not documented is not answered."""
     put(table, 0)
     session().if_nothing_ran = STATIC_RUNTIME
     return Result.NOT_SUPPORTED

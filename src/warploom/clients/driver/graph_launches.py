@@ -37,7 +37,7 @@ SWITCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
 def _shape(graph: Graph) -> Shape:
-    """What two graphs have in common if one can take the place of the other."""
+    """Returns what two graphs have in common if one can take the place of the other."""
     numbers = {node: index for index, node in enumerate(graph.nodes)}
     return [(n.task.kind, sorted(numbers[d] for d in n.dependencies)) for n in graph.nodes]
 

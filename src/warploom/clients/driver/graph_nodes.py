@@ -36,7 +36,7 @@ COOPERATIVE = 2
 
 
 def _described(node: int, kind: type[ctypes.Structure]) -> ctypes.Structure:
-    """What a node was made of, as a structure."""
+    """Returns what a node was made of, as a structure."""
     about = node_at(node).task.about
     if isinstance(about, KernelLaunch):
         about = _kernel_structure(about)
@@ -67,7 +67,7 @@ def _kernel_structure(launch: KernelLaunch) -> KernelNode:
 
 
 def _entries(kind: str, version: str, make: Callable[[int], Task], size: int, about: type) -> Entry:
-    """What calls of one kind have in common: add a node (this one is given back), tell its
+    """Returns what calls of one kind have in common: add a node (this one is given back), tell its
     parameters, change them."""
 
     @entry(f"cuGraphAdd{kind}Node{version}")

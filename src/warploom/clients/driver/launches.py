@@ -99,7 +99,7 @@ def configuration_of(config: int) -> tuple[Dim3, int, Dim3 | None]:
 
 
 def _asked(attributes: Iterable[LaunchAttribute]) -> tuple[bool, Dim3 | None]:
-    """Whether attributes ask for a cooperative launch, and for which clusters."""
+    """Returns whether attributes ask for a cooperative launch, and for which clusters."""
     cooperative, cluster = False, None
     for given in attributes:
         if given.id == COOPERATIVE:

@@ -21,7 +21,7 @@ class MipmappedArray:
     handles: list[int]
 
     def texels(self, most: int) -> Texels:
-        """What a texture sees that looks at levels up to `most`."""
+        """Returns what a texture sees that looks at levels up to `most`."""
         places = tuple(level.address for level in self.levels[: most + 1])
         return replace(self.levels[0].texels, levels=places)
 

@@ -82,8 +82,8 @@ def texture_create(texture: int, resource: int, description: int, view: int) -> 
 
 
 def _mode(number: int, flags: int) -> str:
-    """How addresses outside are meant. Those that are not normalized are clamped where a program
-    asks for wrap or mirror (CUDA Runtime API, cudaTextureDesc)."""
+    """Returns how addresses outside are meant. Those that are not normalized are clamped where a
+    program asks for wrap or mirror (CUDA Runtime API, cudaTextureDesc)."""
     mode = MODES[number]
     return mode if flags & NORMALIZED or mode == "border" else "clamp"
 

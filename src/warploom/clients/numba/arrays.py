@@ -60,7 +60,7 @@ class DeviceArray:
 
     @property
     def address(self) -> int:
-        """Where its first element is."""
+        """Returns where its first element is."""
         return int(self._view.ctypes.data)
 
     @property
@@ -220,7 +220,7 @@ def to_device(
 
 
 def is_cuda_array(obj: object) -> bool:
-    """Whether it has the CUDA array interface."""
+    """Returns whether it has the CUDA array interface."""
     return hasattr(obj, "__cuda_array_interface__")
 
 

@@ -311,8 +311,8 @@ def jit(
 
 
 def _device_function(func_or_sig: Any, options: dict[str, Any]) -> Any:
-    """What numba-cuda makes of a function that kernels call, or the decorator that does so and
-    compiles for the signature."""
+    """Returns what numba-cuda makes of a function that kernels call, or the decorator that does so
+    and compiles for the signature."""
     made = numba_cuda.jit(func_or_sig, device=True, **options)
     if not sigutils.is_signature(func_or_sig):
         return made

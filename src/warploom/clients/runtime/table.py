@@ -55,7 +55,7 @@ def _missing(name: str, words: Sequence[int]) -> int:
 
 
 def launch_code(code: int) -> int:
-    """Where the driver speaks of a value, the runtime speaks of the configuration."""
+    """Returns where the driver speaks of a value, the runtime speaks of the configuration."""
     return INVALID_CONFIGURATION if code == Result.INVALID_VALUE else code
 
 

@@ -61,7 +61,7 @@ class Drawing:
 
     @property
     def times(self) -> int:
-        """How often a thread draws four numbers."""
+        """Returns how often a thread draws four numbers."""
         return -(-self.count // (self.threads * AT_ONCE))
 
     def words(self, seed: int, offset: int) -> list[Words]:

@@ -68,7 +68,7 @@ class Clamping(TypedDict):
 
 
 def clamping(m: Modifiers) -> Clamping:
-    """What `.satfinite` and `.relu` ask for."""
+    """Returns what `.satfinite` and `.relu` ask for."""
     return {"finite": "satfinite" in m, "relu": "relu" in m}
 
 

@@ -49,7 +49,7 @@ ONE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 
 def holds(m: Modifiers, a: Term, b: Term) -> Term:
-    """Whether a and b stand in the relation that the modifiers name."""
+    """Returns whether a and b stand in the relation that the modifiers name."""
     name = m.text("cmp", "")
     if not a.type.is_float:
         return compare(UNSIGNED.get(name, name), a, b)
@@ -67,7 +67,7 @@ def combined(m: Modifiers, condition: Term, c: Term) -> Term:
 
 
 def as_value(type: ScalarType, condition: Term) -> Term:
-    """What `set` writes: all ones or 1.0 for true, zeros for false."""
+    """Returns what `set` writes: all ones or 1.0 for true, zeros for false."""
     return select(condition, constant(ONE.get(type.name, -1), type), 0)
 
 
@@ -178,7 +178,7 @@ def set_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def pair_value(m: Modifiers, conditions: list[Term]) -> Term:
-    """What `set` writes for two halves."""
+    """Returns what `set` writes for two halves."""
     whole = m.scalar("dtype")
     type, _ = PACKED.get(whole, (U16, 2))
     return pack([as_value(type, condition) for condition in conditions], whole)

@@ -35,7 +35,7 @@ STORE_DOC = """the matrix at [p] = r   PTX ISA: wmma.store"""
 
 
 def registers(name: str, fragment: Fragment) -> str:
-    """How an operand that holds a fragment is declared."""
+    """Returns how an operand that holds a fragment is declared."""
     type = fragment.type if fragment.type in ("f32", "f64", "s32") else "b32"
     return f"{name}:{type}*{fragment.registers}"
 
@@ -57,7 +57,7 @@ def fragment_of(m: Modifiers, role: str, type: str) -> Fragment:
 
 
 def product_of(operation: Operation) -> Product:
-    """What an `mma` or `wmma.mma` multiplies."""
+    """Returns what an `mma` or `wmma.mma` multiplies."""
     return product(whole(operation.name, operation.modifiers))
 
 

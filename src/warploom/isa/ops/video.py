@@ -50,7 +50,7 @@ def cut(value: Term, place: int, bits: int, *, signed: bool) -> Term:
 
 
 def whole_part(selected: str) -> tuple[int, int]:
-    """Where a selected part begins, and how many bits it has."""
+    """Returns where a selected part begins, and how many bits it has."""
     if not selected:
         return 0, 32
     bits = 8 if selected[0] == "b" else 16
@@ -58,7 +58,7 @@ def whole_part(selected: str) -> tuple[int, int]:
 
 
 def chosen(m: Modifiers, name: str) -> str:
-    """What stands behind an operand, without the dot."""
+    """Returns what stands behind an operand, without the dot."""
     return m.text(f"{name}sel", "").partition("=")[2]
 
 
@@ -177,7 +177,7 @@ MODES = {"dtype": WORDS, "atype": WORDS, "btype": ("u32",), "mode": ("clamp", "w
 
 
 def shift_amount(m: Modifiers, b: Term) -> Term:
-    """How far a shift goes: up to 32 places, or so many modulo 32."""
+    """Returns how far a shift goes: up to 32 places, or so many modulo 32."""
     amount = truncate(operand(m, b, "b"), U32)
     return amount & 31 if m["mode"] == "wrap" else minimum(amount, 32)
 

@@ -308,7 +308,7 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
 
 
 def _is_in_cluster(warp: Warp, request: Request) -> bool:
-    """Whether an access to shared memory may lead to another block's."""
+    """Returns whether an access to shared memory may lead to another block's."""
     made = warp.run.program.instructions[request.index]
     return warp.run.launch.cluster_blocks > 1 and reaches_cluster(made)
 
@@ -347,7 +347,7 @@ def _store(warp: Warp, space: Space, lane: int, framed: bool) -> Store:
 
 
 def peek(warp: Warp, request: Request, lane: int, address: int) -> bytes:
-    """What one lane finds at an address, for the host: not counted, at any alignment."""
+    """Returns what one lane finds at an address, for the host: not counted, at any alignment."""
     space, offset = _locate(request.space, address)
     one = Reach(lane, space, offset, _store(warp, space, lane, request.framed))
     found = one.store.find(offset)
@@ -413,7 +413,7 @@ def _look_up(
 
 
 def _physical(one: Reach, size: int) -> int:
-    """Where a thread's local byte lies: the same word of all lanes is one stretch, of 128 bytes for
-    32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
+    """Returns where a thread's local byte lies: the same word of all lanes is one stretch, of 128
+    bytes for 32 lanes (CUDA C++ Programming Guide, "Local Memory")."""
     word, byte = divmod(one.address, 4)
     return (word * size + one.lane) * 4 + byte

@@ -29,8 +29,8 @@ from warploom.machine.reference.lanes import (
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
-    """What each lane receives, and whether the lane that it asked was in its range
-    (PTX ISA, shfl)."""
+    """Returns what each lane receives, and whether the lane that it asked was in its range (PTX
+    ISA, shfl)."""
     sources: list[int] = []
     in_range: list[bool] = []
     for lane, (by, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):

@@ -84,7 +84,7 @@ def advance(warp: Warp) -> int:
 
 
 def _drifts(warp: Warp) -> bool:
-    """Whether lanes that an instruction brought together go their own ways again."""
+    """Returns whether lanes that an instruction brought together go their own ways again."""
     plan = warp.run.plan
     adversarial = plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1

@@ -109,7 +109,7 @@ def _complete(
 
 
 def _counts(warp: Warp, instruction: Instruction, size: int) -> Values:
-    """How many bytes each lane takes from global memory."""
+    """Returns how many bytes each lane takes from global memory."""
     given = instruction.operands[3:]
     if "L2::cache_hint" in instruction.operation.modifiers:
         given = given[:-1]

@@ -84,7 +84,7 @@ def _divided(numerator: int, denominator: int, exponent: int) -> tuple[int, int,
 
 
 def _rounds_up(mode: str, negative: bool, quotient: int, rest: int, divisor: int) -> bool:
-    """Whether the absolute value is rounded away from zero."""
+    """Returns whether the absolute value is rounded away from zero."""
     if mode == "rn":
         return 2 * rest > divisor or (2 * rest == divisor and quotient & 1 == 1)
     return rest != 0 and mode == ("rm" if negative else "rp")

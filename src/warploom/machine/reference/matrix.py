@@ -71,7 +71,7 @@ def multiplied(
 
 
 def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
-    """What each row of a sparse A meets: row, column of B, stored element."""
+    """Returns what each row of a sparse A meets: row, column of B, stored element."""
     given = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):

@@ -97,7 +97,7 @@ def symbol_address(warp: Warp, symbol: Symbol) -> int:
 
 
 def addresses(warp: Warp, address: Address) -> list[int]:
-    """What `[base + offset]` means in each lane, in the space of the instruction.
+    """Returns what `[base + offset]` means in each lane, in the space of the instruction.
 
     The sum is as wide as the register: below the end of 32 bits, it begins again at 0.
     """

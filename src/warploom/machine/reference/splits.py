@@ -64,7 +64,7 @@ class Splits:
 
     @property
     def block(self) -> int:
-        """Where they are."""
+        """Returns where they are."""
         return int(self.table[BLOCK])
 
     def part(self, branch: int, point: int, first: Side, other: Side, level: int) -> None:
@@ -90,7 +90,7 @@ class Splits:
         return take_ways(self.table, goals, on, ways, len(ways), through, point, branch, level)
 
     def _gathers_at(self, block: int, level: int) -> bool:
-        """Whether the innermost node gathers lanes at that block, as deep in calls."""
+        """Returns whether the innermost node gathers lanes at that block, as deep in calls."""
         table, top = self.table, self.table[TOP]
         if top == NONE or table[node_at(top) + POINT] != block:
             return False

@@ -120,7 +120,7 @@ class Run:
 
     @cached_property
     def services(self) -> Services:
-        """What the host does for the kernel."""
+        """Returns what the host does for the kernel."""
         return Services(self.program, self.launch, self.memory)
 
     def issue(self, instruction: int, active: int, on: int) -> None:
@@ -182,12 +182,12 @@ class Warp:
 
     @property
     def size(self) -> int:
-        """How many lanes it has."""
+        """Returns how many lanes it has."""
         return self.run.launch.warp_size
 
     @property
     def clock(self) -> int:
-        """How many instructions it had issued before this one."""
+        """Returns how many instructions it had issued before this one."""
         return int(self.state[ISSUED]) + self.used - 1
 
     @property
@@ -198,7 +198,7 @@ class Warp:
 
     @property
     def level(self) -> int:
-        """How many calls deep the running lanes are (`analysis.calls`)."""
+        """Returns how many calls deep the running lanes are (`analysis.calls`)."""
         depth = self.run.program.depth
         if depth is None:
             return 0

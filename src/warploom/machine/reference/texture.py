@@ -62,7 +62,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def _handles(warp: Warp, operand: Operand) -> Values:
-    """What an operand names: a value, the address of a variable, or a parameter."""
+    """Returns what an operand names: a value, the address of a variable, or a parameter."""
     if isinstance(operand, Address):
         if isinstance(operand.base, Symbol):
             place = warp.run.program.places[operand.base.name]

@@ -145,7 +145,7 @@ def _targets(destination: Operand) -> tuple[Operand, ...]:
 
 
 def _is_packing(instruction: Instruction) -> bool:
-    """Whether a `mov` has a vector on one side and its whole on the other."""
+    """Returns whether a `mov` has a vector on one side and its whole on the other."""
     if "vec" in instruction.operation.modifiers:
         return False
     return any(isinstance(operand, Vector) for operand in instruction.operands)
@@ -183,7 +183,7 @@ def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _parameters(warp: Warp) -> int:
-    """Where the kernel's parameters stand among generic addresses."""
+    """Returns where the kernel's parameters stand among generic addresses."""
     return warp.run.launch.globals[warp.run.program.places[PARAMETERS].offset]
 
 

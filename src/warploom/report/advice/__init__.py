@@ -17,7 +17,7 @@ RULES = (
 
 
 def advise(case: Case) -> tuple[Advice, ...]:
-    """What the rules have to say of a launch; each rule once a line."""
+    """Returns what the rules have to say of a launch; each rule once a line."""
     found: dict[tuple[str, str | None], Advice] = {}
     for rule in RULES:
         for advice in rule(case):

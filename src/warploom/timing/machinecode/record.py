@@ -94,8 +94,8 @@ class _Rerouting:
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
     def _stream(self, way: Words, begins: Words) -> tuple[float, Words, Words]:
-        """What differs on a way, and its entries and accesses in machine code; `begins` has where
-        the accesses of each of its blocks begin, and where the last ones stop."""
+        """Returns what differs on a way, and its entries and accesses in machine code; `begins` has
+        where the accesses of each of its blocks begin, and where the last ones stop."""
         walk = self._walker.walk(way)
         plans = [self._plan(segment) for segment in walk.segments]
         visited = np.cumsum([0, *(len(plan.blocks) for plan in plans)])

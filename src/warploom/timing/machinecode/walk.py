@@ -159,8 +159,8 @@ class Walker:
         raise AssertionError("every way can be left out")
 
     def _do(self, node: int, at: int, window: Sequence[int], ends: bool) -> tuple[int, float]:
-        """Where the tokens stop that a node does from a position on, and the cost of those that it
-        does and the way does not."""
+        """Returns where the tokens stop that a node does from a position on, and the cost of those
+        that it does and the way does not."""
         left = dict(self.tokens.needs[node])
         while at < len(window):
             token = window[at] >> 1

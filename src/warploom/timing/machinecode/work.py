@@ -28,7 +28,7 @@ _FUSED = {"imul": "fp32", "shift": "int"}
 
 
 def reaches_memory(made: MachineInstruction) -> bool:
-    """Whether an instruction is one of those whose accesses a record has."""
+    """Returns whether an instruction is one of those whose accesses a record has."""
     unit = execution_of(made.name).unit
     return unit == "texture" or (unit == "lsu" and made.name not in _NO_MEMORY)
 

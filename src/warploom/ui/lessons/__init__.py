@@ -50,7 +50,7 @@ def requests_of(lesson: Lesson) -> tuple[LaunchRequest, ...]:
 
 
 def labels_of(lesson: Lesson) -> tuple[str, ...]:
-    """What the launches of a lesson are called."""
+    """Returns what the launches of a lesson are called."""
     return (lesson.label, *((lesson.versus.label,) if lesson.versus else ()))
 
 
