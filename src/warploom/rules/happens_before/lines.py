@@ -10,8 +10,8 @@ from typing import Any
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import apart, distance, keep_write
-from warploom.rules.happens_before.pool import give_back_all, push
-from warploom.rules.happens_before.settled import settle_run
+from warploom.rules.happens_before.pool import give_back_all, push, take
+from warploom.rules.happens_before.settled import run_at, settle_run
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     BYTES_AT,
@@ -20,10 +20,11 @@ from warploom.rules.happens_before.words import (
     H_BLOCK,
     H_COUNT,
     H_INTERVAL,
-    H_RUNS,
+    H_MORE,
     H_STATE,
     IN_CELLS,
     IN_RUNS,
+    INLINE_RUNS,
     LINE_BYTES,
     LISTS,
     LOAD,
@@ -38,6 +39,8 @@ from warploom.rules.happens_before.words import (
     MIXED,
     MOST_RUNS,
     OP_AT,
+    POOL_AT,
+    POOL_END,
     R_FIRST,
     ROW,
     RUN_BEGIN_AT,
@@ -56,6 +59,8 @@ from warploom.rules.happens_before.words import (
 RUN_BITS = SITE_BITS | 3 << OP_AT
 """The bits of a run's third word that a record of a cell has too: instruction and op."""
 
+MORE_WORDS = (MOST_RUNS - INLINE_RUNS) * RUN_WORDS
+
 
 @jitable
 def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
@@ -65,14 +70,14 @@ def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end
         return 0
     kept, one, two = 0, 0, 0
     for number in range(s[line + H_COUNT]):
-        run = line + H_RUNS + number * RUN_WORDS
+        run = run_at(s, line, number)
         third = s[run + 2]
         is_read = third >> OP_AT & 3 == LOAD
         old_begin, old_end = third >> RUN_BEGIN_AT & RUN_BEGIN_BITS, third >> RUN_END_AT
         before = precedes(s, run, thread, size, begin)
         if begin <= old_begin and old_end <= end and before and (op != LOAD or is_read):
             continue
-        to = line + H_RUNS + kept * RUN_WORDS
+        to = run_at(s, line, kept)
         if is_read and old_begin <= begin and end <= old_end and not before:
             if one and (two == 0 or apart(s, one, run) > apart(s, one, two)):
                 two = to
@@ -84,9 +89,9 @@ def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end
     if op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second):
         settle_run(s, line, begin, end)
         return 1
-    if kept == MOST_RUNS:
+    if kept == MOST_RUNS or (kept >= INLINE_RUNS and not has_more(s, line)):
         return 0
-    run = line + H_RUNS + kept * RUN_WORDS
+    run = run_at(s, line, kept)
     s[line + H_COUNT] = kept + 1
     s[run], s[run + 1] = first, second
     place = begin << RUN_BEGIN_AT | end << RUN_END_AT
@@ -95,10 +100,19 @@ def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end
 
 
 @jitable
+def has_more(s: Any, line: int) -> int:
+    """Returns whether a line has room for more runs than are inside of it, which it is given when
+    it first needs them."""
+    if s[line + H_MORE] == 0 and s[POOL_AT] + MORE_WORDS <= s[POOL_END]:
+        s[line + H_MORE] = take(s, MORE_WORDS)
+    return int(s[line + H_MORE] != 0)
+
+
+@jitable
 def conflicts(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
     """Returns whether an access may be in conflict with a run of the line."""
     for number in range(s[line + H_COUNT]):
-        run = line + H_RUNS + number * RUN_WORDS
+        run = run_at(s, line, number)
         third = s[run + 2]
         apart = end <= third >> RUN_BEGIN_AT & RUN_BEGIN_BITS or third >> RUN_END_AT <= begin
         reads = op == LOAD and third >> OP_AT & 3 == LOAD
@@ -178,7 +192,7 @@ def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
         for word in range(LINE_BYTES // 4):
             clear_cell(s, cells + word * CELL_WORDS)
     for number in range(s[line + H_COUNT]):
-        run = line + H_RUNS + number * RUN_WORDS
+        run = run_at(s, line, number)
         begin, end = s[run + 2] >> RUN_BEGIN_AT & RUN_BEGIN_BITS, s[run + 2] >> RUN_END_AT
         for word in range(begin // 4, (end + 3) // 4):
             open_word(s, run, cells + word * CELL_WORDS, word, memory, base)

@@ -12,6 +12,7 @@ from warploom.rules.happens_before.words import (
     FLAGS_AT,
     H_COUNT,
     H_FAR,
+    H_MORE,
     H_NEAR,
     H_OWN,
     H_OWN_TAG,
@@ -19,6 +20,7 @@ from warploom.rules.happens_before.words import (
     H_RUNS,
     H_SETTLED,
     H_TAG,
+    INLINE_RUNS,
     LINE_BYTES,
     LISTS,
     LOAD,
@@ -104,10 +106,18 @@ def settle_run(s: Any, line: int, begin: int, end: int) -> None:
     if s[EXACT] or s[ME_APART] == 0:
         return
     for number in range(s[line + H_COUNT]):
-        if s[line + H_RUNS + number * RUN_WORDS + 2] >> OP_AT & 3 != LOAD:
+        if s[run_at(s, line, number) + 2] >> OP_AT & 3 != LOAD:
             return
     for word in range(begin >> 5, (end + 31) >> 5):
         mark(s, line, word, bits_between(begin - 32 * word, end - 32 * word))
+
+
+@jitable
+def run_at(s: Any, line: int, number: int) -> int:
+    """Returns where a line has a run."""
+    if number < INLINE_RUNS:
+        return line + H_RUNS + number * RUN_WORDS
+    return int(s[line + H_MORE] + (number - INLINE_RUNS) * RUN_WORDS)
 
 
 @jitable

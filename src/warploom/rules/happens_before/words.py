@@ -136,16 +136,17 @@ begin; 0 where all are."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
 H_STATE, H_BLOCK, H_INTERVAL, H_COUNT, H_RUNS = range(5)
-RUN_WORDS, MOST_RUNS = 3, 6
-H_SETTLED = H_RUNS + RUN_WORDS * MOST_RUNS
+RUN_WORDS, INLINE_RUNS, MOST_RUNS = 3, 6, 32
+H_SETTLED = H_RUNS + RUN_WORDS * INLINE_RUNS
 H_TAG, H_NEAR, H_FAR = H_SETTLED + 1, H_SETTLED + 2, H_SETTLED + 6
 H_OWN_TAG, H_OWN_WARP, H_OWN = H_FAR + 4, H_FAR + 5, H_FAR + 6
+H_MORE = H_OWN + 4
 LINE_WORDS = 40
 """STATE: in RUNS or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT
-runs follow, the oldest first. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
-(`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
-OWN_WARP, since it synchronised last. SETTLED: whether there are such. A line has five cache lines
-of the host."""
+runs follow, the oldest first; those that are not inside of the line stand at MORE. FAR, NEAR and
+OWN: a bit for each byte, 32 in a word, that is settled (`settled`); NEAR holds for the block and
+interval of TAG, OWN for those of OWN_TAG and the warp of OWN_WARP, since it synchronised last.
+SETTLED: whether there are such. A line has five cache lines of the host."""
 IN_RUNS, IN_CELLS = range(2)
 MIXED = -1
 LINE_BYTES = 128
