@@ -24,7 +24,7 @@ from warploom.timing.result import Timing
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-KERNELS = """
+SUMS = """
 extern "C" __global__ void sums(float *y, int m) {
     float a = threadIdx.x, b = 1.f, c = 2.f, d = 3.f;
     for (int i = 0; i < m; i++) {
@@ -32,33 +32,10 @@ extern "C" __global__ void sums(float *y, int m) {
     }
     y[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
 }
-extern "C" __global__ void barriers(int n) {
-    #pragma unroll 64
-    for (int i = 0; i < n; i++) __syncthreads();
-}
-extern "C" __global__ void init(double *a, const double *b, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) a[i] = 0.5;
-}
-extern "C" __global__ void read(double *a, const double *b, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n && b[i] == 123.0) a[i] = 1.0;
-}
-extern "C" __global__ void scale(double *a, const double *b, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) a[i] = b[i] * 1.2;
-}
-extern "C" __global__ void triad(double *a, const double *b, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) a[i] = b[i] * 1.2 + b[n + i];
-}
-extern "C" __global__ void chase(long long *x, int steps) {
-    long long *p = x;
-    #pragma unroll 1
-    for (int i = 0; i < steps; i++) p = (long long *)*p;
-    x[1] = (long long)p;
-}
 """
+
+KERNELS = (Path(wl.__file__).parent / "validation" / "kernels.cu").read_text()
+"""Those of the published figures that `warploom validate` uses."""
 
 THREADS = (64, 128, 256, 512, 1024)
 STREAM = {
@@ -119,7 +96,7 @@ def saxpy(gpu: wl.Device, n: int) -> wl.Run:
 def sums(gpu: wl.Device) -> wl.Run:
     """Arithmetic alone."""
     y = gpu.zeros(528 * 256, np.float32)
-    return gpu.compile(KERNELS)["sums"][528, 256](y, 256)
+    return gpu.compile(SUMS)["sums"][528, 256](y, 256)
 
 
 def speed() -> None:

@@ -1,4 +1,4 @@
-"""What all threads of a block do alike, as far as the program says."""
+"""Finds branches and values that are the same for all threads of a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What instructions have to do with other blocks of a cluster."""
+"""Finds the instructions that reach, or wait for, other blocks of a cluster."""
 
 from __future__ import annotations
 

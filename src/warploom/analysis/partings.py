@@ -20,7 +20,7 @@ pass on from warp to warp does not count, and the copy only takes time to compil
 
 @dataclass(frozen=True)
 class Partings:
-    """What follows from a program and from how its lanes are scheduled.
+    """The divergence of a program under one way of scheduling lanes.
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: lanes that part
     take turns by a policy, instead of one side after the other. `chooses`: one side after the

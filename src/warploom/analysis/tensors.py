@@ -1,4 +1,5 @@
-"""What an instruction wants of the Tensor Memory Accelerator: a number, and operands in rows.
+"""Reads the request that an instruction makes of the Tensor Memory Accelerator (TMA): a number, and
+operands in rows.
 
 Both machines read their operands from here and give them to `rules.tensors`; what the rows and the
 number hold is in `rules.tensors.requests`.

@@ -1,4 +1,4 @@
-"""What a texture or surface instruction asks: a number, and operands in rows.
+"""Reads the request of a texture or surface instruction: a number, and operands in rows.
 
 Both machines read their operands from here and give them to `rules.texture_requests`; what the rows
 and the number hold is in `rules.descriptors`.

@@ -42,7 +42,7 @@ Sarif = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the find
 
 @dataclass(frozen=True)
 class FindingOptions:
-    """What is looked for, and how it is told."""
+    """Options that choose the tools, and the form of their report."""
 
     tool: Tool = ALL_TOOLS
     error_exitcode: ErrorExitcode = 1
