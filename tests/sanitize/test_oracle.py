@@ -124,22 +124,23 @@ def weak_program(seed: int) -> str:
 
 
 def verdicts(
-    text: str, threads: int, seed: int
+    text: str, threads: int, seed: int, engine: str
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Returns the pairs of instructions that race, by the detector and by the oracle."""
-    gpu = wl.Device("h100", engine="reference")
-    kernel = gpu.compile(text, "ptx")["k"]
-    buffer = gpu.zeros(256, np.int32)
-    launcher = kernel[BLOCKS, threads]
+    kernel = wl.Device("h100", engine="reference").compile(text, "ptx")["k"]
+    checking = wl.Device("h100", engine=engine)
     oracle = Oracle(threads)
     schedule = ("converge", "random", "fair", "adversarial")[seed % 4]
-    checked = launcher.sanitized(("race",), buffer, schedule=schedule, seed=seed)
-    launcher.watch(oracle, buffer, schedule=schedule, seed=seed)
+    options = {"schedule": schedule, "seed": seed}
+    checked = checking.compile(text, "ptx")["k"][BLOCKS, threads].sanitized(
+        ("race",), np.zeros(256, np.int32), **options
+    )
+    kernel[BLOCKS, threads].watch(oracle, np.zeros(256, np.int32), **options)
     return checked.conflicts, oracle.races
 
 
-def check(text: str, threads: int, seed: int) -> None:
-    found, right = verdicts(text, threads, seed)
+def check(text: str, threads: int, seed: int, engine: str = "reference") -> None:
+    found, right = verdicts(text, threads, seed, engine)
     assert bool(found) == bool(right), f"seed {seed}: {found}, {right}\n{text}"
     assert found <= right, f"seed {seed}: {found - right} are no races\n{text}"
 
@@ -153,6 +154,14 @@ def test_detector_and_oracle_agree(first: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_detector_and_oracle_agree_where_only_barriers_order(seed: int) -> None:
     check(weak_program(seed), 3 * 32, seed)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(4, 100, 4))]
+)
+def test_compiled_code_and_oracle_agree(first: int) -> None:
+    for seed in range(first, first + 4):
+        check(weak_program(seed), 3 * 32, seed, "compiled")
 
 
 @pytest.mark.nightly

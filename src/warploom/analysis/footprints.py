@@ -82,7 +82,7 @@ def why_blocks_meet(program: Program, given: Given) -> str:
         reason = _objection(instruction)
         if reason:
             return f"{reason} at {program.line(index)}"
-    reaches = tuple(_Flow(program, given).reaches())
+    reaches = global_reaches(program, given)
     stores = [reach for reach in reaches if reach.op == "store"]
     if any(reach.where.origins is None for reach in reaches) and stores:
         unknown = next(r for r in reaches if r.where.origins is None)
@@ -93,6 +93,11 @@ def why_blocks_meet(program: Program, given: Given) -> str:
             line = next(r for r in there if r.op == "store").instruction
             return f"blocks may reach the same addresses as the store at {program.line(line)}"
     return ""
+
+
+def global_reaches(program: Program, given: Given) -> tuple[Reach, ...]:
+    """Returns every access of a program to global memory, with what is known of its address."""
+    return tuple(_Flow(program, given).reaches())
 
 
 def _objection(instruction: Instruction) -> str:

@@ -4,6 +4,7 @@ compiled for that. Kernels that are not sanitized have none of it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,8 +16,9 @@ from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I8, I32, I64, PTR, Lanes, Value, vector
+from warploom.codegen.lanes import I1, I8, I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.operands import Operands
+from warploom.codegen.unwritten import emit_unwritten
 from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
@@ -42,7 +44,7 @@ class SanitizingCode:
 
     def __init__(self, operands: Operands, wanted: Sanitizing) -> None:
         self.operands, self.frame = operands, operands.frame
-        self.synchronisation, self._accesses = wanted.synchronisation, wanted.accesses
+        self.synchronisation, self._wanted = wanted.synchronisation, wanted
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
         self._event = prologue.alloca(ir.ArrayType(ir.IntType(64), words.EVENT_WORDS))
@@ -51,11 +53,11 @@ class SanitizingCode:
     @property
     def takes_events(self) -> bool:
         """Returns whether the detector takes more than accesses that fail."""
-        return bool(self._accesses) or self.synchronisation
+        return bool(self._wanted.accesses) or self.synchronisation
 
-    def takes(self, shape: Shape) -> bool:
-        """Returns whether the detector is to see such accesses though they may be done."""
-        return shape.space in self._accesses
+    def takes(self, index: int, shape: Shape) -> bool:
+        """Returns whether the detector may have to see an access though it may be done."""
+        return shape.space in self._wanted.accesses and index not in self._wanted.unchecked
 
     def reach(
         self,
@@ -68,9 +70,11 @@ class SanitizingCode:
     ) -> Value:
         """Emits an access by `reach`, a function of the lanes that returns the fault, if any; lanes
         that may not reach there are left out, and load zeros. Returns the fault of the others."""
-        if self.takes(shape):
+        if self.takes(index, shape):
             self._clear(shape, memory)
-            return reach(self.access(index, shape, addresses, mask, memory))
+            mask = self.access(index, shape, addresses, mask, memory)
+            if index not in self._wanted.aligned | self._wanted.written:
+                return reach(mask)
         b = self.b
         fault, before = reach(mask), b.block
         again, done = (b.append_basic_block(name) for name in ("again", "reached"))
@@ -89,9 +93,57 @@ class SanitizingCode:
     def access(
         self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
     ) -> Value:
-        """Emits the event of an access of some lanes; returns those that may do it."""
+        """Emits the event of an access of some lanes, if there is to be one; returns the lanes that
+        may do it."""
         if shape.space not in SPACES:
             return mask
+        to_be_seen = self._condition(index, shape, addresses, mask, memory)
+        if to_be_seen is None:
+            return self._event_of(index, shape, addresses, mask, memory)
+        b, before = self.b, self.b.block
+        seen, done = (b.append_basic_block(name) for name in ("seen", "taken"))
+        b.cbranch(to_be_seen, seen, done).set_weights([1, 1 << 20])
+        b.position_at_end(seen)
+        kept, behind = self._event_of(index, shape, addresses, mask, memory), b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(mask.type)
+        result.add_incoming(mask, before)
+        result.add_incoming(kept, behind)
+        return result
+
+    def _condition(
+        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+    ) -> Value | None:
+        """Returns whether the detector has to see an access; None where it always has."""
+        conditions: list[Value] = []
+        if index in self._wanted.aligned:
+            state = self.frame.pointer(Slot.DETECTOR_AT)
+            met = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
+            conditions.append(self.b.icmp_signed("!=", met, I64(0)))
+        if index in self._wanted.written and shape.space is Space.SHARED:
+            given = self.frame.environment, addresses, self.lanes.bits(mask), memory.limit
+            conditions.append(self.b.call(self._unwritten_function(shape.size), given))
+        return functools.reduce(self.b.or_, conditions) if conditions else None
+
+    def _unwritten_function(self, size: int) -> ir.Function:
+        """Returns the function that tells whether some lanes reach shared memory that nobody has
+        written, as far as the detector knows, or none of the block."""
+        module = self.frame.module
+        name = f"unwritten.{size}"
+        if name in module.globals:
+            return module.globals[name]
+        type = ir.FunctionType(I1, [PTR, vector(I64), I32, I64])
+        function = ir.Function(module, type, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        emit_unwritten(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))), size)
+        return function
+
+    def _event_of(
+        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+    ) -> Value:
+        """Emits the event of an access of some lanes; returns those that may do it."""
         function = self._event_function(shape)
         given = self.frame.environment, self.frame.warp, I64(index), addresses
         where = memory.data, memory.base, memory.limit

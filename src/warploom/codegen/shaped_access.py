@@ -173,7 +173,7 @@ class ShapedAccess:
         """Emits the event of a known access for the detector, if it is to see it; `values` are what
         a store writes."""
         sanitizing = self.memory.sanitizing
-        if sanitizing is None or not sanitizing.takes(shape):
+        if sanitizing is None or not sanitizing.takes(index, shape):
             return
         places = self.memory.places
         for number, value in enumerate(values):

@@ -7,31 +7,17 @@ says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import cast
 
-from warploom.analysis.footprints import Given, why_blocks_meet
+from warploom.analysis.footprints import why_blocks_meet
 from warploom.analysis.program import Program
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.proofs import proven
 from warploom.machine.tally import COLUMNS, Tally
 from warploom.rules.fields import EXAMPLE_COST
-
-KEPT = 64
-"""So many answers are remembered."""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """Why blocks may meet, and which allocations that rests upon, by address."""
-
-    reason: str
-    allocations: Mapping[int, int | None]
-
-
-_Answers = dict[tuple[object, ...], _Answer]
 
 
 def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
@@ -45,33 +31,7 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
         return "the blocks of a cluster work together"
     if caches:
         return "the caches see the accesses of all blocks in order"
-
-    def allocation_of(address: int) -> int | None:
-        found = memory.find(address)
-        return found.address if found else None
-
-    answers = cast("_Answers", program.kept.setdefault(why_alone, {}))
-    key = (launch.grid, launch.block, launch.parameters, launch.globals)
-    known = answers.get(key)
-    if known is None or any(allocation_of(a) != at for a, at in known.allocations.items()):
-        known = _proven(program, launch, allocation_of)
-        while len(answers) >= KEPT:
-            answers.pop(next(iter(answers)), None)
-        answers[key] = known
-    return known.reason
-
-
-def _proven(
-    program: Program, launch: Launch, allocation_of: Callable[[int], int | None]
-) -> _Answer:
-    asked: dict[int, int | None] = {}
-
-    def noted(address: int) -> int | None:
-        asked[address] = allocation_of(address)
-        return asked[address]
-
-    given = Given(launch.grid, launch.block, launch.parameters, launch.globals, noted)
-    return _Answer(why_blocks_meet(program, given), asked)
+    return proven(program, launch, memory, why_blocks_meet)
 
 
 def shares(blocks: int, workers: int) -> list[range]:

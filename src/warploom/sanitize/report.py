@@ -79,6 +79,8 @@ class _Row:
             return self._fault(FAULTS[kind])
         if kind in RACES:
             return self._race(*RACES[kind])
+        if kind == words.K_STRAYED:
+            return self._strayed()
         return self._unwritten() if kind == words.K_UNWRITTEN else self._barriers()
 
     # ---- parts ----------------------------------------------------------------------------------
@@ -151,6 +153,19 @@ class _Row:
         fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *reached)
         error = fault_error(fault, self.detector.program, launch, self._allocation())
         return self._finding("mem", kind.name.lower().replace("_", " "), ERROR, str(error))
+
+    def _strayed(self) -> Finding:
+        """Returns the finding of a store that left the buffer of its pointer for another."""
+        access = ACCESSES[self.row[words.F_DETAIL] & 3]
+        message = (
+            f"Invalid __{self._space.value}__ {access.lower()} of size"
+            f" {self.row[words.F_SIZE]} bytes\n"
+            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f"    in {self._place()}\n"
+            f"    The pointer of this access belongs to another buffer, and its index is too large"
+            f" or negative. Check the index against that buffer's size."
+        )
+        return self._finding("mem", "out of bounds", ERROR, message)
 
     def _race(self, kind: str, severity: str) -> Finding:
         """Returns the finding of two accesses that are not ordered."""

@@ -18,6 +18,7 @@ from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 from warploom.sanitize.sites import Sites, sites_of
+from warploom.sanitize.unchecked import Unchecked, unchecked_loads
 
 Words = npt.NDArray[np.int64]
 
@@ -57,10 +58,13 @@ class Detector:
         unwritten: Mapping[int, Words],
     ) -> Detector:
         """Returns the state in which a launch begins."""
-        layout = _Layout(program, launch, memory, unwritten)
+        tools = set(tools)
+        sites = sites_of(program)
+        unchecked = unchecked_loads(program, launch, memory, tools, unwritten, sites)
+        layout = _Layout(program, launch, memory, unwritten, unchecked)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        wanted = _wanted(set(tools), layout.sites, bool(unwritten))
+        wanted = _wanted(tools, sites, unchecked, unwritten=bool(unwritten))
         return cls(program, launch, data, memory.live(), unwritten, wanted)
 
     def keep_written(self) -> None:
@@ -78,7 +82,7 @@ def written_words(size: int) -> int:
     return -(-size // WRITTEN_BITS)
 
 
-def _wanted(tools: set[str], sites: Sites, unwritten: bool) -> Sanitizing:
+def _wanted(tools: set[str], sites: Sites, unchecked: Unchecked, *, unwritten: bool) -> Sanitizing:
     """Returns the events that some tools need; `unwritten`: there is global memory that was not
     written as a whole."""
     spaces = set[Space]()
@@ -87,7 +91,10 @@ def _wanted(tools: set[str], sites: Sites, unwritten: bool) -> Sanitizing:
     barriers = "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags)
     if barriers or tools & {"race", "init"}:
         spaces.add(Space.SHARED)
-    return Sanitizing(frozenset(spaces), bool(tools & {"race", "sync"}))
+    synchronisation = bool(tools & {"race", "sync"})
+    return Sanitizing(
+        frozenset(spaces), synchronisation, unchecked.always, unchecked.aligned, unchecked.written
+    )
 
 
 class _Layout:
@@ -99,9 +106,10 @@ class _Layout:
         launch: Launch,
         memory: DeviceMemory,
         unwritten: Mapping[int, Words],
+        unchecked: Unchecked,
     ) -> None:
         self.program, self.launch, self.memory = program, launch, memory
-        self.unwritten = unwritten
+        self.unwritten, self.only_read = unwritten, unchecked.only_read
         self.sites: Sites = sites_of(program)
         self.end = _padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
@@ -183,8 +191,10 @@ class _Layout:
         written = 0
         if start in self.unwritten:
             written = self._take(written_words(size))
-        constant = self.memory.is_constant(start) if size else False
-        return [start, start + size, int(constant), cells, written, lines_at]
+        stores = words.ONLY_READ * (start in self.only_read)
+        if size and self.memory.is_constant(start):
+            stores = words.CONSTANT
+        return [start, start + size, stores, cells, written, lines_at]
 
 
 def _padded(size: int) -> int:

@@ -49,6 +49,7 @@ from warploom.rules.happens_before.words import (
     ME_SLOT,
     ME_THREAD,
     ME_WARP_AT,
+    NOT_ALIGNED,
     OF_ALL,
     ROW,
     SITE_WORDS,
@@ -58,6 +59,8 @@ from warploom.rules.happens_before.words import (
     SYNC,
     THREADS,
     TOOLS,
+    V_ARRIVED,
+    V_INTERVAL,
     V_SYNCED,
     V_TIME,
     V_WAITING,
@@ -82,6 +85,9 @@ def arrive(s: Any, e: Any, waits: int) -> None:
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     whole = awaited == 0 or awaited >= s[WARPS] * 32
     left = lanes
+    if s[EXACT] == 0:
+        arrive_together(s, warp, lanes, waits)
+        left = 0
     if not whole and s[barrier_at(s, e[E_NUMBER]) + G_ARRIVED] == 0:
         clear_generation(s, barrier_at(s, e[E_NUMBER]))
     while left:
@@ -103,6 +109,19 @@ def arrive(s: Any, e: Any, waits: int) -> None:
 
 
 @jitable
+def arrive_together(s: Any, warp: int, lanes: int, waits: int) -> None:
+    """Some lanes of a warp come to a barrier of all threads, in a kernel that has no others."""
+    become(s, (warp << 5) + first_lane(lanes))
+    at = s[ME_WARP_AT]
+    if s[at + V_INTERVAL] != s[ME_INTERVAL]:
+        s[at + V_INTERVAL] = s[ME_INTERVAL]
+        s[at + V_ARRIVED] = 0
+    s[at + V_ARRIVED] |= lanes
+    if waits:
+        s[at + V_WAITING] |= lanes
+
+
+@jitable
 def note_line(s: Any, e: Any) -> None:
     """Reports a barrier of all threads that some of them reach at another line."""
     block = s[ME_SLOT]
@@ -110,6 +129,9 @@ def note_line(s: Any, e: Any) -> None:
     if other == 0:
         s[block + B_BARRIER_LINE] = e[E_INSTRUCTION] + 1
         return
+    if other - 1 == e[E_INSTRUCTION]:
+        return
+    s[NOT_ALIGNED] = 1
     line = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS + LINE]
     if s[TOOLS] & SYNC and s[s[SITES_AT] + (other - 1) * SITE_WORDS + LINE] != line:
         s[ME_INSTRUCTION] = e[E_INSTRUCTION]
@@ -120,9 +142,6 @@ def note_line(s: Any, e: Any) -> None:
 def arrive_at_whole(s: Any) -> None:
     """The current thread comes to a barrier of all threads: what it knows of others is known to all
     behind it."""
-    if s[EXACT] == 0:
-        s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
-        return
     block, mind = s[ME_SLOT], s[ME_MIND_AT]
     s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
     if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
@@ -171,6 +190,11 @@ def depart(s: Any, warp: int, lanes: int) -> None:
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     left = s[warp_at + V_WAITING] & lanes
     s[warp_at + V_WAITING] &= ~lanes
+    if s[EXACT] == 0:
+        interval = s[s[ME_SLOT] + B_INTERVAL]
+        if s[warp_at + V_INTERVAL] == interval and s[warp_at + V_ARRIVED] & left:
+            begin_interval(s)
+        return
     while left:
         become(s, (warp << 5) + first_lane(left))
         left &= left - 1

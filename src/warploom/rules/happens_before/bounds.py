@@ -13,6 +13,7 @@ from warploom.rules.happens_before.words import (
     ALLOCATION_WORDS,
     ALLOCATIONS,
     ALLOCATIONS_AT,
+    CONSTANT,
     E_LIMIT,
     E_OP,
     E_SIZE,
@@ -21,6 +22,7 @@ from warploom.rules.happens_before.words import (
     K_MISALIGNED,
     K_OUT_OF_BOUNDS,
     K_READ_ONLY,
+    K_STRAYED,
     LAST_ALLOCATION,
     LOAD,
     ME_ADDRESS,
@@ -41,7 +43,7 @@ def is_allowed(s: Any, e: Any) -> int:
         if row < 0 or at + size > s[row + A_END]:
             kind = K_OUT_OF_BOUNDS
         elif e[E_OP] != LOAD and s[row + A_CONSTANT]:
-            kind = K_READ_ONLY
+            kind = K_READ_ONLY if s[row + A_CONSTANT] == CONSTANT else K_STRAYED
     else:
         row = int(e[E_SPACE] == SHARED)
         if at < 0 or at + size > e[E_LIMIT]:
@@ -50,7 +52,7 @@ def is_allowed(s: Any, e: Any) -> int:
         kind = K_MISALIGNED
     if kind < 0:
         return row
-    if s[TOOLS] & MEM:
+    if s[TOOLS] & MEM or kind == K_STRAYED:
         report(s, kind, -1, -1, at, size, e[E_OP])
     return -1
 

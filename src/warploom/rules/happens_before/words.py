@@ -55,14 +55,15 @@ from __future__ import annotations
     ME_SPACE,
     ME_INSTRUCTION,
     ME_APART,
+    NOT_ALIGNED,
     HEAD_WORDS,
-) = range(47)
+) = range(48)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
 is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
 lane; AGENT, whether its agent acts. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it
-did not suffice."""
+did not suffice. NOT_ALIGNED: threads of a block have met at different barriers."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -131,7 +132,9 @@ NODE_WORDS = 5
 
 # ---- an allocation ----
 A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, ALLOCATION_WORDS = range(7)
-"""CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
+CONSTANT, ONLY_READ = 1, 2
+"""CONSTANT: what stores may not reach: constant memory, or what the launch is taken to ONLY_READ.
+CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
 begin; 0 where all are."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
@@ -164,9 +167,9 @@ B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORD
 """BLOCK: its number and one. KNOWN: the set of what all its threads know of other blocks (0: none);
 NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
 BARRIER_LINE: the line, and one, of the barrier that some threads are at."""
-V_TIME, V_SYNCED, V_WAITING, WARP_WORDS = range(4)
-"""A warp: its time, the first time that not all its lanes know of each other, and the lanes that
-wait at barriers."""
+V_TIME, V_SYNCED, V_WAITING, V_INTERVAL, V_ARRIVED, WARP_WORDS = range(6)
+"""A warp: its time, the first time that not all its lanes know of each other, the lanes that wait
+at barriers, and, unless EXACT, the interval in which some came to one last, and those."""
 (
     L_ROW_STAMP,
     L_AGENT_STAMP,
@@ -244,5 +247,6 @@ MOST_FINDINGS = 512
     K_UNWRITTEN,
     K_OTHER_BARRIER,
     K_INVALID_MBARRIER,
-) = range(10)
+    K_STRAYED,
+) = range(11)
 """Kinds of finding."""

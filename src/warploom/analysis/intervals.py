@@ -1,0 +1,92 @@
+"""Which loads of shared memory no store can race with, because whole barriers lie between.
+
+A *boundary* is the entry, or a barrier that all threads of a block wait at. While all of them meet
+at the same boundaries, the instructions that a block executes between two meetings can be reached
+from the first of the two without passing another boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.analysis.accesses import accesses, is_bulk_copy
+from warploom.analysis.program import Program
+from warploom.analysis.uses import sources, votes
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Instruction, Space
+
+MAY_BE_SHARED = (Space.SHARED, Space.GENERIC)
+
+
+def loads_between_barriers(program: Program) -> frozenset[int]:
+    """Returns the loads that name shared memory and lie in no stretch between two boundaries in
+    which anything writes there. None where copies are on their way across barriers."""
+    if any(_copies_later(made) for made in program.instructions):
+        return frozenset()
+    loads = {i for i, made in enumerate(program.instructions) if _is_load(made)}
+    for first in _boundaries(program):
+        if not loads:
+            break
+        stretch = _stretch(program, first)
+        if any(_writes(program.instructions[index]) for index in stretch):
+            loads -= stretch
+    return frozenset(loads)
+
+
+def is_whole_barrier(made: Instruction) -> bool:
+    """Returns whether all threads of the block wait there."""
+    if made.operation.spec.unit is not Unit.BARRIER or "arrive" in made.operation.modifiers:
+        return False
+    return made.guard is None and len(sources(made)) == 1 + votes(made)
+
+
+def _boundaries(program: Program) -> Iterator[int]:
+    """Yields the first instructions behind each boundary."""
+    yield 0
+    for index, made in enumerate(program.instructions):
+        if is_whole_barrier(made):
+            yield index + 1
+
+
+def _stretch(program: Program, first: int) -> set[int]:
+    """Returns the instructions that can be reached from one without passing a boundary."""
+    block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
+    found: set[int] = set()
+    waiting = [first]
+    while waiting:
+        index = waiting.pop()
+        if index >= len(block_of):
+            continue
+        block = block_of[index]
+        for at in range(index, block.stop):
+            if at in found:
+                break
+            found.add(at)
+            if is_whole_barrier(program.instructions[at]):
+                break
+        else:
+            waiting += [
+                program.blocks[each].start for each in block.successors if each != program.exit
+            ]
+    return found
+
+
+def _is_load(made: Instruction) -> bool:
+    return accesses(made) == ((Space.SHARED, "load"),)
+
+
+def _writes(made: Instruction) -> bool:
+    """Returns whether an instruction may write to shared memory."""
+    if made.operation.name == "call":
+        return True
+    return any(op != "load" and space in MAY_BE_SHARED for space, op in accesses(made))
+
+
+def _copies_later(made: Instruction) -> bool:
+    """Returns whether an instruction writes to shared memory at a later time."""
+    operation = made.operation
+    if operation.name == "st" and "async" in operation.modifiers:
+        return True
+    is_copy = operation.name == "cp" and bool(accesses(made))
+    return is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
