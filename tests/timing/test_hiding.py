@@ -57,7 +57,13 @@ def test_the_bandwidth_is_the_roof_of_littles_law() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "copied"), [("v100", 802), ("a100", 1381), ("h200", 3165), ("l40s", 770)]
+    ("device", "copied"),
+    [
+        ("v100", 802),
+        ("a100", 1381),
+        pytest.param("h200", 3165, marks=pytest.mark.nightly),
+        pytest.param("l40s", 770, marks=pytest.mark.nightly),
+    ],
 )
 def test_saxpy_reaches_the_bandwidth_of_a_copy(device: str, copied: int) -> None:
     """GB/s of gpu-benches' gpu-stream, "scale" at full occupancy (on an L40, not an L40S; their
@@ -117,6 +123,7 @@ def test_thirty_two_ways_take_thirty_two_times() -> None:
     assert region("ways", 32, 32) == pytest.approx(32 * region("ways", 32, 1), rel=0.01)
 
 
+@pytest.mark.nightly
 def test_a_stride_of_32_costs_the_ratio_of_its_sectors() -> None:
     """Consecutive floats share a sector by eights; at a stride of 32 each has one of its own."""
     gpu = wl.Device("v100", record=True)
@@ -159,6 +166,7 @@ def with_registers(name: str, registers: int) -> Timing:
     return kernel[blocks, 256](x, gpu.zeros(1, np.int64), 64).time()
 
 
+@pytest.mark.nightly
 def test_twice_the_registers_halve_occupancy_and_slow_what_waits_for_memory() -> None:
     """64 K registers hold 64 warps of 32 threads with 32 registers each, and 32 with 64. A warp
     that waits for L2 all the time needs the others; four independent sums in each of 8 warps a
@@ -201,6 +209,7 @@ extern "C" __global__ void product(const float4 *a, const float4 *b, float4 *c, 
 """
 
 
+@pytest.mark.nightly
 def test_a_register_blocked_product_is_bound_by_fp32() -> None:
     """In a round a warp makes 256 products, for which its scheduler's FP32 unit takes 512 cycles.
     It reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of four

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from parts import some_now
 from test_accounts import TWO, balanced
 
 import warploom as wl
@@ -33,7 +34,7 @@ def same(one: Timing, other: Timing) -> None:
         assert one.timeline(sm) == other.timeline(sm)
 
 
-@pytest.mark.parametrize("device", ["gtx-480", "v100"])
+@pytest.mark.parametrize("device", some_now(["v100", "gtx-480"], 2))
 def test_what_goes_on_from_a_file_ends_as_if_it_had_not_stopped(
     device: str, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_blocks_that_take_turns_take_the_sum_of_their_times() -> None:
     assert eight == pytest.approx(8 * one, rel=0.1)
 
 
+@pytest.mark.nightly
 def test_the_order_of_the_functional_run_changes_nothing() -> None:
     """How often loops turned there depends on its schedule."""
     first = turns(4, 64)

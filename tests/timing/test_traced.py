@@ -104,6 +104,7 @@ extern "C" __global__ void g(float *y) {
 """
 
 
+@pytest.mark.nightly
 def test_parts_of_a_warp_that_do_the_same_in_turn_are_told_apart() -> None:
     """Lanes that part before a barrier come to the branch behind it in turn; it is all that its
     block has."""

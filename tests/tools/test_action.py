@@ -74,6 +74,7 @@ def _lines(file: Path) -> list[str]:
     return file.read_text().splitlines()
 
 
+@pytest.mark.nightly
 def test_the_steps_of_the_workflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not libraries_are_built():
         pytest.skip("the stand-in libraries are not built (no C compiler?)")

@@ -48,6 +48,7 @@ def planted(name: str) -> tuple[str, str]:
     return "--plant", f"tests.tools.plants:{name}"
 
 
+@pytest.mark.nightly
 def test_a_wrong_instruction_is_found_and_reduced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
