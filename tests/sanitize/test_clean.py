@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,13 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.clients.nvcc import real_nvcc
 from warploom.sanitize.findings import TOOLS
+from warploom.ui.lessons import find_lesson, lessons, requests_of
+from warploom.ui.record import prepared
 
-PROGRAMS = Path(__file__).parent.parent / "programs"
+TESTS = Path(__file__).parent.parent
+PROGRAMS, EXAMPLES = TESTS / "programs", TESTS.parent / "examples"
 RNG = np.random.default_rng(5)
 
 
@@ -42,3 +49,48 @@ def test_collectives_of_cub(cub: wl.Module, name: str, schedule: str) -> None:
     tools = [tool for tool in TOOLS if (name, tool) != ("merge", "init")]
     found = cub[name][1, threads](*args, schedule=schedule, sanitize=tools).findings
     assert found == (), "\n".join(map(str, found))
+
+
+def checked(*args: str | Path) -> tuple[int, str]:
+    """Returns the exit status of `warploom check`, and what it says."""
+    command = [Path(sys.executable).with_name("warploom"), "check", *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_examples(path: Path) -> None:
+    status, output = checked(path)
+    assert status == 0
+    assert "ERROR SUMMARY: 0 errors, 0 warnings, 0 notes" in output
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(real_nvcc(os.environ["PATH"]) is None, reason="needs nvcc")
+def test_device_wide_algorithms_of_cub_and_the_barrier_of_a_grid() -> None:
+    """Look-back between blocks: flags, values and their order by scope."""
+    status, output = checked(PROGRAMS / "cub_device.cu")
+    assert status == 0
+    assert "ERROR SUMMARY: 0 errors, 0 warnings, 0 notes" in output
+
+
+WRONG = {
+    "race": {"race"},
+    "lock": {"deadlock", "unpromised"},
+    "warp-synchronous": {"uninitialized read", "unpromised"},
+}
+"""Lessons about kernels that are wrong, and what is found there: lanes of one warp deadlock below
+7.0, and `volatile` is all that both trust in; lanes that run ahead read what others will write."""
+
+
+@pytest.mark.parametrize("lesson", [lesson.id for lesson in lessons()])
+def test_lessons(lesson: str) -> None:
+    known = find_lesson(lesson)
+    assert known is not None
+    kinds: set[str] = set()
+    for asked in requests_of(known):
+        ready = prepared(asked)
+        run = ready.launcher(*ready.values, max_instructions=asked.max_instructions, sanitize=TOOLS)
+        kinds |= {one.kind for one in run.findings if one.severity != "note"}
+    assert kinds == WRONG.get(lesson, set())

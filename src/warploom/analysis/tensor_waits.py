@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warploom.analysis.accesses import accesses, is_bulk_copy
+from warploom.analysis.completions import completion
 from warploom.analysis.program import Program
 from warploom.core.types import U32, U64, ScalarType
 from warploom.isa.ops.mbarrier import WAITS
+from warploom.isa.ops.memory import COMPLETES
 from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.ptx.ir import Immediate, Instruction, Operand
+from warploom.isa.spec import Unit
+from warploom.ptx.ir import Immediate, Instruction, Operand, Space
+from warploom.rules.late_copies.entries import (
+    ASYNC_GROUP,
+    BULK_GROUP,
+    LOAD,
+    NO_GROUP,
+    SEND,
+    STORE,
+)
 from warploom.rules.tensors.waits import END_GROUP, WAIT_GROUPS
 
 
@@ -23,12 +35,21 @@ class WaitRequest:
 
 
 @dataclass(frozen=True)
+class LateCopy:
+    """A copy of each lane: what is copied, and the kind of its group (`rules.late_copies`)."""
+
+    what: int
+    groups: int
+
+
+@dataclass(frozen=True)
 class GroupRequest:
-    """The end of a group of bulk copies, or a wait for all groups but the newest `left`: what
-    `rules.tensors.waits.group_copies` takes."""
+    """The end of a group of copies, or a wait for all groups but the newest `left` (-1: and for
+    copies in no group): what `rules.tensors.waits.group_copies` takes."""
 
     action: int
     left: int
+    groups: int
 
 
 def wait_request(made: Instruction) -> WaitRequest | None:
@@ -42,19 +63,42 @@ def wait_request(made: Instruction) -> WaitRequest | None:
 
 
 def group_request(made: Instruction) -> GroupRequest | None:
-    """Return what an instruction does to groups of bulk copies; None where it does nothing."""
+    """Return what an instruction does to groups of copies; None where it does nothing."""
     m = made.operation.modifiers
-    if made.operation.name != "cp" or "bulk" not in m:
+    if made.operation.name != "cp":
         return None
+    groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
     if "commit_group" in m:
-        return GroupRequest(END_GROUP, 0)
+        return GroupRequest(END_GROUP, 0, groups)
+    # An mbarrier is told of `cp.async` when they are complete: they complete there.
+    if "wait_all" in m or made.operation.spec.unit is Unit.ATOMIC:
+        return GroupRequest(WAIT_GROUPS, -1, groups)
     if "wait_group" not in m:
         return None
     left = made.operands[0]
     # A wait for a number that a register holds waits for all.
-    return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0)
+    return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0, groups)
 
 
-def has_tensor_operations(program: Program) -> bool:
+def late_copy(made: Instruction) -> LateCopy | None:
+    """Return what `rules.late_copies` is told of an instruction; None where it copies nothing."""
+    operation = made.operation
+    if operation.name == "st":
+        return LateCopy(SEND, NO_GROUP) if completion(made) is not None else None
+    if operation.name != "cp" or is_tensor_operation(operation):
+        return None
+    found = accesses(made)
+    if operation.spec.unit is Unit.ATOMIC or len(found) != 2 or Space.GLOBAL not in dict(found):
+        return None
+    what = STORE if found[0][0] is Space.SHARED else LOAD
+    if COMPLETES in operation.modifiers:
+        return LateCopy(what, NO_GROUP)
+    return LateCopy(what, BULK_GROUP if is_bulk_copy(operation) else ASYNC_GROUP)
+
+
+def completes_later(program: Program) -> bool:
     """Return whether a program has copies that may complete late."""
-    return any(is_tensor_operation(made.operation) for made in program.instructions)
+    return any(
+        is_tensor_operation(made.operation) or late_copy(made) is not None
+        for made in program.instructions
+    )

@@ -1,4 +1,5 @@
-"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory at once.
+"""`cp.async` and `st.bulk` in a warp's code: the bytes go between global and shared memory as they
+are issued, and where they complete late, what was there is put back (`rules.late_copies`).
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
@@ -14,17 +15,27 @@ from warploom.analysis.accesses import (
     is_bulk_copy,
     space_of,
 )
+from warploom.analysis.tensor_waits import late_copy
 from warploom.codegen.access import Shape
 from warploom.codegen.atomics import AtomicCode
 from warploom.codegen.lanes import I32, I64, Value, splat_constant, vector
+from warploom.codegen.tensors import TensorWaitCode
 from warploom.core.types import B8, B32, PRED, U32, U64
 from warploom.ptx.ir import Immediate, Instruction, Register, Space
+from warploom.rules.tensors.requests import (
+    BARRIER_ROW,
+    GLOBAL_ROW,
+    SHARED_ROW,
+    SIZE_ROW,
+    VALUE_ROW,
+)
 
 
 class CopyCode:
     """Emits the copies of one warp function."""
 
-    def __init__(self, atomics: AtomicCode) -> None:
+    def __init__(self, atomics: AtomicCode, waits: TensorWaitCode) -> None:
+        self.waits = waits
         self.atomics, self.memory, self.operands = atomics, atomics.memory, atomics.operands
         self.lanes, self.b = atomics.lanes, atomics.b
 
@@ -33,21 +44,42 @@ class CopyCode:
         if is_bulk_copy(made.operation):
             self._bulk(index, made, on)
             return
-        b, size = self.b, made.operands[2]
+        size = made.operands[2]
         assert isinstance(size, Immediate)
         source = self.operands.address(made.operands[1])
-        load = Shape("load", Space.GLOBAL, B32, size.value // 4)
         wanted = self._counts(made, size.value)
-        whole = on
+        target = self.operands.address(made.operands[0])
+        rows = self._rows(target, source, wanted, size.value)
+        with self.waits.put_off(late_copy(made), rows, on):
+            self._copy_lanes(index, (source, target), wanted, size.value, on)
+
+    def _rows(
+        self, target: Value, source: Value, wanted: Value | None, size: int
+    ) -> dict[int, Value]:
+        """Returns the operands of `rules.late_copies` of a `cp.async`."""
+        whole = splat_constant(size, I64)
+        if wanted is None:
+            return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
+        b = self.b
+        taken = b.zext(wanted, vector(I64))
+        taken = b.select(b.icmp_unsigned("<", taken, whole), taken, whole)
+        sizes = {SIZE_ROW: taken, VALUE_ROW: b.sub(whole, taken)}
+        return {SHARED_ROW: target, GLOBAL_ROW: source, **sizes}
+
+    def _copy_lanes(
+        self, index: int, places: tuple[Value, Value], wanted: Value | None, size: int, on: Value
+    ) -> None:
+        """Emit the load from the first and the store to the second of two places."""
+        b, (source, target) = self.b, places
+        load, whole = Shape("load", Space.GLOBAL, B32, size // 4), on
         if wanted is not None:
-            whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size.value, I32)))
+            whole = b.and_(on, b.icmp_unsigned("==", wanted, splat_constant(size, I32)))
         values = self.memory.load_any(index, load, source, whole)
         if wanted is not None:
             values = [self.lanes.blend(whole, v, splat_constant(0, I32)) for v in values]
             part = b.and_(b.and_(on, b.not_(whole)), self._more_than(wanted, 0))
             values = self._with_part(index, source, values, wanted, part)
-        target = self.operands.address(made.operands[0])
-        store = Shape("store", Space.SHARED, B32, size.value // 4)
+        store = Shape("store", Space.SHARED, B32, size // 4)
         self.memory.store_any(index, store, target, values, on)
 
     def _bulk(self, index: int, made: Instruction, on: Value) -> None:
@@ -63,9 +95,16 @@ class CopyCode:
             values = self.memory.load_any(index, load, b.add(source, moved), some)
             self.memory.store_any(index, store, b.add(to, moved), values, some)
 
-        self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
-        if "mbarrier::complete_tx::bytes" in made.operation.modifiers:
-            self.atomics.complete(index, made.operands[3], wanted, on)
+        rows = {SIZE_ROW: wanted, SHARED_ROW: to, GLOBAL_ROW: source}
+        if origin is Space.SHARED:
+            rows |= {SHARED_ROW: source, GLOBAL_ROW: to}
+        tells = "mbarrier::complete_tx::bytes" in made.operation.modifiers
+        if tells:
+            rows[BARRIER_ROW] = operands.address(made.operands[3])
+        with self.waits.put_off(late_copy(made), rows, on):
+            self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
+            if tells:
+                self.atomics.complete(index, made.operands[3], wanted, on)
 
     def fill(self, index: int, made: Instruction, on: Value) -> None:
         """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warploom.analysis.clusters import has_cluster_barrier
-from warploom.analysis.tensor_waits import has_tensor_operations
+from warploom.analysis.tensor_waits import completes_later
 from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
@@ -71,7 +71,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             suspends=scheduled,
             sites=relays,
             local_bytes=program.local_bytes,
-            delays=variant.shuffles and has_tensor_operations(program),
+            delays=variant.shuffles and completes_later(program),
         )
         grid.emit()
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size)

@@ -41,8 +41,9 @@ class Slot(IntEnum):
     block's local memory. TEXTURES_AT: the table of textures (`rules.descriptors`). TOGETHER:
     whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE:
     how far it came. LOG_AT: what a recorded launch writes (`codegen.log`). DETECTOR_AT: the state
-    of the detector that a sanitized launch has (`rules.happens_before`). QUEUE_AT: asynchronous
-    copies that are not complete (`rules.tensors.queue`), under schedules that have any.
+    of the detector that a sanitized launch has (`rules.happens_before`). QUEUE_AT, HELD_AT:
+    asynchronous copies that are not complete, of tensors and of lanes (`rules.tensors.queue`,
+    `rules.late_copies`), under schedules that have any.
     """
 
     FUEL = 0
@@ -102,6 +103,7 @@ class Slot(IntEnum):
     LOG_AT = auto()
     DETECTOR_AT = auto()
     QUEUE_AT = auto()
+    HELD_AT = auto()
 
 
 class Status(IntEnum):

@@ -179,8 +179,9 @@ class GridFunction:
     def _retire(self, start: Value, end: Value) -> None:
         """Complete or forget the copies of blocks whose shared memory is in a stretch."""
         if self.delays:
-            memory, queue = self.b.inttoptr(I64(ORIGIN), PTR), self._pointer(Slot.QUEUE_AT)
-            call(self.lanes, "retire_copies", memory, queue, self.work, start, end)
+            memory = self.b.inttoptr(I64(ORIGIN), PTR)
+            lists = self._pointer(Slot.QUEUE_AT), self._pointer(Slot.HELD_AT)
+            call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
 
     def _relay(self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block) -> None:
         """Run the round in relay where that can be, then go on at `turn`; else go on here. While

@@ -29,9 +29,11 @@ CHECKS = {
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
     " int64)",
-    "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
-    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, int64, int64, int64)",
-    "retire_copies": "int64(u8*, i64*, i64*, int64, int64)",
+    "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
+    "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
+    "hold_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, int64, int64, int64)",
+    "put_off_copies": "int64(u8*, i64*, i64*)",
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "live_ranks": "int64(i64*, i64*)",
@@ -59,6 +61,7 @@ _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     "detect_event",
     *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *("hold_copies", "put_off_copies"),
     *("check_cluster", "cluster_wait", "live_ranks"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
@@ -79,6 +82,8 @@ _PLACES = {
     "issue": "rules.tensors.issue",
     "wait": "rules.tensors.waits",
     "group": "rules.tensors.waits",
+    "hold": "rules.late_copies.hold",
+    "put": "rules.late_copies.hold",
     "retire": "rules.tensors.waits",
 }
 """The modules of these functions, by the first word of their names; others are in codegen.turns."""

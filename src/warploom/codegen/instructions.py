@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from warploom.analysis.accesses import is_bulk_fill
+from warploom.analysis.accesses import bytes_of, is_bulk_fill
 from warploom.analysis.completions import completion
 from warploom.analysis.services import service_of
 from warploom.analysis.shapes import Reading
-from warploom.analysis.tensor_waits import has_tensor_operations
+from warploom.analysis.tensor_waits import completes_later, late_copy
 from warploom.codegen.atomics import AtomicCode
 from warploom.codegen.barriers import BarrierCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.control import Control
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.guards import Guards
-from warploom.codegen.lanes import LANES, Value
+from warploom.codegen.lanes import I64, LANES, Value, splat_constant
 from warploom.codegen.leading import LeadingCode
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
@@ -42,6 +42,7 @@ from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
+from warploom.rules.tensors.requests import BARRIER_ROW, SHARED_ROW, SIZE_ROW
 
 
 class InstructionCode:
@@ -59,14 +60,14 @@ class InstructionCode:
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
         self.atomics = AtomicCode(memory)
-        self.copies = CopyCode(self.atomics)
         self.preconditions = PreconditionCode(self.operands)
         self.services = ServiceCode(self.operands)
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
-        delays = memory.functions.shuffles and has_tensor_operations(memory.frame.program)
+        delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
+        self.copies = CopyCode(self.atomics, self.tensor_waits)
         self.warpwide = WarpwideCode(self.operands)
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
@@ -101,8 +102,9 @@ class InstructionCode:
         name = made.operation.name
         if name == "st":
             store = self.copies.fill if is_bulk_fill(made.operation) else self.shaped_access.store
-            store(index, made, on)
-            self._complete(index, made, on)
+            with self.tensor_waits.put_off(late_copy(made), self._sent(made), on):
+                store(index, made, on)
+                self._complete(index, made, on)
         elif is_tensor_operation(made.operation):
             self.tensors.emit(index, made, on)
         elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
@@ -226,6 +228,14 @@ class InstructionCode:
                 wrapped(wraps)
             found.append((target, value, term.type))
         return found
+
+    def _sent(self, made: Instruction) -> dict[int, Value]:
+        """Returns the operands of `rules.late_copies` of an `st.async`; none of other stores."""
+        if late_copy(made) is None or not self.tensor_waits.delays:
+            return {}
+        target, barrier = (self.operands.address(made.operands[place]) for place in (0, 2))
+        size = splat_constant(bytes_of(made), I64)
+        return {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
 
     def _complete(self, index: int, made: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""

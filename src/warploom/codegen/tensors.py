@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 
 from llvmlite import ir
 
 from warploom.analysis.tensor_waits import (
     GroupRequest,
+    LateCopy,
     WaitRequest,
     group_request,
     wait_request,
@@ -21,6 +23,7 @@ from warploom.codegen.memory import MemoryCode
 from warploom.codegen.operands import WINDOWS
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.tensors import entries
 from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN, SCRATCH_WORDS
 from warploom.rules.tensors.queue import COUNT
@@ -188,7 +191,10 @@ class TensorWaitCode:
         """Emit code for where copies are kept, with the lanes as bits."""
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
-        kept = b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64)
+        kept = b.add(
+            b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64),
+            b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), HELD_COUNT), typ=I64),
+        )
         some = b.icmp_unsigned("!=", bits, I64(0))
         with b.if_then(b.and_(some, b.icmp_unsigned("!=", kept, I64(0)))):
             emit(bits)
@@ -196,8 +202,43 @@ class TensorWaitCode:
     def _state(self) -> tuple[Value, ...]:
         """The arguments that the helpers have in common, behind memory and operands."""
         self.tensors.place()
-        plan, queue = self.frame.pointer(Slot.PLAN_AT), self.frame.pointer(Slot.QUEUE_AT)
-        return self.tensors.scratch(0), plan, queue, self.tensors.work
+        slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
+        lists = (self.frame.pointer(slot) for slot in slots)
+        return self.tensors.scratch(0), *lists, self.tensors.work
+
+    @contextmanager
+    def put_off(
+        self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
+    ) -> Generator[None]:
+        """Emit what goes around the accesses of copies: where they complete late, what they wrote
+        is put back behind them. `rows` are the operands of `rules.late_copies.hold.hold_copies`."""
+        if copy is None or not self.delays:
+            yield
+            return
+        b, frame, pointer = self.b, self.frame, self.frame.pointer
+        missing = {BARRIER_ROW: splat_constant(-1, I64)}
+        self.tensors.fill({**missing, **rows})
+        self.tensors.place()
+        held = call(
+            self.lanes,
+            "hold_copies",
+            self.tensors.host_memory,
+            self.tensors.row(0),
+            self.tensors.scratch(0),
+            *(pointer(slot) for slot in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT)),
+            pointer(Slot.PLAN_AT),
+            pointer(Slot.HELD_AT),
+            b.zext(self.lanes.bits(on), I64),
+            I64(copy.what),
+            I64(copy.groups),
+        )
+        kept = frame.variable(I64)
+        b.store(held, kept)
+        yield
+        some = b.icmp_unsigned("!=", b.load(kept, typ=I64), I64(0))
+        with b.if_then(some):
+            given = pointer(Slot.PLAN_AT), pointer(Slot.HELD_AT)
+            call(self.lanes, "put_off_copies", self.tensors.host_memory, *given)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
         value = self.operands.read(wait.value, wait.type)
@@ -209,6 +250,6 @@ class TensorWaitCode:
         call(self.lanes, "wait_copies", self.tensors.host_memory, *given)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
-        numbers = (I64(n) for n in (group.action, group.left))
+        numbers = (I64(n) for n in (group.action, group.left, group.groups))
         given = (*self._state(), bits, *numbers)
         call(self.lanes, "group_copies", self.tensors.host_memory, *given)

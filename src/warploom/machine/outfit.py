@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
-from warploom.analysis.tensor_waits import has_tensor_operations
+from warploom.analysis.tensor_waits import completes_later
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
@@ -26,6 +26,7 @@ from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.rules import plan_words
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
+from warploom.rules.late_copies.entries import LIST_WORDS
 from warploom.rules.tensors.queue import QUEUE_WORDS
 
 Words = npt.NDArray[np.int64]
@@ -83,8 +84,9 @@ class Outfit:
         filled[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
         by_slot = _by_slot(kernel, launch)
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
-        if launch.schedule.shuffles and has_tensor_operations(kernel.program):
+        if launch.schedule.shuffles and completes_later(kernel.program):
             zeros[Slot.QUEUE_AT] = 8 * QUEUE_WORDS
+            zeros[Slot.HELD_AT] = 8 * LIST_WORDS
         zeros |= {base: slots * size for base, size in by_slot.items()}
         arrays = (environment, *filled.values())
         counted = (8 * kernel.layout.size, 8 * kernel.layout.row_words)

@@ -44,7 +44,7 @@ def record_with(
 ) -> Trace:
     """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
     the SM that is shown, if not others are asked for."""
-    ready = _prepared(request, memory_bytes)
+    ready = prepared(request, memory_bytes)
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
@@ -63,7 +63,7 @@ def record_with(
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
     """The modelled time of a launch; none of one that ends badly, which its trace tells of."""
-    ready = _prepared(request, memory_bytes, record=True)
+    ready = prepared(request, memory_bytes, record=True)
     try:
         run = ready.launcher(
             *ready.values,
@@ -84,9 +84,10 @@ def _engine(wanted: str, launcher: Launcher) -> str:
     return "reference" if warps <= MOST_WARPS else "compiled"
 
 
-def _prepared(
-    request: LaunchRequest, memory_bytes: int | None, *, record: bool = False
+def prepared(
+    request: LaunchRequest, memory_bytes: int | None = None, *, record: bool = False
 ) -> Prepared:
+    """Returns the launcher and the arguments of a launch that the page asks for."""
     own = find_device(request.device).memory_bytes
     gpu = Device(
         request.device,

@@ -1,5 +1,5 @@
-"""`cp.async`: bytes between global and shared memory, complete as soon as they are asked for; and
-stores, those of many zeros included.
+"""`cp.async`: bytes between global and shared memory; and stores, those of many zeros included.
+Where copies complete late, what was there is put back (`rules.late_copies`).
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
@@ -14,10 +14,12 @@ from warploom.analysis.accesses import (
     BULK_FILL_BYTES,
     BULK_PIECE_BYTES,
     accesses,
+    bytes_of,
     is_bulk_copy,
     is_bulk_fill,
     space_of,
 )
+from warploom.analysis.completions import completion
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
@@ -27,9 +29,17 @@ from warploom.machine.reference.lanes import Values, collect, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Warp
+from warploom.machine.reference.tensors import longs, put_off
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.rules.plan_words import (
     CHANGES,
+)
+from warploom.rules.tensors.requests import (
+    BARRIER_ROW,
+    GLOBAL_ROW,
+    SHARED_ROW,
+    SIZE_ROW,
+    VALUE_ROW,
 )
 
 
@@ -42,17 +52,34 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     assert isinstance(to, Address)
     assert isinstance(source, Address)
     assert isinstance(size, Immediate)
-    where = addresses(warp, source)
     wanted = _counts(warp, instruction, size.value)
-    whole = mask & to_mask(wanted == size.value)
-    data = gather(warp, Request(index, Space.GLOBAL, "load", size.value), where, whole)
-    for place in range(size.value):
+    taken = np.minimum(wanted.astype(np.int64), size.value)
+    rows = {
+        SHARED_ROW: longs(warp, to),
+        GLOBAL_ROW: longs(warp, source),
+        SIZE_ROW: taken,
+        VALUE_ROW: size.value - taken,
+    }
+    to_shared = Request(index, Space.SHARED, "store", size.value)
+    with put_off(warp, instruction, mask, rows):
+        _copy_lanes(warp, to_shared, (to, source), wanted, mask)
+
+
+def _copy_lanes(
+    warp: Warp, to_shared: Request, places: tuple[Address, Address], wanted: Values, mask: int
+) -> None:
+    """Loads from the second and stores to the first of two places, in each lane."""
+    index, size = to_shared.index, to_shared.size
+    to, source = places
+    where = addresses(warp, source)
+    whole = mask & to_mask(wanted == size)
+    data = gather(warp, Request(index, Space.GLOBAL, "load", size), where, whole)
+    for place in range(size):
         some = mask & ~whole & to_mask(wanted > place)
         single = Request(index, Space.GLOBAL, "load", 1)
         if some:
             found = gather(warp, single, [start + place for start in where], some)
             data[:, place] |= found[:, 0]
-    to_shared = Request(index, Space.SHARED, "store", size.value)
     scatter(warp, to_shared, addresses(warp, to), data, mask)
 
 
@@ -60,10 +87,28 @@ def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """`cp.async.bulk`: every lane copies `size` bytes of its own, piece by piece; then an mbarrier
     hears of them, where one is named. What it hears is one more store."""
     to, source, size, *rest = instruction.operands
+    (origin, _), _ = accesses(instruction)
+    wanted = read(warp, size, U32).astype(np.int64)
+    rows = {SHARED_ROW: longs(warp, to), GLOBAL_ROW: longs(warp, source), SIZE_ROW: wanted}
+    if origin is Space.SHARED:
+        rows |= {SHARED_ROW: longs(warp, source), GLOBAL_ROW: longs(warp, to)}
+    barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
+    if barrier is not None:
+        rows[BARRIER_ROW] = longs(warp, barrier)
+    with put_off(warp, instruction, mask, rows):
+        _pieces(warp, index, instruction, wanted, mask)
+        if barrier is not None:
+            assert isinstance(barrier, Address)
+            request = Request(index, Space.SHARED, "store", U64.bytes)
+            _complete(warp, request, addresses(warp, barrier), wanted.astype(np.uint64), mask)
+
+
+def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, mask: int) -> None:
+    """Copies the bytes of each lane, piece by piece."""
+    (origin, _), (target, _) = accesses(instruction)
+    to, source = instruction.operands[:2]
     assert isinstance(to, Address)
     assert isinstance(source, Address)
-    (origin, _), (target, _) = accesses(instruction)
-    wanted = read(warp, size, U32).astype(np.int64)
     starts, ends = addresses(warp, source), addresses(warp, to)
     for offset in range(0, int(wanted.max()), BULK_PIECE_BYTES):
         some = mask & to_mask(wanted >= offset + BULK_PIECE_BYTES)
@@ -72,14 +117,21 @@ def _bulk(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
             data = gather(warp, load, [start + offset for start in starts], some)
             store = Request(index, target, "store", BULK_PIECE_BYTES)
             scatter(warp, store, [end + offset for end in ends], data, some)
-    if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers:
-        assert isinstance(rest[0], Address)
-        request = Request(index, Space.SHARED, "store", U64.bytes)
-        _complete(warp, request, addresses(warp, rest[0]), wanted.astype(np.uint64), mask)
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
+    told = completion(instruction)
+    if told is not None:
+        rows = {
+            SHARED_ROW: longs(warp, instruction.operands[0]),
+            BARRIER_ROW: longs(warp, instruction.operands[2]),
+            SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
+        }
+        with put_off(warp, instruction, mask, rows):
+            access.store(warp, index, instruction, mask, on)
+            access.atomic(warp, index, told, mask, on)
+        return
     if not is_bulk_fill(instruction.operation):
         access.store(warp, index, instruction, mask, on)
         return

@@ -29,6 +29,7 @@ from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
+from warploom.rules.late_copies.entries import LIST_WORDS
 from warploom.rules.plan_words import ISSUED, Words
 from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
@@ -117,6 +118,11 @@ class Run:
     def queue(self) -> npt.NDArray[np.int64]:
         """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
         return np.zeros(QUEUE_WORDS, np.int64)
+
+    @cached_property
+    def held(self) -> npt.NDArray[np.int64]:
+        """Copies of lanes that are not complete (`rules.late_copies`)."""
+        return np.zeros(LIST_WORDS, np.int64)
 
     @cached_property
     def services(self) -> Services:

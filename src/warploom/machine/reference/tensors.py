@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.tensor_waits import group_request, wait_request
+from warploom.analysis.tensor_waits import group_request, late_copy, wait_request
 from warploom.analysis.tensors import tensor_request
 from warploom.core.errors import Allocation
 from warploom.machine.faults import Fault, FaultKind, fault_error
@@ -20,6 +23,8 @@ from warploom.ptx.ir import Address, Instruction, Operand, Space
 from warploom.rules.clusters import live_blocks
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RECORD_WIDTH
+from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
+from warploom.rules.late_copies.hold import hold_copies, put_off_copies
 from warploom.rules.tensors import entries
 from warploom.rules.tensors.issue import issue_copies
 from warploom.rules.tensors.queue import COUNT
@@ -115,7 +120,7 @@ def _fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     """Complete the copies that a look at an mbarrier waits for (`rules.tensors.waits`)."""
     asked = wait_request(instruction)
-    if asked is None or not warp.run.queue[COUNT]:
+    if asked is None or not _pending(warp.run):
         return
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
     data[BARRIER_ROW] = np.array(_addresses(warp, asked.barrier), np.uint64).view(np.int64)
@@ -123,25 +128,63 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, work)
+        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
 
 
 def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     """End a group of copies, or complete those that an instruction waits for."""
     asked = group_request(instruction)
-    if asked is None or not warp.run.queue[COUNT]:
+    if asked is None or not _pending(warp.run):
         return
     for first in range(0, warp.size, LANES):
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
-        given = (place(warp, first), warp.run.plan, warp.run.queue, work)
+        given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         some = mask >> first & ALL_LANES
-        group_copies(host_memory(), *given, some, asked.action, asked.left)
+        group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
 
 
 def retire(run: Run, block: Block) -> None:
     """Complete or forget the copies of a block that has ended."""
-    if run.queue[COUNT]:
+    if _pending(run):
         start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
-        retire_copies(host_memory(), run.queue, work, start, start + max(1, len(block.shared)))
+        end = start + max(1, len(block.shared))
+        retire_copies(host_memory(), run.queue, run.held, work, start, end)
+
+
+def _pending(run: Run) -> bool:
+    """Return whether copies are kept for later."""
+    return bool(run.queue[COUNT] or run.held[HELD_COUNT])
+
+
+# ---- copies of lanes ----------------------------------------------------------------------------
+
+
+@contextmanager
+def put_off(
+    warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
+) -> Generator[None]:
+    """Do the copies of a block of statements; where they complete late, put back what they wrote.
+    `rows` are the operands of `rules.late_copies.hold.hold_copies`."""
+    copy, run = late_copy(instruction), warp.run
+    if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
+        yield
+        return
+    data = np.zeros((DATA_ROWS, LANES), np.int64)
+    data[BARRIER_ROW] = -1
+    for row, values in rows.items():
+        data[row] = values
+    table, scratch = run.memory.table_in_launch(), place(warp, 0)
+    scratch[entries.ALLOCATIONS] = table.count
+    given = data.reshape(-1), scratch, table.starts, table.ends, table.flags
+    asked = mask, copy.what, copy.groups
+    kept = hold_copies(host_memory(), *given, run.plan, run.held, *asked)
+    yield
+    if kept:
+        put_off_copies(host_memory(), run.plan, run.held)
+
+
+def longs(warp: Warp, operand: Operand) -> Words:
+    """Return the addresses of an operand, as signed words."""
+    return np.array(_addresses(warp, operand), np.uint64).view(np.int64)

@@ -81,6 +81,9 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
         access.atomic(warp, index, instruction, mask, on)
+        told = completion(instruction)
+        if told is not None:
+            access.atomic(warp, index, told, mask, on)
     elif instruction.operation.spec.unit is Unit.TEXTURE:
         texture.texels(warp, index, instruction, mask, on)
     elif name in ACCESSES:
@@ -98,9 +101,6 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _move_vector(warp, instruction, on)
     else:
         _compute(warp, instruction, on)
-    told = completion(instruction)
-    if told is not None:
-        access.atomic(warp, index, told, mask, on)
 
 
 ACCESSES = {

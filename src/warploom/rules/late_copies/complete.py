@@ -1,0 +1,136 @@
+"""Completes late copies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warploom.rules import mbarrier
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.late_copies.entries import (
+    BARRIER,
+    BULK_GROUP,
+    CAPACITY,
+    COPY,
+    COUNT,
+    DUE,
+    ENDS,
+    ENTRY_WORDS,
+    GROUP_END,
+    GROUPS,
+    HIGH_DATA,
+    KIND,
+    LANES,
+    LOW_DATA,
+    MASK,
+    SHARED,
+    SIZE,
+    SOURCE,
+    TARGET,
+    TELLS,
+    THREAD,
+    VALUE,
+    ZEROS,
+    entry_at,
+    row_at,
+)
+from warploom.rules.tensors.entries import ORIGIN
+from warploom.rules.texels import Memory, read_bytes, write_bytes
+
+
+@jitable
+def complete_lane(memory: Memory, held: Row, entry: int, lane: int) -> None:
+    """Completes the copy of one lane: moves its bytes, then tells the mbarrier that it names."""
+    target, size = int(held[row_at(entry, TARGET, lane)]) - ORIGIN, held[row_at(entry, SIZE, lane)]
+    if held[entry + KIND] == COPY:
+        source = int(held[row_at(entry, SOURCE, lane)]) - ORIGIN
+        for place in range(size):
+            memory[target + place] = memory[source + place]
+        for place in range(size, size + held[row_at(entry, ZEROS, lane)]):
+            memory[target + place] = np.uint8(0)
+    elif held[entry + KIND] == VALUE:
+        low = min(size, 8)
+        write_bytes(memory, target, low, int(held[row_at(entry, LOW_DATA, lane)]))
+        write_bytes(memory, target + 8, size - low, int(held[row_at(entry, HIGH_DATA, lane)]))
+    barrier = int(held[row_at(entry, BARRIER, lane)])
+    if barrier != 0:
+        word = read_bytes(memory, barrier - ORIGIN, 8)
+        if mbarrier.is_valid(word):
+            word = mbarrier.complete(word, int(held[row_at(entry, TELLS, lane)]))
+            write_bytes(memory, barrier - ORIGIN, 8, word)
+
+
+@jitable
+def complete_due(memory: Memory, held: Row) -> int:
+    """Completes what is due, and takes it out of the list; returns how many copies."""
+    kept, done = 0, 0
+    for number in range(held[COUNT]):
+        entry = entry_at(number)
+        due = held[entry + DUE]
+        if due:
+            held[entry + DUE] = 0
+            held[entry + MASK] &= ~due
+            for lane in range(LANES):
+                if due >> lane & 1 and held[entry + KIND] != GROUP_END:
+                    complete_lane(memory, held, entry, lane)
+                    done += 1
+        if held[entry + MASK]:
+            if kept != number:
+                for word in range(ENTRY_WORDS):
+                    held[entry_at(kept) + word] = held[entry + word]
+            kept += 1
+    held[COUNT] = kept
+    return done
+
+
+@jitable
+def complete_oldest(memory: Memory, held: Row) -> None:
+    """Completes the older half of a full list."""
+    for number in range(CAPACITY // 2):
+        held[entry_at(number) + DUE] = held[entry_at(number) + MASK]
+    complete_due(memory, held)
+
+
+@jitable
+def complete_at_barrier(memory: Memory, held: Row, barrier: int) -> int:
+    """Completes the copies that tell an mbarrier; returns how many."""
+    found = 0
+    for number in range(held[COUNT]):
+        entry = entry_at(number)
+        for lane in range(LANES):
+            if held[entry + MASK] >> lane & 1 and held[row_at(entry, BARRIER, lane)] == barrier:
+                held[entry + DUE] |= 1 << lane
+                found = 1
+    return complete_due(memory, held) if found else 0
+
+
+@jitable
+def complete_groups_held(
+    memory: Memory, held: Row, thread: int, mask: int, groups: int, left: int
+) -> int:
+    """Completes the groups of lanes of a warp but the newest `left` ones of each; -1: also copies
+    that are in no group yet. Returns how many copies."""
+    for lane in range(LANES):
+        held[ENDS + lane] = 0
+    for number in range(held[COUNT] - 1, -1, -1):
+        entry = entry_at(number)
+        if held[entry + THREAD] == thread and held[entry + GROUPS] == groups:
+            for lane in range(LANES):
+                if held[entry + MASK] & mask & 1 << lane:
+                    held[ENDS + lane] += int(held[entry + KIND] == GROUP_END)
+                    if held[ENDS + lane] > left:
+                        held[entry + DUE] |= 1 << lane
+    return int(complete_due(memory, held))
+
+
+@jitable
+def retire_held(memory: Memory, held: Row, start: int, end: int) -> None:
+    """Completes the bulk stores out of a stretch of shared memory that another block gets, and
+    forgets the copies into it."""
+    for number in range(held[COUNT]):
+        entry = entry_at(number)
+        if start <= held[entry + SHARED] < end:
+            if held[entry + GROUPS] == BULK_GROUP:
+                held[entry + DUE] = held[entry + MASK]
+            else:
+                held[entry + MASK] = 0
+    complete_due(memory, held)
