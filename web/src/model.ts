@@ -135,6 +135,13 @@ export class Model {
     return found;
   }
 
+  /** Every access, with its number. */
+  eachAccess(tell: (access: Access, number: number) => void): void {
+    for (let step = 0; step < this.count; step++) {
+      for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) tell(this.#access(i, step), i);
+    }
+  }
+
   /** The number of accesses of a step, and for each the cost that the rule counts. */
   eachCost(step: number, tell: (site: Site, cost: readonly number[]) => void): void {
     for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
@@ -170,6 +177,12 @@ export class Model {
     const row = written.value[before - 1]! * 32;
     if (wide) return Array.from(this.#wide.subarray(row, row + 32));
     return Array.from(this.#narrow.subarray(row, row + 32));
+  }
+
+  /** The step, up to `time`, at which a register was written last; -1 where there is none. */
+  lastWrite(warp: number, register: number, time: number): number {
+    const written = this.#written().get(warp * this.trace.registers.length + register);
+    return written?.step[upper(written.step, time) - 1] ?? -1;
   }
 
   #written(): Map<number, { step: number[]; value: number[] }> {
@@ -240,6 +253,26 @@ export class Model {
     return code.file >= 0 && code.line > 0 ? `line ${code.line}` : `PTX line ${code.ptx_line}`;
   }
 
+  /** Where lanes go that do not take the branch of an instruction, and where the others jump. */
+  ways(instruction: number): { readonly on: string; readonly to: string } {
+    const code = this.trace.code[instruction]!;
+    const jump = code.targets.map((block) => this.blockPlace(this.#behindJumps(block)));
+    return { on: this.blockPlace(this.#behindJumps(code.block + 1)), to: code.targets.length ? [...new Set(jump)].join(" or ") : "the end" };
+  }
+
+  /** The block that a block leads to, where it does nothing but jump on. */
+  #behindJumps(block: number): number {
+    const made = this.trace.basic_blocks[block];
+    const only = made && made.stop === made.start + 1 ? this.trace.code[made.start] : undefined;
+    return only?.is_branch && !only.guarded && only.targets.length === 1 ? only.targets[0]! : block;
+  }
+
+  /** The name of a register, with that of the variable whose value it holds. */
+  registerName(register: number): string {
+    const one = this.trace.registers[register]!;
+    return one.variable ? `${one.variable} (${one.name})` : one.name;
+  }
+
   /** Where a basic block is, in words: the line that most of it comes from. */
   blockPlace(block: number): string {
     const made = this.trace.basic_blocks[block];
@@ -262,6 +295,16 @@ export class Model {
   allocation(address: number): Allocated | null {
     const found = this.trace.allocations.find((one) => address >= one.address && address < one.address + one.size);
     return found ?? null;
+  }
+
+  /** An address that lies in no allocation, by the nearest one. */
+  around(address: number): string {
+    const inside = this.allocation(address);
+    if (inside) return `${inside.name} + ${address - inside.address}`;
+    const distance = (one: Allocated) => (address < one.address ? one.address - address : address - one.address - one.size);
+    const nearest = [...this.trace.allocations].sort((a, b) => distance(a) - distance(b))[0];
+    if (!nearest) return `0x${address.toString(16)}`;
+    return `${distance(nearest)} bytes ${address < nearest.address ? "before" : "behind the end of"} ${nearest.name}`;
   }
 
   warpName(warp: number): string {

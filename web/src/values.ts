@@ -20,3 +20,8 @@ function float(value: number): string {
 export function short(text: string, most: number): string {
   return text.length > most ? "…" + text.slice(1 - most) : text;
 }
+
+/** A number of an array. */
+export function numberShown(value: number | bigint): string {
+  return typeof value === "bigint" ? value.toString() : float(value);
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.devices.catalog import catalog
 from warploom.machine.launch import POLICIES
 from warploom.ui.lessons import lesson_heads
+from warploom.ui.progress import read_progress
 from warploom.ui.schema import DeviceChoice, LaunchRequest, Lesson, Show
 
 
@@ -25,6 +26,7 @@ def live_show(
         request=request,
         lesson=lesson,
         lessons=lesson_heads(),
+        progress=read_progress(),
         devices=tuple(devices),
         schedules=POLICIES,
     )

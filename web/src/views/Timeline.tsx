@@ -1,15 +1,18 @@
 // Warps over steps, drawn once for what is in sight; only the cursor moves from step to step.
 
-import { computed, effect } from "@preact/signals";
+import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { count } from "../bits.ts";
 import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
+import { stepOf } from "./tracks.ts";
 import { batchGo, goTo, time, warp as chosenWarp, zoom } from "../state.ts";
 import { tip } from "../help.ts";
 
 const LEFT = 92;
 const MARKS = 20;
-const MOST_ROWS = 10;
+const AXIS = 18;
+/** Rows that are in sight without scrolling. */
+const MOST_ROWS = 8;
 
 export const GLYPHS: Record<EventKind, string> = {
   divergence: "◇",
@@ -63,11 +66,11 @@ export function Timeline({ model }: { model: Model }) {
     };
     let box = size();
     const redraw = () => drawStill(back, model, box);
-    const firstRow = computed(() => rowsOf(model, chosenWarp.value)[0]);
     const stopStill = effect(() => {
-      void [zoom.value, firstRow.value];
+      void zoom.value;
       redraw();
     });
+    const stopScroll = effect(() => reveal(back.parentElement!.parentElement!, model, chosenWarp.value));
     const stopCursor = effect(() => drawCursor(front, model, box, time.value, chosenWarp.value));
     const again = () => {
       box = size();
@@ -80,6 +83,7 @@ export function Timeline({ model }: { model: Model }) {
     themed.observe(document.documentElement, { attributes: true });
     return () => {
       stopStill();
+      stopScroll();
       stopCursor();
       watch.disconnect();
       themed.disconnect();
@@ -94,13 +98,16 @@ export function Timeline({ model }: { model: Model }) {
   };
   const pick = (event: PointerEvent) => {
     const { box, step } = at(event);
-    const rows = rowsOf(model, chosenWarp.value);
-    const height = rowHeight(box.height, rows.length);
-    const row = rows[Math.floor((event.clientY - box.top - MARKS) / height)];
+    const height = rowHeight(model);
+    const under = Math.floor((event.clientY - box.top - MARKS) / height);
+    const row = under >= 0 && under < model.trace.warps.length ? under : undefined;
     const inMarks = event.clientY - box.top < MARKS;
     batchGo(inMarks ? nearestEvent(model, step, (zoom.value?.[1] ?? model.count) - (zoom.value?.[0] ?? 0)) : step, inMarks ? undefined : row);
   };
   return (
+    <div class="timeline-view">
+    <Key />
+    <div class="scroll" style={{ maxHeight: `${MARKS + MOST_ROWS * rowHeight(model) + AXIS + 4}px` }}>
     <div
       class="timeline"
       style={{ height: `${heightFor(model)}px` }}
@@ -130,39 +137,56 @@ export function Timeline({ model }: { model: Model }) {
     >
       <canvas ref={still} />
       <canvas ref={moving} />
-      <Key />
+    </div>
+    </div>
     </div>
   );
 }
 
+const UNITS: readonly (readonly [string, string])[] = [
+  ["accent", "arithmetic"],
+  ["memory", "memory"],
+  ["control", "control"],
+  ["wait", "barrier"],
+];
+
 function Key() {
   return (
-    <ul class="key" aria-label="Marks">
-      {EVENTS.map((kind) => (
-        <li key={kind} {...tip(kind)}>
-          <span>{GLYPHS[kind]}</span> {kind}
-        </li>
-      ))}
-    </ul>
+    <div class="keys-of-timeline">
+      <span {...tip("warps")} tabIndex={0} role="note">
+        Warps over steps, in the order in which they were simulated (not in time)
+      </span>
+      <ul class="key" aria-label="Colours and marks">
+        {UNITS.map(([colour, name]) => (
+          <li key={name}>
+            <i style={{ background: `var(--${colour})` }} /> {name}
+          </li>
+        ))}
+        {EVENTS.map((kind) => (
+          <li key={kind} {...tip(kind)}>
+            <span>{GLYPHS[kind]}</span> {kind}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
-/** The warps in sight: all, or those around the chosen one. */
-function rowsOf(model: Model, chosen: number): number[] {
-  const all = model.trace.warps.length;
-  const shown = Math.min(all, MOST_ROWS);
-  const first = Math.max(0, Math.min(all - shown, chosen - (shown >> 1)));
-  return Array.from({ length: shown }, (_, i) => first + i);
+/** Bring the row of a warp into sight. */
+function reveal(scroll: HTMLElement, model: Model, warp: number): void {
+  const height = rowHeight(model);
+  const top = MARKS + warp * height;
+  if (top < scroll.scrollTop + MARKS) scroll.scrollTop = top - MARKS;
+  else if (top + height + AXIS > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + height + AXIS - scroll.clientHeight;
 }
 
-/** Room for the rows, the marks above them and their key below. */
+/** Room for the marks, a row for each warp, and the axis. */
 function heightFor(model: Model): number {
-  const rows = Math.min(MOST_ROWS, model.trace.warps.length);
-  return MARKS + Math.max(1, rows) * (rows > 6 ? 10 : 16) + 26;
+  return MARKS + Math.max(1, model.trace.warps.length) * rowHeight(model) + AXIS;
 }
 
-function rowHeight(height: number, rows: number): number {
-  return Math.min(16, (height - MARKS - 24) / Math.max(1, rows));
+function rowHeight(model: Model): number {
+  return model.trace.warps.length > 6 ? 12 : 16;
 }
 
 function nearestEvent(model: Model, step: number, span: number): number {
@@ -178,8 +202,8 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void 
   const colours = look();
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
-  const rows = rowsOf(model, chosenWarp.peek());
-  const height = rowHeight(box.height, rows.length);
+  const rows = model.trace.warps.map((_, row) => row);
+  const height = rowHeight(model);
   const [from, to] = zoom.peek() ?? [0, model.count];
   const width = box.width - LEFT - 8;
   const scale = width / Math.max(1, to - from);
@@ -187,16 +211,30 @@ function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void 
   pen.textBaseline = "middle";
   rows.forEach((row, index) => {
     const y = MARKS + index * height;
-    if (height >= 9) {
-      pen.fillStyle = colours.soft;
-      const one = model.trace.warps[row]!;
-      pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
-    }
+    pen.fillStyle = colours.soft;
+    const one = model.trace.warps[row]!;
+    pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
     pen.fillStyle = colours.line;
     pen.fillRect(LEFT, y + height - 1.5, width, 0.6);
     drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });
   });
   drawMarks(pen, model, from, to, scale, colours);
+  drawAxis(pen, MARKS + rows.length * height, [from, to], scale, colours);
+}
+
+/** Numbers of steps below the rows. */
+function drawAxis(pen: CanvasRenderingContext2D, top: number, [from, to]: readonly [number, number], scale: number, colours: Look): void {
+  const every = stepOf((to - from) / 8);
+  pen.fillStyle = colours.soft;
+  pen.font = "10px ui-sans-serif, system-ui, sans-serif";
+  pen.fillText("step", 10, top + AXIS / 2);
+  pen.textAlign = "center";
+  for (let step = Math.ceil(from / every) * every; step < to; step += every) {
+    const x = LEFT + (step - from + 0.5) * scale;
+    pen.fillRect(x - 0.3, top, 0.6, 4);
+    pen.fillText((step + 1).toLocaleString(), Math.max(LEFT + 8, x), top + 11);
+  }
+  pen.textAlign = "start";
 }
 
 interface RowLook {
@@ -258,13 +296,12 @@ function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, now: 
   const [from, to] = zoom.peek() ?? [0, model.count];
   const scale = (box.width - LEFT - 8) / Math.max(1, to - from);
   const x = LEFT + (now - from + 0.5) * scale;
-  const rows = rowsOf(model, warp);
-  const height = rowHeight(box.height, rows.length);
+  const height = rowHeight(model);
   const colours = look();
   pen.fillStyle = colours.ink;
-  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, rows.length * height + 4);
-  const row = rows.indexOf(warp);
-  if (row >= 0) {
+  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, model.trace.warps.length * height + 4);
+  const row = warp;
+  if (row < model.trace.warps.length) {
     pen.strokeStyle = colours.accent;
     pen.lineWidth = 1.5;
     pen.strokeRect(4, MARKS + row * height - 1, box.width - 8, height);
