@@ -49,7 +49,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(view=("of its lanes used",)),
     ),
     "branch": (
-        Claim(lanes={"goes_on": ODD, "jumps": EVEN}),
+        Claim(
+            lanes={"goes_on": ODD, "jumps": EVEN},
+            anywhere=("goes on to line 12", "jumps to line 8"),
+        ),
         Claim(lanes={"active": ODD, "other_path": EVEN}),
         Claim(lanes={"active": EVEN, "gathering": ODD}),
         Claim(lanes={"active": FULL}, tree="no divergence"),

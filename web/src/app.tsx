@@ -56,10 +56,10 @@ export function App() {
           {other.value && !["machine", "time"].includes(pane.value) ? <Compare /> : <Single />}
         </div>
       </main>
-      <div class="bottom">
+      <section class="bottom" aria-label="Steps">
         <Transport />
         <Timeline model={shown} />
-      </div>
+      </section>
       <Lessons />
       <Keys />
     </div>
@@ -198,12 +198,12 @@ function Keys() {
   if (!helpOpen.value) return null;
   return (
     <div class="sheet keys" role="dialog" aria-label="Keys">
-      <header>
+      <div class="head">
         <h2>Keys</h2>
         <button aria-label="Close" onClick={() => (helpOpen.value = false)}>
           ✕
         </button>
-      </header>
+      </div>
       <dl>
         {KEYS.map(([key, text]) => (
           <div key={key}>

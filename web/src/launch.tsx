@@ -179,12 +179,14 @@ export function Trouble() {
   const error = model.value?.trace.error;
   if (error && !other.value) {
     return (
-      <details class="trouble ended" open={!lesson.value || working.value}>
-        <summary>✕ {error.split("\n")[0]}</summary>
-        <pre tabIndex={0} aria-label="Error">
-          {error}
-        </pre>
-      </details>
+      <section aria-label="Error">
+        <details class="trouble ended" open={!lesson.value || working.value}>
+          <summary>✕ {error.split("\n")[0]}</summary>
+          <pre tabIndex={0} role="note" aria-label="Error in full">
+            {error}
+          </pre>
+        </details>
+      </section>
     );
   }
   return null;

@@ -326,12 +326,12 @@ export function Lessons() {
   const parts = [...new Set(lessons.map((one) => one.part))];
   return (
     <div class="sheet" role="dialog" aria-label="Lessons">
-      <header>
+      <div class="head">
         <h2>Lessons</h2>
         <button aria-label="Close" onClick={() => (lessonsOpen.value = false)}>
           ✕
         </button>
-      </header>
+      </div>
       {parts.map((part) => (
         <section key={part}>
           <h3>{part}</h3>

@@ -256,15 +256,22 @@ export class Model {
   /** Where lanes go that do not take the branch of an instruction, and where the others jump. */
   ways(instruction: number): { readonly on: string; readonly to: string } {
     const code = this.trace.code[instruction]!;
-    const jump = code.targets.map((block) => this.blockPlace(this.#behindJumps(block)));
-    return { on: this.blockPlace(this.#behindJumps(code.block + 1)), to: code.targets.length ? [...new Set(jump)].join(" or ") : "the end" };
+    const jumps = code.targets.map((block) => this.#entry(this.trace.basic_blocks[block]?.start ?? -1, code.line));
+    return { on: this.#entry(instruction + 1, code.line), to: jumps.length ? [...new Set(jumps)].join(" or ") : "the end" };
   }
 
-  /** The block that a block leads to, where it does nothing but jump on. */
-  #behindJumps(block: number): number {
-    const made = this.trace.basic_blocks[block];
-    const only = made && made.stop === made.start + 1 ? this.trace.code[made.start] : undefined;
-    return only?.is_branch && !only.guarded && only.targets.length === 1 ? only.targets[0]! : block;
+  /** The line at which lanes go on from an instruction: copies, which the compiler puts on any line,
+   * and jumps do not count, nor does the line that they come from. */
+  #entry(first: number, from: number): string {
+    let at = first;
+    for (let steps = 0; steps < 32; steps++) {
+      const code = this.trace.code[at];
+      if (!code) break;
+      if (code.is_branch && !code.guarded && code.targets.length === 1) at = this.trace.basic_blocks[code.targets[0]!]!.start;
+      else if (/^(mov|cvta)\b/.test(code.text) || code.line === from) at++;
+      else return this.place(at);
+    }
+    return this.place(first);
   }
 
   /** The name of a register, with that of the variable whose value it holds. */
