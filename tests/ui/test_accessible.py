@@ -54,7 +54,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
         (folder / name).with_suffix(".html").write_text(export(show, traces))
         found[name] = (folder / f"{name}.html").as_uri()
-    trace = record(LaunchRequest(name="k.cu", source=FAULTY, block="64", args=("out:i32[40]=zeros",)))  # fmt: skip
+    out = ("out:i32[40]=zeros",)
+    trace = record(LaunchRequest(name="k.cu", source=FAULTY, block="64", args=out))
     (folder / "fault.html").write_text(export(exported_show("k", ("k",)), [trace.to_bytes()]))
     return {**found, "fault": (folder / "fault.html").as_uri()}
 
@@ -82,7 +83,9 @@ def opened(chromium: Any, address: str, scheme: str = "light", width: int = 1280
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_a_comparison(chromium: Any, pages: dict[str, str], scheme: str) -> None:  # fmt: skip
+def test_axe_finds_nothing_in_a_comparison(
+    chromium: Any, pages: dict[str, str], scheme: str
+) -> None:
     page = opened(chromium, pages["lock"], scheme)
     page.locator(".question fieldset button").first.click()
     assert findings(page) == []
@@ -101,7 +104,9 @@ def test_axe_finds_nothing_in_a_comparison(chromium: Any, pages: dict[str, str],
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_modelled_time_and_code(chromium: Any, pages: dict[str, str], scheme: str) -> None:  # fmt: skip
+def test_axe_finds_nothing_in_modelled_time_and_code(
+    chromium: Any, pages: dict[str, str], scheme: str
+) -> None:
     page = opened(chromium, pages["latency"], scheme)
     page.keyboard.press("n")
     page.keyboard.press("x")
@@ -117,7 +122,9 @@ def test_axe_finds_nothing_in_modelled_time_and_code(chromium: Any, pages: dict[
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_where_a_launch_failed(chromium: Any, pages: dict[str, str], scheme: str) -> None:  # fmt: skip
+def test_axe_finds_nothing_where_a_launch_failed(
+    chromium: Any, pages: dict[str, str], scheme: str
+) -> None:
     page = opened(chromium, pages["fault"], scheme)
     assert findings(page) == []
     page.context.close()
@@ -153,7 +160,8 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert "k.cu:1" in page.locator(".trouble pre").inner_text()
     assert "block 0, warp 1" in page.locator(".warp header").inner_text()
     assert "st.global" in page.locator(".warp .now").inner_text()
-    assert "Thread 40 of block 0 reached 0 bytes behind the end of out" in page.locator(".fault").inner_text()  # fmt: skip
+    where = page.locator(".fault").inner_text()
+    assert "Thread 40 of block 0 reached 0 bytes behind the end of out" in where
     page.context.close()
 
 
@@ -170,7 +178,8 @@ def test_every_view_fits(chromium: Any, pages: dict[str, str], width: int) -> No
         page.context.close()
 
 
-CUT = """() => [...document.querySelectorAll('main, .left, .right, .single, .compare, .side, .below, .bottom')]
+CUT = """() => [...document.querySelectorAll(
+    'main, .left, .right, .single, .compare, .side, .below, .bottom')]
   .filter(one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)
   .map(one => `${one.className} ${one.scrollWidth} ${one.clientWidth}`)"""
 """Parts of the frame whose content is wider than they are."""

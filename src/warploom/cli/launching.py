@@ -52,5 +52,8 @@ def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
                 f"--save {text!r} is not NAME=FILE.npy with the name of a buffer (here:"
                 f" {', '.join(names) or 'there is none'})"
             )
+        folder = Path(target).absolute().parent
+        if not folder.is_dir():
+            raise WarploomError(f"--save {text!r}: there is no folder {folder}. Make it first.")
         files[name] = Path(target)
     return files
