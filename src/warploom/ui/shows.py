@@ -32,6 +32,20 @@ def live_show(
     )
 
 
-def exported_show(title: str, labels: tuple[str, ...], *, lesson: Lesson | None = None) -> Show:
-    """Returns what a page shows that has nothing but its traces, called by these labels."""
-    return Show(title=title, live=False, traces=len(labels), labels=labels, lesson=lesson)
+def exported_show(
+    title: str,
+    labels: tuple[str, ...],
+    *,
+    lesson: Lesson | None = None,
+    gallery: bool = False,
+) -> Show:
+    """Returns what a page shows that has nothing but its traces, called by these labels. In a
+    `gallery` the pages of the other lessons are beside it."""
+    return Show(
+        title=title,
+        live=False,
+        traces=len(labels),
+        labels=labels,
+        lesson=lesson,
+        lessons=lesson_heads() if gallery else (),
+    )
