@@ -15,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 from build_driver import build as build_driver
 from build_web import build_web, needed_to_build
 
-
 LIBRARIES = Path(__file__).parent / "src" / "warploom" / "clients" / "lib"
 
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")

@@ -1,8 +1,8 @@
 """Assertions about what kernels cost, for tests: each failure names the source lines.
 
-    run = kernel[grid, block](x, y)
-    wl.testing.assert_coalesced(run)
-    wl.testing.assert_no_bank_conflicts(run)
+run = kernel[grid, block](x, y)
+wl.testing.assert_coalesced(run)
+wl.testing.assert_no_bank_conflicts(run)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // The contents of memory: an array as a grid of its elements, at the step that is shown.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { dataOf, type ArrayView, type Cell, type Data as Contents } from "../data.ts";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
@@ -139,22 +139,30 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
   const { array, cells, first, at, time } = props;
   const place = useRef<HTMLCanvasElement>(null);
   const layout = useRef<Layout>({ columns: 1, width: 1, height: 1 });
+  const draw = useRef(() => {});
+  draw.current = () => {
+    const canvas = place.current;
+    if (!canvas) return;
+    layout.current = layoutOf(array, cells.length, canvas.parentElement!.clientWidth);
+    drawCells(canvas, { cells, first, at, time }, layout.current);
+  };
+  useLayoutEffect(() => draw.current(), [array, cells, at, time]);
   useEffect(() => {
-    const canvas = place.current!;
-    const draw = () => {
-      layout.current = layoutOf(array, cells.length, canvas.parentElement!.clientWidth);
-      drawCells(canvas, { cells, first, at, time }, layout.current);
-    };
-    draw();
-    const watch = new ResizeObserver(draw);
-    watch.observe(canvas.parentElement!);
-    const themed = new MutationObserver(draw);
+    const around = place.current?.parentElement;
+    if (!around) return;
+    let wide = around.clientWidth;
+    const watch = new ResizeObserver(([entry]) => {
+      if (entry!.contentRect.width !== wide) draw.current();
+      wide = entry!.contentRect.width;
+    });
+    watch.observe(around);
+    const themed = new MutationObserver(() => draw.current());
     themed.observe(document.documentElement, { attributes: true });
     return () => {
       watch.disconnect();
       themed.disconnect();
     };
-  }, [array, cells, at, time]);
+  }, []);
   const point = (event: PointerEvent) => {
     const box = place.current!.getBoundingClientRect();
     const { columns, width, height } = layout.current;
@@ -185,6 +193,9 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
   );
 }
 
+/** Shades of a value. */
+const SHADES = 24;
+
 interface Drawn {
   readonly cells: readonly Cell[];
   readonly first: number;
@@ -195,12 +206,15 @@ interface Drawn {
 function drawCells(canvas: HTMLCanvasElement, { cells, first, at, time }: Drawn, { columns, width, height }: Layout): void {
   const rows = Math.ceil(cells.length / columns);
   const [wide, high] = [LEFT + columns * width + 2, TOP + rows * height + 4];
-  canvas.style.width = `${wide}px`;
-  canvas.style.height = `${high}px`;
-  canvas.width = Math.round(wide * devicePixelRatio);
-  canvas.height = Math.round(high * devicePixelRatio);
+  const size = [Math.round(wide * devicePixelRatio), Math.round(high * devicePixelRatio)] as const;
+  if (canvas.width !== size[0] || canvas.height !== size[1]) {
+    canvas.style.width = `${wide}px`;
+    canvas.style.height = `${high}px`;
+    [canvas.width, canvas.height] = size;
+  }
   const pen = canvas.getContext("2d")!;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  pen.clearRect(0, 0, wide, high);
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string) => style.getPropertyValue(name).trim();
   const [ink, soft, line, accent, wait, memory, bad] = ["--ink", "--soft", "--line", "--accent", "--wait", "--memory", "--bad"].map(colour) as [string, string, string, string, string, string, string];
@@ -216,19 +230,18 @@ function drawCells(canvas: HTMLCanvasElement, { cells, first, at, time }: Drawn,
   for (let row = 0; row < rows; row += labelled ? 1 : Math.ceil(12 / height)) pen.fillText(String(first + row * columns), LEFT - 6, TOP + (row + 0.5) * height);
   pen.textAlign = "center";
   for (let column = 0; column < columns; column += width >= 18 ? 1 : 8) pen.fillText(String(column), LEFT + (column + 0.5) * width, TOP / 2);
+  const place = (index: number) => [LEFT + (index % columns) * width, TOP + Math.floor(index / columns) * height] as const;
+  const levels = numbers.map((value) => (Number.isFinite(value) ? 1 + Math.round((SHADES - 1) * ((value - low) / span)) : 0));
+  for (const level of new Set(levels)) {
+    pen.beginPath();
+    levels.forEach((own, index) => own === level && pen.rect(...place(index), width - 1, height - 1));
+    pen.globalAlpha = level ? 0.1 + (0.3 * level) / SHADES : 1;
+    pen.fillStyle = level ? accent : line;
+    pen.fill();
+  }
+  pen.globalAlpha = 1;
   cells.forEach((cell, index) => {
-    const x = LEFT + (index % columns) * width;
-    const y = TOP + Math.floor(index / columns) * height;
-    const value = numbers[index]!;
-    if (Number.isFinite(value)) {
-      pen.globalAlpha = 0.06 + 0.34 * ((value - low) / span);
-      pen.fillStyle = accent;
-      pen.fillRect(x, y, width - 1, height - 1);
-      pen.globalAlpha = 1;
-    }
-    pen.strokeStyle = line;
-    pen.lineWidth = 1;
-    pen.strokeRect(x + 0.5, y + 0.5, width - 2, height - 2);
+    const [x, y] = place(index);
     if (cell.unwritten) hatch(pen, x, y, width - 1, height - 1, bad);
     if (cell.read?.step === time) {
       pen.fillStyle = memory;

@@ -56,6 +56,7 @@ export function Timeline({ model }: { model: Model }) {
   const moving = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const [back, front] = [still.current!, moving.current!];
+    const scroll = back.closest<HTMLElement>(".scroll")!;
     const size = () => {
       const box = back.parentElement!.getBoundingClientRect();
       for (const canvas of [back, front]) {
@@ -65,18 +66,23 @@ export function Timeline({ model }: { model: Model }) {
       return box;
     };
     let box = size();
-    const redraw = () => drawStill(back, model, box);
+    const redraw = () => drawStill(back, model, box, scroll.scrollTop);
+    const point = () => drawCursor(front, model, box, scroll.scrollTop, time.value, chosenWarp.value);
     const stopStill = effect(() => {
       void zoom.value;
       redraw();
     });
-    const stopScroll = effect(() => reveal(back.parentElement!.parentElement!, model, chosenWarp.value));
-    const stopCursor = effect(() => drawCursor(front, model, box, time.value, chosenWarp.value));
+    const stopScroll = effect(() => reveal(scroll, model, chosenWarp.value));
+    const stopCursor = effect(point);
+    const scrolled = () => {
+      redraw();
+      point();
+    };
     const again = () => {
       box = size();
-      redraw();
-      drawCursor(front, model, box, time.value, chosenWarp.value);
+      scrolled();
     };
+    scroll.addEventListener("scroll", scrolled);
     const watch = new ResizeObserver(again);
     watch.observe(back.parentElement!);
     const themed = new MutationObserver(again);
@@ -85,6 +91,7 @@ export function Timeline({ model }: { model: Model }) {
       stopStill();
       stopScroll();
       stopCursor();
+      scroll.removeEventListener("scroll", scrolled);
       watch.disconnect();
       themed.disconnect();
     };
@@ -100,15 +107,16 @@ export function Timeline({ model }: { model: Model }) {
     const { box, step } = at(event);
     const height = rowHeight(model);
     const under = Math.floor((event.clientY - box.top - MARKS) / height);
+    const pinned = still.current!.getBoundingClientRect();
     const row = under >= 0 && under < model.trace.warps.length ? under : undefined;
-    const inMarks = event.clientY - box.top < MARKS;
+    const inMarks = event.clientY - pinned.top < MARKS;
     batchGo(inMarks ? nearestEvent(model, step, (zoom.value?.[1] ?? model.count) - (zoom.value?.[0] ?? 0)) : step, inMarks ? undefined : row);
   };
   return (
     <div class="timeline-view">
-    <Key />
-    <div class="scroll" style={{ maxHeight: `${MARKS + MOST_ROWS * rowHeight(model) + AXIS + 4}px` }}>
-    <div
+      <Key />
+      <div class="scroll" style={{ height: `${heightInSight(model)}px` }}>
+        <div
       class="timeline"
       style={{ height: `${heightFor(model)}px` }}
       role="slider"
@@ -135,10 +143,12 @@ export function Timeline({ model }: { model: Model }) {
         }
       }}
     >
-      <canvas ref={still} />
-      <canvas ref={moving} />
-    </div>
-    </div>
+      <div class="pinned" style={{ height: `${heightInSight(model)}px` }}>
+        <canvas ref={still} />
+        <canvas ref={moving} />
+      </div>
+        </div>
+      </div>
     </div>
   );
 }
@@ -185,6 +195,11 @@ function heightFor(model: Model): number {
   return MARKS + Math.max(1, model.trace.warps.length) * rowHeight(model) + AXIS;
 }
 
+/** As much of that as is in sight at once. */
+function heightInSight(model: Model): number {
+  return Math.min(heightFor(model), MARKS + MOST_ROWS * rowHeight(model) + AXIS);
+}
+
 function rowHeight(model: Model): number {
   return model.trace.warps.length > 6 ? 12 : 16;
 }
@@ -197,29 +212,40 @@ function nearestEvent(model: Model, step: number, span: number): number {
   return near !== undefined && Math.abs(near - step) < span / 40 ? near : step;
 }
 
-function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void {
+function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrolled: number): void {
   const pen = canvas.getContext("2d")!;
   const colours = look();
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
-  const rows = model.trace.warps.map((_, row) => row);
   const height = rowHeight(model);
   const [from, to] = zoom.peek() ?? [0, model.count];
   const width = box.width - LEFT - 8;
   const scale = width / Math.max(1, to - from);
   pen.font = `${height < 12 ? 9 : 11}px ui-sans-serif, system-ui, sans-serif`;
   pen.textBaseline = "middle";
-  rows.forEach((row, index) => {
-    const y = MARKS + index * height;
+  pen.save();
+  clipRows(pen, box);
+  const first = Math.floor(scrolled / height);
+  const last = Math.min(model.trace.warps.length, Math.ceil((scrolled + box.height) / height));
+  for (let row = first; row < last; row++) {
+    const y = MARKS + row * height - scrolled;
     pen.fillStyle = colours.soft;
     const one = model.trace.warps[row]!;
     pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
     pen.fillStyle = colours.line;
     pen.fillRect(LEFT, y + height - 1.5, width, 0.6);
     drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });
-  });
+  }
+  pen.restore();
   drawMarks(pen, model, from, to, scale, colours);
-  drawAxis(pen, MARKS + rows.length * height, [from, to], scale, colours);
+  drawAxis(pen, box.height - AXIS, [from, to], scale, colours);
+}
+
+/** Keep rows from what is drawn above and below them. */
+function clipRows(pen: CanvasRenderingContext2D, box: DOMRect): void {
+  pen.beginPath();
+  pen.rect(0, MARKS, box.width, box.height - MARKS - AXIS);
+  pen.clip();
 }
 
 /** Numbers of steps below the rows. */
@@ -289,7 +315,7 @@ function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to
   pen.textAlign = "start";
 }
 
-function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, now: number, warp: number): void {
+function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrolled: number, now: number, warp: number): void {
   const pen = canvas.getContext("2d")!;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
@@ -299,11 +325,13 @@ function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, now: 
   const height = rowHeight(model);
   const colours = look();
   pen.fillStyle = colours.ink;
-  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, model.trace.warps.length * height + 4);
-  const row = warp;
-  if (row < model.trace.warps.length) {
+  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, box.height - MARKS - AXIS + 4);
+  pen.save();
+  clipRows(pen, box);
+  if (warp < model.trace.warps.length) {
     pen.strokeStyle = colours.accent;
     pen.lineWidth = 1.5;
-    pen.strokeRect(4, MARKS + row * height - 1, box.width - 8, height);
+    pen.strokeRect(4, MARKS + warp * height - scrolled + 0.5, box.width - 8, height - 1);
   }
+  pen.restore();
 }
