@@ -96,6 +96,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+	$(BIN)/python tools/prose.py
 
 # Random inputs of every kind for so many minutes, in FUZZ_WORKERS processes; exit status 1 if any
 # shows an error, which is then in tests/regressions. FUZZ_SEED (a number) begins other ones, and

@@ -57,7 +57,7 @@ export const HELP = {
   state_short_scoreboard: entry("Stall, short scoreboard: the warp waits for shared memory, a special function or a conversion.", STATES),
   state_long_scoreboard: entry("Stall, long scoreboard: the warp waits for global, local or texture memory.", STATES),
   state_barrier: entry("Stall, barrier: the warp waits for the others of its block.", STATES),
-  state_membar: entry("Stall, membar: a fence waits until what the warp wrote is to be seen.", STATES),
+  state_membar: entry("Stall, membar: a fence waits until what the warp wrote is visible.", STATES),
   state_branch_resolving: entry("Stall, branch resolving: a branch was taken, and its target is not known yet.", STATES),
   state_no_instruction: entry("Stall, no instruction: the next instruction has to be fetched.", STATES),
   state_math_pipe_throttle: entry("Stall, math pipe throttle: the unit that the instruction needs is busy.", STATES),

@@ -16,7 +16,7 @@ export const EVENTS = [
 export type EventKind = (typeof EVENTS)[number];
 
 export interface Events {
-  /** Steps, in rising order, and what is to be seen at each. */
+  /** Steps, in rising order, and the kind of event at each. */
   readonly step: Uint32Array;
   readonly kind: Uint8Array;
 }

@@ -19,7 +19,7 @@ from warploom.host.values import Argument, BufferArgument, parse_arguments
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A launch that ended well, and the buffers that it got, by name."""
+    """A launch that ended without an error, and the buffers that it got, by name."""
 
     run: Run
     buffers: dict[str, Buffer]

@@ -62,7 +62,7 @@ def record_with(
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
-    """The modelled time of a launch; none of one that ends badly, which its trace tells of."""
+    """Returns the modelled time of a launch; None where an error ends it, which its trace has."""
     ready = prepare_launch(request, memory_bytes, record=True)
     try:
         run = ready.launcher(

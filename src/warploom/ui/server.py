@@ -1,6 +1,6 @@
 """The local server of the view: gives the page and its traces, and runs what the page asks for.
 
-It listens on the loopback interface alone, on a port that the system chooses. Whoever asks must
+It listens on the loopback interface alone, on a port that the system chooses. A client must
 know the token, which only the URL has; requests from pages of other origins are refused, and so are
 those that name another host (a name that was made to point here).
 """

@@ -285,7 +285,7 @@ function drawRow(pen: CanvasRenderingContext2D, model: Model, row: number, at: R
     pen.fillStyle = colourOf(model, step, at.colours);
     const tall = Math.max(1.5, lanes * at.height);
     pen.fillRect(LEFT + x, at.y + at.height - tall, bar, tall);
-    // Steps that fall into the same pixel are passed over: their warp is to be seen here already.
+    // Steps that fall into the same pixel are passed over: their warp is drawn here already.
     nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, at.from + (x + 1) / at.scale - 1e-9));
   }
 }
