@@ -27,6 +27,9 @@ CLOSE = 1e-5
 """Relative difference up to which floating-point results are equal: additions may be in another
 order."""
 
+MEMORY = 512 << 20
+"""Bytes of memory of the device of each launch."""
+
 MOST_INSTRUCTIONS = 5_000_000
 """Warp instructions after which a kernel counts as one that does not end."""
 
@@ -67,14 +70,14 @@ class Launched:
     @cached_property
     def run(self) -> Run:
         """The plain launch."""
-        ready = prepare_launch(self.request, engine=engine_of(self.request), caches=True)
+        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request), caches=True)
         run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
         self.buffers = {name: one.copy_to_host() for name, one in ready.buffers.items()}
         return run
 
     def findings(self, tools: tuple[str, ...]) -> list[str]:
         """Returns what tools of the sanitizer find in the launch."""
-        ready = prepare_launch(self.request, engine=engine_of(self.request))
+        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request))
         limit = self.request.max_instructions
         run = ready.launcher(*ready.values, max_instructions=limit, sanitize=tools)
         return [str(one) for one in run.findings]
@@ -82,7 +85,7 @@ class Launched:
     @cached_property
     def cycles(self) -> int:
         """The modelled cycles of the launch."""
-        ready = prepare_launch(self.request, record=True)
+        ready = prepare_launch(self.request, MEMORY, record=True)
         run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
         return run.time().cycles
 
