@@ -165,6 +165,21 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     page.context.close()
 
 
+def test_integers_are_shown_in_full(chromium: Any, tmp_path: Path) -> None:
+    source = "__global__ void k(int *out, float *x) { out[threadIdx.x] = 123456789; x[0] = 0.1f; }"
+    arguments = ("out:i32[32]=zeros", "x:f32[1]=zeros")
+    trace = record(LaunchRequest(name="k.cu", source=source, args=arguments))
+    (tmp_path / "k.html").write_text(export(exported_show("k", ("k",)), [trace.to_bytes()]))
+    page = opened(chromium, (tmp_path / "k.html").as_uri())
+    page.keyboard.press("2")
+    page.keyboard.press("End")
+    page.locator(".arrays button", has_text="out").click()
+    assert "out[0] = 123456789 " in page.locator(".cell output").inner_text()
+    page.locator(".arrays button", has_text="x").click()
+    assert "x[0] = 0.1 " in page.locator(".cell output").inner_text()
+    page.context.close()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_view_fits(chromium: Any, pages: dict[str, str], width: int) -> None:
     for name in pages:

@@ -195,14 +195,14 @@ function Finish({ taught }: { taught: Lesson }) {
   const { task } = taught;
   return (
     <div class="finish">
-      <p class="recap">{taught.recap}</p>
+      {!working.value && <p class="recap">{taught.recap}</p>}
       {task && (
         <section class="task" aria-label="Task">
           <h3>Task {progress.value[taught.id] === "done" && <span class="done">✓ done</span>}</h3>
           <p>{task.ask}</p>
           <Checks taught={taught} />
-          {show.value?.live ? <Work taught={taught} /> : <p class="note">To do it: `warploom learn {taught.id}`.</p>}
           <Hints taught={taught} />
+          {show.value?.live ? <Work taught={taught} /> : <p class="note">To do it: `warploom learn {taught.id}`.</p>}
         </section>
       )}
       <Next taught={taught} />
@@ -245,7 +245,7 @@ function Work({ taught }: { taught: Lesson }) {
   const begin = task.source || taught.request.source;
   if (!working.value) {
     return (
-      <p class="do">
+      <p class="do work">
         <button class="primary" disabled={running.value} onClick={() => void startTask(taught, begin)}>
           Edit the kernel
         </button>
@@ -253,7 +253,7 @@ function Work({ taught }: { taught: Lesson }) {
     );
   }
   return (
-    <p class="do">
+    <p class="do work">
       <button class="primary" disabled={checking.value} onClick={() => void checkTask(taught)}>
         {checking.value ? "Checking …" : "Check"}
       </button>

@@ -21,7 +21,7 @@ export function short(text: string, most: number): string {
   return text.length > most ? "…" + text.slice(1 - most) : text;
 }
 
-/** A number of an array. */
-export function numberShown(value: number | bigint): string {
-  return typeof value === "bigint" ? value.toString() : float(value);
+/** An element of an array of that type: integers in full, other numbers to four digits. */
+export function elementShown(value: number | bigint, type: string): string {
+  return typeof value === "bigint" || !type.startsWith("float") ? value.toString() : float(value);
 }

@@ -6,11 +6,13 @@ import { dataOf, type ArrayView, type Cell, type Data as Contents } from "../dat
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
 import { chosenArray } from "../state.ts";
-import { numberShown } from "../values.ts";
+import { elementShown } from "../values.ts";
 
 /** Elements that are shown at once. */
 const PAGE = 4096;
 const LEFT = 44;
+/** About how wide a digit is. */
+const LETTER = 6.4;
 const TOP = 16;
 
 /** The element under the cursor of the keyboard or of the pointer, and the page of the array. */
@@ -101,8 +103,8 @@ function nameOf(array: ArrayView, element: number): string {
 }
 
 function told(model: Model, array: ArrayView, element: number, cell: Cell, time: number): string {
-  const value = cell.value === null ? "value not recorded" : numberShown(cell.value);
-  const change = cell.written?.step === time && cell.before !== null ? ` (before: ${numberShown(cell.before)})` : "";
+  const value = cell.value === null ? "value not recorded" : elementShown(cell.value, array.type);
+  const change = cell.written?.step === time && cell.before !== null ? ` (before: ${elementShown(cell.before, array.type)})` : "";
   const who = (verb: string, touch: Cell["read"]) => {
     if (!touch) return `not ${verb} yet`;
     const when = touch.step === time ? "now" : `at step ${(touch.step + 1).toLocaleString()}`;
@@ -129,9 +131,12 @@ interface Layout {
 }
 
 /** How large a cell is drawn, for so much room. */
-function layoutOf(array: ArrayView, count: number, room: number): Layout {
-  const columns = Math.max(1, Math.min(array.width, count));
-  const width = Math.max(6, Math.min(52, (room - LEFT - 4) / columns));
+function layoutOf(array: ArrayView, cells: readonly Cell[], room: number): Layout {
+  let columns = Math.max(1, Math.min(array.width, cells.length));
+  // A row of an array without rows of its own may be as short as its values need.
+  const longest = array.shape.length > 1 ? 0 : cells.reduce((most, cell) => Math.max(most, cell.value === null ? 1 : elementShown(cell.value, array.type).length), 0);
+  while (columns > 8 && (room - LEFT - 4) / columns < longest * LETTER + 5) columns = Math.ceil(columns / 2);
+  const width = Math.max(6, Math.min(Math.max(52, longest * LETTER + 8), (room - LEFT - 4) / columns));
   return { columns, width, height: width < 18 ? Math.max(8, width) : 22 };
 }
 
@@ -143,8 +148,8 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
   draw.current = () => {
     const canvas = place.current;
     if (!canvas) return;
-    layout.current = layoutOf(array, cells.length, canvas.parentElement!.clientWidth);
-    drawCells(canvas, { cells, first, at, time }, layout.current);
+    layout.current = layoutOf(array, cells, canvas.parentElement!.clientWidth);
+    drawCells(canvas, { type: array.type, cells, first, at, time }, layout.current);
   };
   useLayoutEffect(() => draw.current(), [array, cells, at, time]);
   useEffect(() => {
@@ -197,13 +202,14 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
 const SHADES = 24;
 
 interface Drawn {
+  readonly type: string;
   readonly cells: readonly Cell[];
   readonly first: number;
   readonly at: number;
   readonly time: number;
 }
 
-function drawCells(canvas: HTMLCanvasElement, { cells, first, at, time }: Drawn, { columns, width, height }: Layout): void {
+function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time }: Drawn, { columns, width, height }: Layout): void {
   const rows = Math.ceil(cells.length / columns);
   const [wide, high] = [LEFT + columns * width + 2, TOP + rows * height + 4];
   const size = [Math.round(wide * devicePixelRatio), Math.round(high * devicePixelRatio)] as const;
@@ -261,8 +267,8 @@ function drawCells(canvas: HTMLCanvasElement, { cells, first, at, time }: Drawn,
     }
     if (labelled) {
       pen.fillStyle = ink;
-      const text = cell.value === null ? "?" : numberShown(cell.value);
-      pen.fillText(text.length * 6.4 > width - 3 ? `${text.slice(0, Math.max(1, Math.floor((width - 9) / 6.4)))}…` : text, x + width / 2 - 0.5, y + height / 2);
+      const text = cell.value === null ? "?" : elementShown(cell.value, type);
+      if (text.length * LETTER <= width - 1) pen.fillText(text, x + width / 2 - 0.5, y + height / 2);
     }
   });
 }
