@@ -69,7 +69,7 @@ class Launched:
 
     @cached_property
     def run(self) -> Run:
-        """The plain launch."""
+        """Returns the launch as it is, without sanitizers."""
         ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request), caches=True)
         run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
         self.buffers = {name: one.copy_to_host() for name, one in ready.buffers.items()}
@@ -84,7 +84,7 @@ class Launched:
 
     @cached_property
     def cycles(self) -> int:
-        """The modelled cycles of the launch."""
+        """Returns the modelled cycles of the launch."""
         ready = prepare_launch(self.request, MEMORY, record=True)
         run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
         return run.time().cycles
@@ -104,7 +104,7 @@ class Launched:
 def _judged(lesson: Lesson, task: Task, source: str) -> list[Judged]:
     """Returns how a kernel did in each check, in their order."""
     mine = Launched(task_request(lesson, source))
-    mine.run  # noqa: B018  # what ends it badly is the whole verdict
+    mine.run  # noqa: B018  # an error that ends it is the whole verdict
     right = Launched(task_request(lesson, task.solution))
     begun = Launched(task_request(lesson, starting_source(lesson)))
     found = [_measure(check, mine, right, begun) for check in task.checks]
