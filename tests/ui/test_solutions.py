@@ -59,9 +59,9 @@ def rotated(given: Array) -> Array:
 
 
 def mixed(x: Array) -> Array:
-    sums = np.zeros(512, np.float64)
+    sums = np.zeros(256, np.float64)
     for k in range(51, -1, -1):
-        sums = sums * 0.5 + x[k : k + 512]
+        sums = sums * 0.5 + x[k : k + 256]
     return sums
 
 
