@@ -13,7 +13,7 @@ HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/rules/*/*.py s
 CLIENTS := .venv-clients
 TORCH := .venv-torch
 
-.PHONY: demo test test-all test-clients test-torch test-numba performance fuzz lint wheel clean
+.PHONY: demo docs gallery test test-all test-clients test-torch test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,7 +26,14 @@ $(VENV)/helpers: $(VENV)/installed $(HELPER_SOURCES)
 	$(BIN)/python tools/build_helpers.py >/dev/null
 	touch $@
 
-demo: $(VENV)/installed
+# The package alone: what users install, without what its tests and linters need.
+$(VENV)/package: pyproject.toml $(PAGE_SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
+	touch $@
+
+demo: $(VENV)/package
 	$(BIN)/warploom run examples/saxpy.cu --kernel saxpy --grid 4096 --block 256 \
 	  --arg 1048571 --arg 2.0 --arg 'f32[1048571]=arange' --arg 'f32[1048571]=ones'
 
@@ -75,11 +82,21 @@ performance: $(VENV)/installed
 	$(BIN)/python benchmarks/overheads.py --write
 	$(BIN)/python benchmarks/scaling.py --write
 
+# The documentation as a site, in build/site; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Every lesson as a page that needs no server, in build/gallery.
+gallery: $(VENV)/helpers
+	$(BIN)/python tools/gallery.py build/gallery
+
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+	$(BIN)/python tools/prose.py
 
 # Random inputs of every kind for so many minutes, in FUZZ_WORKERS processes; exit status 1 if any
 # shows an error, which is then in tests/regressions. FUZZ_SEED (a number) begins other ones, and

@@ -64,6 +64,8 @@ def _type(hint: Any) -> str:
         if given[-1] is Ellipsis:
             return f"readonly {_bracketed(given[0])}[]"
         return f"readonly [{', '.join(map(_type, given))}]"
+    if origin is dict:
+        return f"Readonly<Record<{', '.join(map(_type, given))}>>"
     if origin in (types.UnionType, typing.Union):
         return " | ".join(map(_type, given))
     return hint.__name__

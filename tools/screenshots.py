@@ -35,16 +35,21 @@ class Picture:
 
 PICTURES = (
     Picture("warp", "branch", "n n n"),
-    Picture("code", "shuffle", "n n", (1280, 720), "dark"),
+    Picture("branch", "branch", "n"),
+    Picture("data", "exchange", "n n"),
+    Picture("code", "shuffle", "n n x", (1280, 720), "dark"),
     Picture("memory", "structures", "n"),
     Picture("banks", "banks", "n n", (1280, 900)),
     Picture("machine", "occupancy", "n n n"),
     Picture("numbers", "switch", "n n n n n", (1280, 800)),
-    Picture("time", "reduction", "n n 6", (1280, 860), timed=True),
+    Picture("time", "reduction", "n n 5", (1280, 860), timed=True),
     Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
-    Picture("compare", "lock", "n n n n End", (1440, 900)),
+    Picture("compare", "lock", "n n n", (1440, 900)),
     Picture("lesson", "lockstep", ""),
+    Picture("task", "banks", "n n n n n", (1280, 860)),
     Picture("phone", "coalescing", "n n", (390, 844)),
+    Picture("tablet", "coalescing", "n n", (800, 1000)),
+    Picture("large", "banks", "n n", (1920, 1080)),
 )
 
 

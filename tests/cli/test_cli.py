@@ -115,7 +115,7 @@ def test_run_prints_json(warploom, ptx: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["run", "PTX", "--bogus"], 2, "No such option"),
-        (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is not X"),
+        (["run", "PTX", "--grid", "x"], 2, "--grid 'x' is no shape"),
         (["run", "PTX", "--arg", "huh"], 2, "neither a number nor a buffer"),
         (["run", "PTX", "--save", "x=a.npy"], 2, "the name of a buffer"),
         (["run", "PTX", "--device", "h101"], 2, "Did you mean h100"),

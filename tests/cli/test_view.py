@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from typer.testing import CliRunner
 
 from warploom.cli.main import app
 from warploom.observe.trace import Trace
-from warploom.ui.lessons import ORDER
+from warploom.ui.lessons import ORDER, find_lesson
 from warploom.ui.page import BUNDLE
+from warploom.ui.progress import read_progress
 
 SOURCE = "__global__ void k(int *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }"
 
@@ -92,9 +94,35 @@ def test_a_saved_trace_becomes_a_page(kernel: Path, tmp_path: Path) -> None:
     assert "http://" not in text.partition("<script")[0]
 
 
-def test_learn_lists_the_lessons() -> None:
-    listed = invoke("learn")
-    assert [line.split()[0] for line in listed.splitlines()[: len(ORDER)]] == list(ORDER)
+def test_learn_lists_the_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
+    listed = [line.split() for line in invoke("learn").splitlines()]
+    assert [words[0] for words in listed if words and words[0] in ORDER] == list(ORDER)
+
+
+def test_a_kernel_is_graded_from_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel that a task begins with does not pass, and its solution does, which is kept."""
+    monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path / "data"))
+    kernel = tmp_path / "banks.cu"
+    invoke("learn", "banks", "--start", str(kernel))
+    result = CliRunner().invoke(app, ["learn", "--check", str(kernel), "--json"])
+    assert result.exit_code == 1
+    verdict = json.loads(result.output)
+    assert (verdict["lesson"], verdict["passed"]) == ("banks", False)
+    # 32 columns of 32 words in one bank each: 31 passes more than needed.
+    assert "992" in [one["measured"] for one in verdict["checks"]]
+    lesson = find_lesson("banks")
+    assert lesson is not None
+    assert lesson.task is not None
+    kernel.write_text(lesson.task.solution)
+    told = invoke("learn", "--check", str(kernel))
+    assert told.splitlines()[-1] == "The task is done."
+    assert read_progress() == {"banks": "done"}
+    kernel.write_text("__global__ void k(int *out) { out[0] = nothing; }")
+    result = CliRunner().invoke(app, ["learn", "--check", str(kernel)])
+    assert result.exit_code == 1
+    assert "did not run" in result.output
+    assert "nothing" in result.output
 
 
 def test_without_the_page_the_command_says_how_to_get_it(

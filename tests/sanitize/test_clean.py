@@ -15,7 +15,7 @@ import warploom as wl
 from warploom.clients.nvcc import real_nvcc
 from warploom.sanitize.findings import TOOLS
 from warploom.ui.lessons import find_lesson, lessons, requests_of
-from warploom.ui.record import prepared
+from warploom.ui.record import prepare_launch
 
 TESTS = Path(__file__).parent.parent
 PROGRAMS, EXAMPLES = TESTS / "programs", TESTS.parent / "examples"
@@ -90,7 +90,7 @@ def test_lessons(lesson: str) -> None:
     assert known is not None
     kinds: set[str] = set()
     for asked in requests_of(known):
-        ready = prepared(asked)
+        ready = prepare_launch(asked)
         run = ready.launcher(*ready.values, max_instructions=asked.max_instructions, sanitize=TOOLS)
         kinds |= {one.kind for one in run.findings if one.severity != "note"}
     assert kinds == WRONG.get(lesson, set())

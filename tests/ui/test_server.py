@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -11,9 +12,19 @@ import pytest
 
 from warploom.observe.trace import Trace
 from warploom.ui import runner, server
+from warploom.ui.lessons import find_lesson
 from warploom.ui.page import export, live_page
+from warploom.ui.progress import note_progress, read_progress
 from warploom.ui.runner import Limits, run
-from warploom.ui.schema import LaunchRequest, Refusal, Show
+from warploom.ui.schema import (
+    Assignment,
+    CheckRequest,
+    LaunchRequest,
+    ProgressNote,
+    Refusal,
+    Show,
+    Verdict,
+)
 from warploom.ui.server import Viewer
 from warploom.ui.shows import live_show
 
@@ -198,3 +209,54 @@ def test_physical_memory_is_watched() -> None:
 
     assert asyncio.run(larger_than(1 << 20))
     assert not asyncio.run(larger_than(1 << 50))
+
+
+def graded(source: str, name: str = "structures") -> Verdict:
+    """Returns the verdict of a process of its own on a kernel."""
+    lesson = find_lesson(name)
+    assert lesson is not None
+    answer = asyncio.run(run(Assignment(lesson, source), Limits()))
+    assert isinstance(answer, bytes)
+    return msgspec.json.decode(answer, type=Verdict)
+
+
+def test_a_task_is_graded_in_a_process_of_its_own() -> None:
+    lesson = find_lesson("structures")
+    assert lesson is not None
+    assert lesson.task is not None
+    assert graded(lesson.task.solution).passed
+    begun = graded(lesson.task.source)
+    assert [one.passed for one in begun.checks] == [True, False]
+    assert begun.checks[1].measured == "64"  # four requests of 16 sectors
+
+
+def test_a_kernel_that_does_not_end_is_not_passed() -> None:
+    verdict = graded("__global__ void k(const float *p, float *out) { while (true) out[0] += 1; }")
+    assert not verdict.passed
+    assert verdict.error
+
+
+def test_grading_and_progress_want_the_token_and_a_lesson(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
+    body = msgspec.json.encode(CheckRequest("nothing", ""))
+    assert ask(viewer, "/check", "POST", content=body).status_code == 403
+    assert ask(viewer, "/check?token=right", "POST", content=body).status_code == 404
+    assert ask(viewer, "/check?token=right", "POST", content=b"[]").status_code == 422
+    read = msgspec.json.encode(ProgressNote("banks"))
+    assert ask(viewer, "/progress", "POST", content=read).status_code == 403
+    assert ask(viewer, "/progress?token=right", "POST", content=read).status_code == 204
+    assert read_progress() == {"banks": "read"}
+    other = msgspec.json.encode(ProgressNote("../../etc"))
+    assert ask(viewer, "/progress?token=right", "POST", content=other).status_code == 404
+
+
+def test_damaged_progress_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
+    for content in ("", "[]", "{", '{"banks": 3}'):
+        (tmp_path / "progress.json").write_text(content)
+        assert read_progress() == {}
+    note_progress("banks", "done")
+    note_progress("banks", "read")
+    assert read_progress() == {"banks": "done"}

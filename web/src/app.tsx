@@ -5,10 +5,11 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
-import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, running, show, speed, stepBy, time, warp, type Pane } from "./state.ts";
+import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
+import { Data } from "./views/Data.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
 import { Numbers } from "./views/Numbers.tsx";
@@ -21,6 +22,7 @@ const TABS: readonly (readonly [Pane, string])[] = [
   ["code", "Code"],
   ["warp", "Warp"],
   ["memory", "Memory"],
+  ["data", "Data"],
   ["machine", "Machine"],
   ["numbers", "Numbers"],
   ["time", "Time"],
@@ -28,6 +30,13 @@ const TABS: readonly (readonly [Pane, string])[] = [
 
 export function App() {
   useEffect(startPlaying, []);
+  useEffect(
+    () =>
+      effect(() => {
+        document.documentElement.toggleAttribute("data-projector", projector.value);
+      }),
+    [],
+  );
   const shown = model.value;
   if (!shown) return <p class="loading">{running.value ? "Running the kernel …" : "Opening the trace …"}</p>;
   const classes = ["app", `pane-${pane.value}`, other.value ? "comparing" : "", lesson.value ? "teaching" : "", launchOpen.value ? "launching" : ""];
@@ -36,21 +45,54 @@ export function App() {
       <Top />
       <Trouble />
       <Launch />
-      <main>
-        <LessonPanel />
-        <Code model={shown} />
+      <main style={split.value ? { "--split": `${split.value}%` } : {}}>
+        <div class="left">
+          <LessonPanel />
+          <Code model={shown} />
+        </div>
+        <Splitter />
         <div class="right">
           <Tabs />
-          {other.value && !["machine", "numbers", "time"].includes(pane.value) ? <Compare /> : <Single />}
+          {other.value && !["machine", "time"].includes(pane.value) ? <Compare /> : <Single />}
         </div>
       </main>
-      <div class="bottom">
+      <section class="bottom" aria-label="Steps">
         <Transport />
         <Timeline model={shown} />
-      </div>
+      </section>
       <Lessons />
       <Keys />
     </div>
+  );
+}
+
+const [NARROWEST, WIDEST] = [20, 70];
+
+/** The border between the code and the views, to be dragged or moved by the arrow keys. */
+function Splitter() {
+  const place = (share: number) => (split.value = Math.round(Math.max(NARROWEST, Math.min(WIDEST, share))));
+  const now = split.value || (other.value ? 36 : 44);
+  return (
+    <div
+      class="splitter"
+      role="separator"
+      tabIndex={0}
+      aria-orientation="vertical"
+      aria-label="Width of the code"
+      aria-valuenow={now}
+      aria-valuemin={NARROWEST}
+      aria-valuemax={WIDEST}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={(event) => event.buttons & 1 && place((100 * event.clientX) / document.documentElement.clientWidth)}
+      onDblClick={() => (split.value = 0)}
+      onKeyDown={(event) => {
+        const by = { ArrowLeft: -2, ArrowRight: 2 }[event.key];
+        if (!by) return;
+        event.stopPropagation();
+        event.preventDefault();
+        place(now + by);
+      }}
+    />
   );
 }
 
@@ -69,6 +111,7 @@ function Single() {
 
 function Below() {
   const shown = model.value!;
+  if (pane.value === "data") return <Data model={shown} warp={warp.value} time={time.value} />;
   if (pane.value === "machine") return <Machine model={shown} time={time.value} />;
   if (pane.value === "numbers") return <Numbers model={shown} warp={warp.value} time={time.value} />;
   if (pane.value === "time" && modelled.value) return <Time model={shown} made={modelled.value} />;
@@ -128,6 +171,9 @@ function Top() {
           </button>
         </>
       )}
+      <button class="icon" aria-pressed={projector.value} onClick={() => (projector.value = !projector.value)} title="Larger type, for a projector" aria-label="Projector">
+        A
+      </button>
       <button class="icon" onClick={changeTheme} title="Light or dark" aria-label="Light or dark">
         ◐
       </button>
@@ -138,7 +184,7 @@ function Top() {
   );
 }
 
-/** Threads of a warp, crossed by one that goes its own way. */
+/** The threads of a warp. */
 function Logo() {
   return (
     <svg class="logo" viewBox="0 0 22 22" role="img" aria-label="Warploom">
@@ -152,12 +198,12 @@ function Keys() {
   if (!helpOpen.value) return null;
   return (
     <div class="sheet keys" role="dialog" aria-label="Keys">
-      <header>
+      <div class="head">
         <h2>Keys</h2>
         <button aria-label="Close" onClick={() => (helpOpen.value = false)}>
           ✕
         </button>
-      </header>
+      </div>
       <dl>
         {KEYS.map(([key, text]) => (
           <div key={key}>
@@ -168,7 +214,7 @@ function Keys() {
           </div>
         ))}
       </dl>
-      <p>Everything that is drawn here was recorded while the kernel ran; what was modelled says so. Hover a mark, or give it the focus, and it says what it means.</p>
+      <p>Everything on this page was recorded while the kernel ran; what is modelled says so. A mark explains itself when the pointer is on it or it has the focus.</p>
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import { showCaption } from "./lesson.tsx";
 import { runNow } from "./launch.tsx";
-import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
   ["Space", "play or pause"],
@@ -11,16 +11,17 @@ export const KEYS: readonly (readonly [string, string])[] = [
   [", .", "a step of the launch, whichever warp it is"],
   ["↑ ↓", "another warp"],
   ["Home End", "the first step, the end"],
-  ["1 – 6", "memory, machine, numbers, warp, code, modelled time"],
+  ["1 – 7", "memory, data, machine, numbers, time, warp, code"],
   ["N P", "the lesson's next or previous caption"],
   ["E", "edit the kernel; Esc leaves the editor"],
   ["Ctrl ⏎", "run what was edited"],
   ["R", "the launch: arguments, device, schedule"],
   ["L", "the lessons"],
+  ["X", "show or hide the PTX"],
   ["?", "this list"],
 ];
 
-const PANES: readonly Pane[] = ["memory", "machine", "numbers", "warp", "code", "time"];
+const PANES: readonly Pane[] = ["memory", "data", "machine", "numbers", "time", "warp", "code"];
 
 export function startKeys(): void {
   document.addEventListener("keydown", (event) => {
@@ -49,7 +50,7 @@ function leave(): void {
 function actionOf(key: string, shift: boolean): (() => void) | null {
   const shown = model.value;
   if (!shown) return null;
-  const place = "123456".indexOf(key);
+  const place = "1234567".indexOf(key);
   if (PANES[place] === "time" && !modelled.value) return null;
   if (place >= 0) return () => (pane.value = PANES[place]!);
   switch (key) {
@@ -82,6 +83,7 @@ function letter(key: string): (() => void) | null {
   if (key === "n" && lesson.value) return () => showCaption(caption.value + 1);
   if (key === "p" && lesson.value) return () => showCaption(caption.value - 1);
   if (key === "r" && live) return () => (launchOpen.value = !launchOpen.value);
+  if (key === "x") return () => (ptxOpen.value = !ptxOpen.value);
   if (key === "l" && live) return () => (lessonsOpen.value = !lessonsOpen.value);
   if (key === "e" && live) return startEditing;
   return null;

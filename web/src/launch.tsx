@@ -1,11 +1,11 @@
 // What is launched, to be changed and run again, and what the compiler or the launch says to that.
 
 import { batch, signal } from "@preact/signals";
-import { changed } from "./lesson.tsx";
+import { changed, working } from "./lesson.tsx";
 import { run } from "./load.ts";
 import { Model } from "./model.ts";
 import type { LaunchRequest } from "./schema.ts";
-import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show } from "./state.ts";
+import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show, showEnd } from "./state.ts";
 
 /** What a second run has different, where two are to be compared. */
 const beside = signal<{ device: string; schedule: string; seed: number } | null>(null);
@@ -24,9 +24,10 @@ export async function runNow(): Promise<void> {
     if (!(first instanceof Model)) refusal.value = first;
     else if (second && !(second instanceof Model)) refusal.value = second;
     else {
-      editing.value = false;
-      labels.value = beside.value === null && lesson.value?.versus ? labels.value : [];
+      editing.value = working.value;
+      labels.value = beside.value === null && lesson.value?.versus && !working.value ? labels.value : [];
       open(first, second);
+      showEnd();
     }
   });
 }
@@ -34,7 +35,7 @@ export async function runNow(): Promise<void> {
 /** What is run beside, if anything: as was asked for, else as the lesson has it. */
 function otherRequest(asked: LaunchRequest): LaunchRequest | null {
   if (beside.value) return { ...asked, ...beside.value };
-  return lesson.value?.versus ? changed(asked, lesson.value) : null;
+  return lesson.value?.versus && !working.value ? changed(asked, lesson.value.versus) : null;
 }
 
 function compareWith(device: string | null): void {
@@ -67,8 +68,8 @@ export function Launch() {
     >
       <div class="fields">
         {text("kernel", "Kernel", "the only one")}
-        {text("grid", "Grid", "x, y, z")}
-        {text("block", "Block", "x, y, z")}
+        {text("grid", "Grid", "16x8")}
+        {text("block", "Block", "16x8")}
         <label>
           <span>Shared bytes</span>
           <input type="number" min="0" value={asked.shared} onInput={(event) => change({ shared: Number(event.currentTarget.value) })} />
@@ -178,10 +179,14 @@ export function Trouble() {
   const error = model.value?.trace.error;
   if (error && !other.value) {
     return (
-      <details class="trouble ended">
-        <summary>✕ {error.split("\n")[0]}</summary>
-        <pre>{error}</pre>
-      </details>
+      <section aria-label="Error">
+        <details class="trouble ended" open={!lesson.value || working.value}>
+          <summary>✕ {error.split("\n")[0]}</summary>
+          <pre tabIndex={0} role="note" aria-label="Error in full">
+            {error}
+          </pre>
+        </details>
+      </section>
     );
   }
   return null;

@@ -1,18 +1,34 @@
-// The lessons: a question, then captions that lead through the steps of a kernel.
+// The lessons: a question, captions that lead through the steps of a kernel, a recap, and a task.
 
-import { batch } from "@preact/signals";
-import { readLesson, run } from "./load.ts";
+import { batch, computed, signal } from "@preact/signals";
+import { check, noteRead, readLesson, run } from "./load.ts";
 import { Model } from "./model.ts";
-import type { Anchor, LaunchRequest, Lesson } from "./schema.ts";
-import { caption, choose, goTo, labels, lesson, lessonsOpen, model, open, pane, playing, predicted, refusal, request, running, show, time, type Pane } from "./state.ts";
+import type { Anchor, LaunchRequest, Lesson, Variant, Verdict } from "./schema.ts";
+import { align, caption, choose, chosenArray, editing, goTo, labels, lesson, lessonsOpen, model, open, other, pane, playing, predicted, refusal, request, running, show, showEnd, time, type Pane } from "./state.ts";
+
+/** The task is worked on: the kernel in the editor is the learner's. */
+export const working = signal(false);
+const checking = signal(false);
+const verdict = signal<Verdict | null>(null);
+const hints = signal(0);
+const solved = signal(false);
+/** "read" or "done" for each lesson that the user has been through. */
+export const progress = signal<Readonly<Record<string, string>>>({});
+
+/** The captions are behind; the recap and the task are shown. */
+const finished = computed(() => lesson.value !== null && caption.value >= lesson.value.captions.length);
 
 /** The step that an anchor means; null where there is none. */
 export function resolve(model: Model, anchor: Anchor): number | null {
-  const warp = model.trace.warps.findIndex((one) => one.block === anchor.block && one.warp === anchor.warp);
+  const warp = warpOf(model, anchor);
   if (warp < 0) return null;
   const found: number[] = [];
   for (const step of model.stepsOf(warp)) if (fits(model, step, anchor)) found.push(step);
   return found[anchor.nth > 0 ? anchor.nth - 1 : found.length + anchor.nth] ?? null;
+}
+
+function warpOf(model: Model, anchor: Anchor): number {
+  return model.trace.warps.findIndex((one) => one.block === anchor.block && one.warp === anchor.warp);
 }
 
 function fits(model: Model, step: number, anchor: Anchor): boolean {
@@ -24,22 +40,31 @@ function fits(model: Model, step: number, anchor: Anchor): boolean {
   return text.includes(anchor.line);
 }
 
-/** Show caption number `number`; -1 is the question. */
+/** Show caption number `number`: -1 is the question, the number of captions the recap. */
 export function showCaption(number: number): void {
   const [taught, shown] = [lesson.value, model.value];
-  if (!taught || !shown) return;
+  if (!taught || !shown || working.value) return;
   batch(() => {
     playing.value = false;
-    caption.value = Math.max(-1, Math.min(number, taught.captions.length - 1));
+    caption.value = Math.max(-1, Math.min(number, taught.captions.length));
+    if (finished.value) return end(taught);
     const said = taught.captions[caption.value];
-    if (!said) return;
-    const step = resolve(shown, said.at);
-    const warp = shown.trace.warps.findIndex((one) => one.block === said.at.block && one.warp === said.at.warp);
-    if (step === null) return;
-    choose(warp);
+    const step = said ? resolve(shown, said.at) : null;
+    if (!said || step === null) return;
+    choose(warpOf(shown, said.at));
     goTo(step);
+    chosenArray.value = null;
+    const beside = other.value ? resolve(other.value, said.beside ?? said.at) : null;
+    if (beside !== null) align(beside);
     if (said.look) pane.value = said.look as Pane;
   });
+}
+
+/** The captions of a lesson have been read. */
+function end(taught: Lesson): void {
+  if (progress.value[taught.id]) return;
+  progress.value = { ...progress.value, [taught.id]: "read" };
+  if (show.value?.live) void noteRead(taught.id);
 }
 
 export function startLesson(taught: Lesson): void {
@@ -47,6 +72,10 @@ export function startLesson(taught: Lesson): void {
     lesson.value = taught;
     caption.value = -1;
     predicted.value = null;
+    working.value = false;
+    verdict.value = null;
+    hints.value = 0;
+    solved.value = false;
     request.value = taught.request;
     labels.value = taught.versus ? [taught.label, taught.versus.label] : [taught.label];
     lessonsOpen.value = false;
@@ -59,7 +88,7 @@ export async function openLesson(name: string): Promise<void> {
   running.value = true;
   const taught = await readLesson(name);
   const first = await run(taught.request);
-  const second = taught.versus && first instanceof Model ? await run(changed(taught.request, taught)) : null;
+  const second = taught.versus && first instanceof Model ? await run(changed(taught.request, taught.versus)) : null;
   running.value = false;
   if (!(first instanceof Model)) refusal.value = first;
   else if (second && !(second instanceof Model)) refusal.value = second;
@@ -69,11 +98,45 @@ export async function openLesson(name: string): Promise<void> {
   }
 }
 
-/** A request with what the lesson's other run has different. */
-export function changed(asked: LaunchRequest, taught: Lesson): LaunchRequest {
-  const { label: _, ...parts } = taught.versus!;
+/** A request with the changes of a variant. */
+export function changed(asked: LaunchRequest, variant: Variant): LaunchRequest {
+  const { label: _, ...parts } = variant;
   const given = Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== null));
   return { ...asked, ...given };
+}
+
+/** Open the kernel of the task in the editor, or another one in its place. */
+async function startTask(taught: Lesson, source: string): Promise<void> {
+  const task = taught.task!;
+  const asked = { ...changed(taught.request, task.launch), source };
+  running.value = true;
+  refusal.value = null;
+  const first = await run({ ...asked, max_instructions: asked.max_instructions ?? 100_000 });
+  batch(() => {
+    running.value = false;
+    if (!(first instanceof Model)) return void (refusal.value = first);
+    working.value = true;
+    request.value = asked;
+    labels.value = [];
+    open(first, null);
+    showEnd();
+    editing.value = true;
+  });
+}
+
+async function checkTask(taught: Lesson): Promise<void> {
+  const asked = request.value;
+  if (!asked || checking.value) return;
+  checking.value = true;
+  refusal.value = null;
+  const found = await check(taught.id, asked.source);
+  batch(() => {
+    checking.value = false;
+    if ("kind" in found) return void (refusal.value = found);
+    verdict.value = found;
+    if (found.error) refusal.value = { kind: "compile", message: found.error, errors: found.errors };
+    if (found.passed) progress.value = { ...progress.value, [taught.id]: "done" };
+  });
 }
 
 export function LessonPanel() {
@@ -81,7 +144,7 @@ export function LessonPanel() {
   const shown = model.value;
   if (!taught || !shown) return null;
   const said = taught.captions[caption.value];
-  const missing = said ? resolve(shown, said.at) === null : false;
+  const count = taught.captions.length;
   return (
     <aside class="lesson" aria-label="Lesson">
       <header>
@@ -90,32 +153,145 @@ export function LessonPanel() {
           ✕
         </button>
       </header>
-      {said ? (
-        <div class="caption" aria-live="polite" data-missing={missing ? "yes" : undefined}>
-          <p>{said.text}</p>
-          {resolve(shown, said.at) !== time.value && !missing && (
-            <button class="back" onClick={() => showCaption(caption.value)}>
-              back to this step
-            </button>
-          )}
-        </div>
-      ) : (
-        <Ask taught={taught} />
+      {finished.value ? <Finish taught={taught} /> : said ? <Said taught={taught} shown={shown} /> : <Ask taught={taught} />}
+      {!working.value && (
+        <footer>
+          <button onClick={() => showCaption(caption.value - 1)} disabled={caption.value < 0} aria-label="Previous caption" title="Previous (P)">
+            ‹
+          </button>
+          <span class="dots" role="img" aria-label={finished.value ? "Recap" : `Caption ${caption.value + 1} of ${count}`}>
+            {Array.from({ length: count + 1 }, (_, index) => (
+              <i key={index} class={`${index === count ? "last " : ""}${index === caption.value ? "on" : index < caption.value ? "past" : ""}`} />
+            ))}
+          </span>
+          <button class="primary" onClick={() => showCaption(caption.value + 1)} disabled={finished.value} title="Next (N)">
+            {caption.value < 0 ? "Show me" : caption.value === count - 1 ? (taught.task ? "The task" : "Recap") : "Next"}
+          </button>
+        </footer>
       )}
-      <footer>
-        <button onClick={() => showCaption(caption.value - 1)} disabled={caption.value < 0} aria-label="Previous caption" title="Previous (P)">
-          ‹
-        </button>
-        <span class="dots" aria-label={`Caption ${caption.value + 1} of ${taught.captions.length}`}>
-          {taught.captions.map((_, index) => (
-            <i key={index} class={index === caption.value ? "on" : index < caption.value ? "past" : ""} />
-          ))}
-        </span>
-        <button class="primary" onClick={() => showCaption(caption.value + 1)} disabled={caption.value >= taught.captions.length - 1} title="Next (N)">
-          {caption.value < 0 ? "Show me" : "Next"}
-        </button>
-      </footer>
     </aside>
+  );
+}
+
+function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
+  const said = taught.captions[caption.value]!;
+  const step = resolve(shown, said.at);
+  const its = other.value;
+  const beside = its && said.beside ? resolve(its, said.beside) : 0;
+  return (
+    <div class="caption" aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
+      <p>{said.text}</p>
+      {step !== time.value && step !== null && (
+        <button class="back" onClick={() => showCaption(caption.value)}>
+          back to this step
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What was to be learned, and something to do. */
+function Finish({ taught }: { taught: Lesson }) {
+  const { task } = taught;
+  return (
+    <div class="finish">
+      {!working.value && <p class="recap">{taught.recap}</p>}
+      {task && (
+        <section class="task" aria-label="Task">
+          <h3>Task {progress.value[taught.id] === "done" && <span class="done">✓ done</span>}</h3>
+          <p>{task.ask}</p>
+          <Checks taught={taught} />
+          <Hints taught={taught} />
+          {show.value?.live ? <Work taught={taught} /> : <p class="note">To do it: `warploom learn {taught.id}`.</p>}
+        </section>
+      )}
+      <Next taught={taught} />
+    </div>
+  );
+}
+
+function Checks({ taught }: { taught: Lesson }) {
+  const found = verdict.value;
+  if (found && !found.error) {
+    return (
+      <ul class="checks" aria-label="Verdict" data-passed={found.passed ? "yes" : "no"} role="list">
+        {found.checks.map((one) => (
+          <li key={one.label} class={one.passed ? "well" : "ill"}>
+            <b aria-hidden="true">{one.passed ? "✓" : "✕"}</b>
+            <span>
+              <span class="unseen">{one.passed ? "Passed: " : "Not passed: "}</span>
+              {one.label}
+              <em>{one.measured}</em>
+            </span>
+          </li>
+        ))}
+      </ul>
+    );
+  }
+  return (
+    <ul class="checks" aria-label="What it must show" role="list">
+      {taught.task!.checks.map((one) => (
+        <li key={one.label}>
+          <b aria-hidden="true">○</b>
+          <span>{one.label}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Work({ taught }: { taught: Lesson }) {
+  const task = taught.task!;
+  const begin = task.source || taught.request.source;
+  if (!working.value) {
+    return (
+      <p class="do work">
+        <button class="primary" disabled={running.value} onClick={() => void startTask(taught, begin)}>
+          Edit the kernel
+        </button>
+      </p>
+    );
+  }
+  return (
+    <p class="do work">
+      <button class="primary" disabled={checking.value} onClick={() => void checkTask(taught)}>
+        {checking.value ? "Checking …" : "Check"}
+      </button>
+      <button onClick={() => void openLesson(taught.id)}>Back to the lesson</button>
+    </p>
+  );
+}
+
+function Hints({ taught }: { taught: Lesson }) {
+  const task = taught.task!;
+  return (
+    <div class="hints">
+      {task.hints.slice(0, hints.value).map((hint) => (
+        <p key={hint}>{hint}</p>
+      ))}
+      <p class="do">
+        {hints.value < task.hints.length && <button onClick={() => (hints.value += 1)}>{hints.value ? "Another hint" : "Hint"}</button>}
+        <button aria-pressed={solved.value} onClick={() => (solved.value = !solved.value)}>
+          Solution
+        </button>
+      </p>
+      {solved.value && (
+        <pre class="solution" tabIndex={0} aria-label="Solution">
+          {task.solution}
+        </pre>
+      )}
+    </div>
+  );
+}
+
+function Next({ taught }: { taught: Lesson }) {
+  if (!taught.next) return <p class="next">This was the last lesson.</p>;
+  const title = show.value?.lessons.find((one) => one.id === taught.next)?.title ?? taught.next;
+  return (
+    <p class="next">
+      Next lesson:{" "}
+      {show.value?.live ? <button onClick={() => void openLesson(taught.next)}>{title} ›</button> : show.value?.lessons.length ? <a href={`${taught.next}.html`}>{title} ›</a> : title}
+    </p>
   );
 }
 
@@ -146,24 +322,38 @@ function Ask({ taught }: { taught: Lesson }) {
 
 export function Lessons() {
   if (!lessonsOpen.value) return null;
+  const { lessons } = show.value!;
+  const parts = [...new Set(lessons.map((one) => one.part))];
   return (
     <div class="sheet" role="dialog" aria-label="Lessons">
-      <header>
+      <div class="head">
         <h2>Lessons</h2>
         <button aria-label="Close" onClick={() => (lessonsOpen.value = false)}>
           ✕
         </button>
-      </header>
-      <ol>
-        {show.value!.lessons.map((one) => (
-          <li key={one.id}>
-            <button class={lesson.value?.id === one.id ? "on" : ""} onClick={() => void openLesson(one.id)}>
-              <b>{one.title}</b>
-              <span>{one.summary}</span>
-            </button>
-          </li>
-        ))}
-      </ol>
+      </div>
+      {parts.map((part) => (
+        <section key={part}>
+          <h3>{part}</h3>
+          <ol>
+            {lessons.filter((one) => one.part === part).map((one) => (
+              <li key={one.id}>
+                <button class={lesson.value?.id === one.id ? "on" : ""} data-lesson={one.id} onClick={() => void openLesson(one.id)}>
+                  <b>
+                    {one.title} {mark(progress.value[one.id])}
+                  </b>
+                  <span>{one.summary}</span>
+                </button>
+              </li>
+            ))}
+          </ol>
+        </section>
+      ))}
     </div>
   );
+}
+
+function mark(state: string | undefined) {
+  if (!state) return null;
+  return <span class={`mark ${state}`}>{state === "done" ? "✓ done" : "read"}</span>;
 }

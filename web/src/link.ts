@@ -3,7 +3,7 @@
 import { batch, effect } from "@preact/signals";
 import { goTo, model, modelled, pane, register, time, warp, type Pane } from "./state.ts";
 
-const PANES: readonly string[] = ["warp", "memory", "machine", "numbers", "time", "code"];
+const PANES: readonly string[] = ["warp", "memory", "data", "machine", "numbers", "time", "code"];
 
 /** Go where the URL says. */
 export function followLink(): void {

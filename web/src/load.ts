@@ -2,7 +2,9 @@
 
 import { decode } from "@msgpack/msgpack";
 import { Model } from "./model.ts";
-import { VERSION, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace } from "./schema.ts";
+import { VERSION, type LaunchRequest, type Lesson, type Refusal, type Show, type Trace, type Verdict } from "./schema.ts";
+
+const GONE: Refusal = { kind: "stopped", message: "The server does not answer. Start `warploom view` or `warploom learn` again.", errors: [] };
 
 export const token = new URLSearchParams(location.search).get("token") ?? "";
 
@@ -35,11 +37,29 @@ export async function run(request: LaunchRequest): Promise<Model | Refusal> {
   try {
     answer = await ask("/run", { method: "POST", body: JSON.stringify(request) });
   } catch {
-    return { kind: "stopped", message: "The server does not answer; was `warploom view` ended?", errors: [] };
+    return GONE;
   }
   if ([422, 429].includes(answer.status)) return (await answer.json()) as Refusal;
   if (!answer.ok) return { kind: "stopped", message: await answer.text(), errors: [] };
   return opened(new Uint8Array(await answer.arrayBuffer()));
+}
+
+/** Hold a kernel against a lesson's task: how it did, or why that is not known. */
+export async function check(lesson: string, source: string): Promise<Verdict | Refusal> {
+  let answer: Response;
+  try {
+    answer = await ask("/check", { method: "POST", body: JSON.stringify({ lesson, source }) });
+  } catch {
+    return GONE;
+  }
+  if (answer.ok) return (await answer.json()) as Verdict;
+  if ([422, 429].includes(answer.status)) return (await answer.json()) as Refusal;
+  return { kind: "stopped", message: await answer.text(), errors: [] };
+}
+
+/** Keep that a lesson was read. */
+export async function noteRead(lesson: string): Promise<void> {
+  await ask("/progress", { method: "POST", body: JSON.stringify({ lesson }) }).catch(() => null);
 }
 
 function ask(path: string, options: RequestInit = {}): Promise<Response> {

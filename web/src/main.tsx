@@ -3,10 +3,10 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { startKeys } from "./keys.ts";
-import { startLesson } from "./lesson.tsx";
+import { progress, startLesson } from "./lesson.tsx";
 import { followLink, keepLink } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
-import { labels, open, request, show } from "./state.ts";
+import { labels, modelled, open, pane, request, show, showEnd } from "./state.ts";
 import { startTheme } from "./theme.ts";
 import { startTips } from "./tips.ts";
 import "uplot/dist/uPlot.min.css";
@@ -27,8 +27,13 @@ async function begin(): Promise<void> {
     request.value = given.request;
     if (given.lesson) startLesson(given.lesson);
     else labels.value = given.labels;
+    progress.value = given.progress;
     open(first, second);
-    if (!given.lesson) followLink();
+    if (!given.lesson) {
+      if (modelled.value) pane.value = "time";
+      showEnd();
+      followLink();
+    }
     keepLink();
   } catch (error) {
     root.textContent = `The trace cannot be shown: ${String(error)}`;

@@ -16,7 +16,7 @@ export const EVENTS = [
 export type EventKind = (typeof EVENTS)[number];
 
 export interface Events {
-  /** Steps, in rising order, and what is to be seen at each. */
+  /** Steps, in rising order, and the kind of event at each. */
   readonly step: Uint32Array;
   readonly kind: Uint8Array;
 }
@@ -135,6 +135,13 @@ export class Model {
     return found;
   }
 
+  /** Every access, with its number. */
+  eachAccess(tell: (access: Access, number: number) => void): void {
+    for (let step = 0; step < this.count; step++) {
+      for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) tell(this.#access(i, step), i);
+    }
+  }
+
   /** The number of accesses of a step, and for each the cost that the rule counts. */
   eachCost(step: number, tell: (site: Site, cost: readonly number[]) => void): void {
     for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
@@ -170,6 +177,12 @@ export class Model {
     const row = written.value[before - 1]! * 32;
     if (wide) return Array.from(this.#wide.subarray(row, row + 32));
     return Array.from(this.#narrow.subarray(row, row + 32));
+  }
+
+  /** The step, up to `time`, at which a register was written last; -1 where there is none. */
+  lastWrite(warp: number, register: number, time: number): number {
+    const written = this.#written().get(warp * this.trace.registers.length + register);
+    return written?.step[upper(written.step, time) - 1] ?? -1;
   }
 
   #written(): Map<number, { step: number[]; value: number[] }> {
@@ -240,6 +253,33 @@ export class Model {
     return code.file >= 0 && code.line > 0 ? `line ${code.line}` : `PTX line ${code.ptx_line}`;
   }
 
+  /** Where lanes go that do not take the branch of an instruction, and where the others jump. */
+  ways(instruction: number): { readonly on: string; readonly to: string } {
+    const code = this.trace.code[instruction]!;
+    const jumps = code.targets.map((block) => this.#entry(this.trace.basic_blocks[block]?.start ?? -1, code.line));
+    return { on: this.#entry(instruction + 1, code.line), to: jumps.length ? [...new Set(jumps)].join(" or ") : "the end" };
+  }
+
+  /** The line at which lanes go on from an instruction: copies, which the compiler puts on any line,
+   * and jumps do not count, nor does the line that they come from. */
+  #entry(first: number, from: number): string {
+    let at = first;
+    for (let steps = 0; steps < 32; steps++) {
+      const code = this.trace.code[at];
+      if (!code) break;
+      if (code.is_branch && !code.guarded && code.targets.length === 1) at = this.trace.basic_blocks[code.targets[0]!]!.start;
+      else if (/^(mov|cvta)\b/.test(code.text) || code.line === from) at++;
+      else return this.place(at);
+    }
+    return this.place(first);
+  }
+
+  /** The name of a register, with that of the variable whose value it holds. */
+  registerName(register: number): string {
+    const one = this.trace.registers[register]!;
+    return one.variable ? `${one.variable} (${one.name})` : one.name;
+  }
+
   /** Where a basic block is, in words: the line that most of it comes from. */
   blockPlace(block: number): string {
     const made = this.trace.basic_blocks[block];
@@ -262,6 +302,16 @@ export class Model {
   allocation(address: number): Allocated | null {
     const found = this.trace.allocations.find((one) => address >= one.address && address < one.address + one.size);
     return found ?? null;
+  }
+
+  /** An address that lies in no allocation, by the nearest one. */
+  around(address: number): string {
+    const inside = this.allocation(address);
+    if (inside) return `${inside.name} + ${address - inside.address}`;
+    const distance = (one: Allocated) => (address < one.address ? one.address - address : address - one.address - one.size);
+    const nearest = [...this.trace.allocations].sort((a, b) => distance(a) - distance(b))[0];
+    if (!nearest) return `0x${address.toString(16)}`;
+    return `${distance(nearest)} bytes ${address < nearest.address ? "before" : "behind the end of"} ${nearest.name}`;
   }
 
   warpName(warp: number): string {

@@ -18,7 +18,7 @@ export class Modelled {
   /** The slots that had a warp, and the spans of each: its first, and the one behind its last. */
   readonly slots: readonly number[];
   readonly rows: readonly (readonly [number, number])[];
-  /** The first cycle that is told of, and the one behind the last. */
+  /** The first modelled cycle, and the one behind the last. */
   readonly range: readonly [number, number];
   readonly #model: Model;
   readonly #ofWarp = new Map<number, [number, number]>();

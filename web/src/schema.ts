@@ -1,6 +1,6 @@
 // Made by tools/page_types.py from the Python schema; do not edit.
 
-export const VERSION = 3;
+export const VERSION = 4;
 export const DIVERGED = 1;
 export const MET = 2;
 export const COSTS = ["requests", "sectors", "lines", "transactions", "transactions_32", "transactions_64", "transactions_128", "bytes_requested", "bytes_moved", "wavefronts", "bank_conflicts", "passes", "writes"] as const;
@@ -72,6 +72,7 @@ export interface Code {
   block: number;
   reads: readonly number[];
   writes: readonly number[];
+  targets: readonly number[];
 }
 
 export interface BasicBlock {
@@ -83,6 +84,7 @@ export interface BasicBlock {
 export interface Register {
   name: string;
   type: string;
+  variable: string;
 }
 
 export interface Warp {
@@ -146,6 +148,29 @@ export interface Allocated {
   address: number;
   size: number;
   name: string;
+  type: string;
+  shape: readonly number[];
+  first: Uint8Array;
+}
+
+export interface SharedArray {
+  name: string;
+  address: number;
+  size: number;
+}
+
+export interface Changes {
+  count: number;
+  access: Uint8Array;
+  value: Uint8Array;
+  values: readonly Uint8Array[];
+}
+
+export interface Fault {
+  address: number;
+  size: number;
+  block: number;
+  thread: number;
 }
 
 export interface LeftOut {
@@ -184,6 +209,7 @@ export interface Trace {
   basic_blocks: readonly BasicBlock[];
   registers: readonly Register[];
   allocations: readonly Allocated[];
+  shared: readonly SharedArray[];
   warps: readonly Warp[];
   states: readonly State[];
   steps: Steps;
@@ -191,8 +217,10 @@ export interface Trace {
   shapes: readonly Shape[];
   accesses: Accesses;
   writes: Writes;
+  changes: Changes;
   left_out: LeftOut;
   error: string;
+  fault: Fault | null;
   modelled: ModelledTime | null;
 }
 
@@ -245,6 +273,7 @@ export interface Caption {
   at: Anchor;
   text: string;
   look: string;
+  beside: Anchor | null;
 }
 
 export interface Question {
@@ -262,6 +291,54 @@ export interface Variant {
   seed: number | null;
   block: string | null;
   grid: string | null;
+  args: readonly string[] | null;
+  max_instructions: number | null;
+}
+
+export interface Check {
+  label: string;
+  results: readonly string[];
+  counter: string;
+  per: string;
+  instruction: string;
+  findings: readonly string[];
+  occupancy: boolean;
+  cycles: boolean;
+  most: number | null;
+  least: number | null;
+}
+
+export interface Task {
+  ask: string;
+  solution: string;
+  checks: readonly Check[];
+  hints: readonly string[];
+  source: string;
+  launch: Variant;
+  also: readonly Variant[];
+}
+
+export interface Judged {
+  label: string;
+  passed: boolean;
+  measured: string;
+}
+
+export interface Verdict {
+  lesson: string;
+  passed: boolean;
+  checks: readonly Judged[];
+  error: string;
+  errors: readonly SourceError[];
+}
+
+export interface CheckRequest {
+  lesson: string;
+  source: string;
+}
+
+export interface ProgressNote {
+  lesson: string;
 }
 
 export interface Lesson {
@@ -272,13 +349,23 @@ export interface Lesson {
   request: LaunchRequest;
   captions: readonly Caption[];
   question: Question;
+  recap: string;
+  task: Task | null;
   versus: Variant | null;
+  next: string;
+}
+
+export interface Assignment {
+  lesson: Lesson;
+  source: string;
 }
 
 export interface LessonHead {
   id: string;
   title: string;
   summary: string;
+  part: string;
+  has_task: boolean;
 }
 
 export interface DeviceChoice {
@@ -296,6 +383,7 @@ export interface Show {
   versus: LaunchRequest | null;
   lesson: Lesson | null;
   lessons: readonly LessonHead[];
+  progress: Readonly<Record<string, string>>;
   devices: readonly DeviceChoice[];
   schedules: readonly string[];
 }

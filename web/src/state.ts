@@ -3,9 +3,10 @@
 import { batch, computed, signal } from "@preact/signals";
 import type { Model } from "./model.ts";
 import { Modelled } from "./modelled.ts";
+import { kept } from "./settings.ts";
 import type { LaunchRequest, Lesson, Refusal, Show } from "./schema.ts";
 
-export type Pane = "warp" | "memory" | "machine" | "numbers" | "time" | "code";
+export type Pane = "warp" | "memory" | "data" | "machine" | "numbers" | "time" | "code";
 
 export const show = signal<Show | null>(null);
 export const model = signal<Model | null>(null);
@@ -32,21 +33,36 @@ export const editing = signal(false);
 export const launchOpen = signal(false);
 export const lessonsOpen = signal(false);
 export const helpOpen = signal(false);
+export const ptxOpen = kept<boolean>("ptx", false);
+export const wrapped = kept<boolean>("wrap", true);
+export const projector = kept<boolean>("projector", false);
+/** How much of the width the code has, in percent; 0 as the layout has it. */
+export const split = kept<number>("split", 0);
 export const running = signal(false);
 export const refusal = signal<Refusal | null>(null);
 
 export const moment = computed(() => model.value?.moment(warp.value, time.value) ?? null);
 
-/** The step of the other run beside the one that is shown: as far in its warp. */
+/** How many steps the other run's warp is ahead of the first one's: each caption and each event sets
+ * it, so that both show the same event. */
+const ahead = signal(0);
+
+/** The step of the other run that is shown. */
 export const otherTime = computed(() => {
   const [mine, its] = [model.value, other.value];
   if (!mine || !its) return 0;
   if (time.value >= mine.count) return its.count;
-  const steps = its.stepsOf(Math.min(warp.value, its.trace.warps.length - 1));
-  const nth = mine.stepsUntil(warp.value, time.value) - 1;
-  if (nth < 0 || steps.length === 0) return 0;
+  const steps = its.stepsOf(otherWarp.value);
+  const nth = Math.max(0, mine.stepsUntil(warp.value, time.value) - 1 + ahead.value);
   return nth < steps.length ? steps[nth]! : its.count;
 });
+
+/** Show a step of the other run beside the step that is shown now. */
+export function align(step: number): void {
+  const [mine, its] = [model.value, other.value];
+  if (!mine || !its) return;
+  ahead.value = its.stepsUntil(otherWarp.value, step) - mine.stepsUntil(warp.value, time.value);
+}
 
 export const otherWarp = computed(() => {
   const its = other.value;
@@ -82,10 +98,16 @@ export function stepAny(steps: number): void {
   });
 }
 
+/** Go to the next event, or the one before, of the chosen warp; the other run goes to its own. */
 export function toEvent(back: boolean): void {
-  const shown = model.value;
-  const found = shown?.nextEvent(time.value, warp.value, back);
-  if (shown) goTo(found ?? (back ? (shown.stepsOf(warp.value)[0] ?? 0) : shown.count));
+  const [shown, its] = [model.value, other.value];
+  if (!shown) return;
+  const own = its?.nextEvent(otherTime.value, otherWarp.value, back);
+  const found = shown.nextEvent(time.value, warp.value, back);
+  batch(() => {
+    goTo(found ?? (back ? (shown.stepsOf(warp.value)[0] ?? 0) : shown.count));
+    if (own != null && time.value < shown.count) align(own);
+  });
 }
 
 /** Choose a warp; where it has not begun yet, go to its first step. */
@@ -110,9 +132,25 @@ export function open(first: Model, second: Model | null): void {
     cycles.value = null;
     picked.value = null;
     if (pane.value === "time" && !first.trace.modelled) pane.value = "memory";
+    ahead.value = 0;
+    chosenArray.value = null;
     time.value = first.stepsOf(0)[0] ?? 0;
   });
 }
+
+/** Show where a run ended, if that was an error: the last step, and what it reached for. */
+export function showEnd(): void {
+  const shown = model.value;
+  if (!shown?.trace.error || shown.count === 0) return;
+  batch(() => {
+    warp.value = shown.warp[shown.count - 1]!;
+    goTo(shown.count - 1);
+    if (shown.trace.fault) pane.value = "data";
+  });
+}
+
+/** The array that the data view shows; null follows the accesses. */
+export const chosenArray = signal<string | null>(null);
 
 /** The steps that the timeline shows, all of them where null. */
 export const zoom = signal<readonly [number, number] | null>(null);

@@ -20,3 +20,8 @@ function float(value: number): string {
 export function short(text: string, most: number): string {
   return text.length > most ? "…" + text.slice(1 - most) : text;
 }
+
+/** An element of an array of that type: integers in full, other numbers to four digits. */
+export function elementShown(value: number | bigint, type: string): string {
+  return typeof value === "bigint" || !type.startsWith("float") ? value.toString() : float(value);
+}

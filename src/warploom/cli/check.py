@@ -60,7 +60,7 @@ class FindingOptions:
         return names
 
     def summary(self, findings: list[Finding]) -> Summary:
-        """Returns what is told of findings; writes the SARIF file, if one is wanted."""
+        """Returns the summary of findings; writes the SARIF file, if one is wanted."""
         summary = summarised(findings, self.suppress, self.limit)
         if self.sarif:
             self.sarif.write_text(summary.sarif())

@@ -65,7 +65,10 @@ def _as_text(found: Exploration) -> str:
         lines.append(f"  {where.buffer}[{index}] is")
         shown = [str(value) for value in where.values]
     else:
-        shown = [o.error.partition("\n")[0] or "ends well" for o in (found.first, found.second)]
+        shown = [
+            o.error.partition("\n")[0] or "ends without an error"
+            for o in (found.first, found.second)
+        ]
     pairs = zip(shown, (found.first, found.second), strict=True)
     lines += [f"    {text} under {outcome.order}" for text, outcome in pairs]
     if found.causes:

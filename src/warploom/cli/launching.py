@@ -19,7 +19,7 @@ from warploom.host.values import Argument, BufferArgument, parse_arguments
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A launch that ended well, and the buffers that it got, by name."""
+    """A launch that ended without an error, and the buffers that it got, by name."""
 
     run: Run
     buffers: dict[str, Buffer]
@@ -52,5 +52,8 @@ def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
                 f"--save {text!r} is not NAME=FILE.npy with the name of a buffer (here:"
                 f" {', '.join(names) or 'there is none'})"
             )
+        folder = Path(target).absolute().parent
+        if not folder.is_dir():
+            raise WarploomError(f"--save {text!r}: there is no folder {folder}. Make it first.")
         files[name] = Path(target)
     return files

@@ -3,46 +3,125 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
-from warploom.ui.lessons import find_lesson, labels_of, lessons, requests_of
+from warploom.ui.grading import grade, starting_source
+from warploom.ui.lessons import (
+    SUFFIX,
+    SYLLABUS,
+    find_lesson,
+    labels_of,
+    lessons,
+    read_lesson,
+    requests_of,
+)
+from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import record
-from warploom.ui.schema import Lesson, Show
+from warploom.ui.schema import Lesson, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
+
+MARKS = {DONE: "✓", READ: "·"}
+"""How the list shows what is kept of a lesson."""
 
 
 @grouped
 def learn(
-    name: Annotated[str | None, typer.Argument(help="A lesson of the list, to open it.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A lesson of the list, or a file of one (.toml).")
+    ] = None,
     *,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="KERNEL.cu", help="Grade a kernel in the lesson's task."),
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(metavar="KERNEL.cu", help="Write the kernel that the task begins with."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the grade as JSON.")] = False,
     page: PageOptions,
     export: Export = None,
 ) -> None:
-    """List the lessons, or open one in the browser.
+    """List the lessons, open one in the browser, or grade a kernel in its task.
 
-    Examples: `warploom learn`, `warploom learn lock`.
+    With --check, NAME is the name of the file (banks.cu) if it is left out; the exit status is 0
+    if the kernel passes, else 1.
+
+    Examples: `warploom learn`, `warploom learn lock`, `warploom learn banks --start banks.cu`,
+    `warploom learn --check banks.cu --json`.
     """
-    if name is None:
-        width = max(len(one.id) for one in lessons())
-        for one in lessons():
-            print(f"{one.id:<{width}}  {one.title}. {one.summary}")
-        print("\nOpen one with `warploom learn NAME`.", file=sys.stderr)
+    if name is None and check is None:
+        _list()
         return
-    lesson = find_lesson(name)
-    if lesson is None:
-        known = ", ".join(one.id for one in lessons())
-        raise WarploomError(f"there is no lesson {name!r}; there are {known}")
+    lesson = _lesson(name or (check.name.partition(".")[0] if check else ""))
+    if start is not None:
+        start.write_text(starting_source(lesson))
+        print(f"{start} is where the task begins. {lesson.task.ask if lesson.task else ''}")
+        return
+    if check is not None:
+        _grade(lesson, check, as_json=as_json)
+        return
     traces = [record(request).to_bytes() for request in requests_of(lesson)]
     if export is not None:
         write_page(export, _exported(lesson), traces)
         return
     show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson)
     page.serve(show, traces)
+
+
+def _list() -> None:
+    kept = read_progress()
+    width = max(len(one.id) for one in lessons())
+    by_name = {one.id: one for one in lessons()}
+    for part, names in SYLLABUS.items():
+        print(part)
+        for name in names:
+            one = by_name[name]
+            print(f"{MARKS.get(kept.get(name, ''), ' ')} {name:<{width}}  {one.title}")
+        print()
+    print("Open one with `warploom learn NAME`. ✓ task done, · read.", file=sys.stderr)
+
+
+def _lesson(name: str) -> Lesson:
+    """Returns the lesson of that name, or in that file. Raises WarploomError where there is
+    none."""
+    if name.endswith(SUFFIX):
+        return read_lesson(Path(name))
+    lesson = find_lesson(name)
+    if lesson is None:
+        known = ", ".join(one.id for one in lessons())
+        raise WarploomError(f"there is no lesson {name!r}; there are {known}")
+    return lesson
+
+
+def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
+    """Print how a kernel does in a task; exits with 1 where it does not pass."""
+    try:
+        source = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WarploomError(f"{file} cannot be read: {error}") from None
+    verdict = grade(lesson, source)
+    if verdict.passed:
+        note_progress(lesson.id, DONE)
+    print(msgspec.json.format(msgspec.json.encode(verdict)).decode() if as_json else _told(verdict))
+    if not verdict.passed:
+        sys.exit(1)
+
+
+def _told(verdict: Verdict) -> str:
+    """Returns a verdict as text."""
+    if verdict.error:
+        return f"✕ {verdict.lesson}: the kernel did not run.\n{verdict.error}"
+    lines = [f"{'✓' if one.passed else '✕'} {one.label}: {one.measured}" for one in verdict.checks]
+    lines.append("The task is done." if verdict.passed else "Not yet.")
+    return "\n".join(lines)
 
 
 def _exported(lesson: Lesson) -> Show:

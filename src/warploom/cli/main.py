@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+import warploom
 from warploom.cli.check import check, check_program
 from warploom.cli.devices import devices
+from warploom.cli.doctor import doctor
 from warploom.cli.explore import explore
+from warploom.cli.help import USAGE_ERRORS, GroupedCommand, usage_message
 from warploom.cli.learn import learn
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
@@ -45,6 +49,14 @@ EXIT_CODES: tuple[tuple[tuple[type[WarploomError], ...], int], ...] = (
     ((KernelFault, DeadlockError, InstructionLimit), BAD_KERNEL),
 )
 
+
+def _version(wanted: bool) -> None:
+    """Print the version and end, where it is asked for."""
+    if wanted:
+        print(f"warploom {warploom.__version__}")
+        raise typer.Exit
+
+
 EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Settings of a verb that passes its arguments on."""
 
@@ -52,37 +64,53 @@ app = typer.Typer(
     name="warploom",
     help="Run CUDA kernels without a GPU, and see what one would hide.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 ok, 1 results differ (explore) or errors (check), 2 bad usage, 3 compile"
     " or PTX error, 4 launch refused, 5 kernel fault.",
 )
-app.command()(run)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Run CUDA kernels without a GPU, and see what one would hide."""
+
+
+app.command(cls=GroupedCommand)(run)
 app.command(PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(program)
-app.command()(shell)
+app.command(cls=GroupedCommand)(shell)
 app.command(context_settings=EVERYTHING, add_help_option=False)(nvcc)
-app.command()(check)
+app.command(cls=GroupedCommand)(check)
 app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
     check_program
 )
-app.command()(profile)
-app.command()(time)
-app.command()(sass)
-app.command()(tune)
-app.command()(explore)
-app.command()(view)
-app.command()(learn)
-app.command()(occupancy)
-app.command()(ptx)
-app.command()(devices)
-app.command()(validate)
+app.command(cls=GroupedCommand)(profile)
+app.command(cls=GroupedCommand)(time)
+app.command(cls=GroupedCommand)(sass)
+app.command(cls=GroupedCommand)(tune)
+app.command(cls=GroupedCommand)(explore)
+app.command(cls=GroupedCommand)(view)
+app.command(cls=GroupedCommand)(learn)
+app.command(cls=GroupedCommand)(occupancy)
+app.command(cls=GroupedCommand)(ptx)
+app.command(cls=GroupedCommand)(devices)
+app.command(cls=GroupedCommand)(validate)
+app.command(cls=GroupedCommand)(doctor)
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
-        app(args=verbs(sys.argv[1:]))
+        sys.exit(app(verbs(sys.argv[1:]), prog_name="warploom", standalone_mode=False))
+    except USAGE_ERRORS as error:
+        print(usage_message(error) if sys.argv[1:] else error, file=sys.stderr)
+        sys.exit(BAD_USAGE)
     except WarploomError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))

@@ -8,10 +8,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard, get_type_hints
+from typing import Annotated, Any, TypeGuard, get_args, get_type_hints
 
 import typer
 
@@ -33,9 +34,9 @@ File = Annotated[Path, typer.Argument(help="A CUDA C++ (.cu), OpenCL C (.cl) or 
 KernelName = Annotated[
     str | None, typer.Option(help="The kernel to launch; needed where there are several.")
 ]
-Grid = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Blocks of the grid.")]
-Block = Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block.")]
-Shared = Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")]
+Grid = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Blocks of the grid, as 16x8.")]
+Block = Annotated[str, typer.Option(metavar="X[xY[xZ]]", help="Threads of a block, as 16x8.")]
+Shared = Annotated[int, typer.Option(min=0, help="Bytes of dynamic shared memory a block.")]
 Arg = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=ARGUMENT_HELP)]
 DeviceName = Annotated[
     str | None, typer.Option(help="A device of `warploom devices`; h100 if left out.")
@@ -54,7 +55,9 @@ Save = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=FILE.npy", help="Write a buffer to a file after the launch."),
 ]
-MaxInstructions = Annotated[int | None, typer.Option(help="Stop after so many warp instructions.")]
+MaxInstructions = Annotated[
+    int | None, typer.Option(min=0, help="Stop after so many warp instructions.")
+]
 StrictTarget = Annotated[
     bool, typer.Option(help="Refuse PTX whose .target is newer than the device, as a driver does.")
 ]
@@ -212,10 +215,33 @@ def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[insp
             yield parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY)
             continue
         types = get_type_hints(hint, include_extras=True)
+        title = TITLES.get(hint.__name__)
         for field in fields(hint):
             yield inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=field.default,
-                annotation=types[field.name],
+                annotation=_titled(types[field.name], title),
             )
+
+
+TITLES = {
+    "LaunchOptions": "Launch",
+    "RuleOptions": "What the architecture leaves open",
+    "DeviceOptions": "Device",
+    "SpreadOptions": "Work",
+    "SearchOptions": "Search",
+    "TraceOptions": "Recording",
+    "PageOptions": "Page",
+    "FindingOptions": "Findings",
+    "ProgramOptions": "Program",
+}
+"""The headings of the groups of options in a command's help."""
+
+
+def _titled(hint: Any, title: str | None) -> Any:
+    """Returns an option's annotation, with the heading under which help lists it."""
+    declared, option = get_args(hint)
+    shown = copy(option)
+    shown.rich_help_panel = title
+    return Annotated[declared, shown]

@@ -47,12 +47,23 @@ class ProgressLine:
         if self._thread.is_alive():
             self._thread.join()
 
+    def _told(self) -> str:
+        """Returns what happens now: until the first block has been heard of, the program is
+        compiled; when all have ended, results are put together."""
+        done, total = self._blocks
+        if not total:
+            return "compiling"
+        return f"{done:,} of {total:,} blocks" if done < total else "all blocks done, finishing"
+
     def _show(self) -> None:
         if self._ended.wait(PATIENCE):
             return
         while not self._ended.wait(REFRESH):
-            done, total = self._blocks
-            blocks = f", {done:,} of {total:,} blocks" if total else ""
             seconds = time.monotonic() - self._started
-            print(f"\r{self._what}: {seconds:.0f} s{blocks}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r\033[K{self._what}: {seconds:.0f} s, {self._told()}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
         print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -23,11 +25,12 @@ from warploom.cli.options import (
 )
 from warploom.core.errors import WarploomError
 from warploom.host.requests import dims
+from warploom.host.sources import source_of
 from warploom.host.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
 from warploom.tuning.result import OBJECTIVES, Tuned
-from warploom.tuning.space import parse_space
+from warploom.tuning.space import AXES, LAUNCH, parse_space
 
 SPACE_HELP = (
     "What to try: NAME=FIRST:LAST:STEP or NAME=VALUE,VALUE for block, grid (16 or 16x8),"
@@ -52,7 +55,7 @@ class SearchOptions:
         typer.Option(
             "--problem-size",
             "--elements",
-            metavar="X[,Y[,Z]]",
+            metavar="X[xY[xZ]]",
             help="Threads in all: the grid is as many blocks as cover them.",
         ),
     ] = None
@@ -82,7 +85,9 @@ def tune(
     Example: `warploom tune saxpy.cu --space block=64:1024:64,device=v100,a100 --elements 1048576
     --arg 1048576 --arg 2.0 --arg 'f32[1048576]=arange' --arg 'f32[1048576]=ones' --cache s.jsonl`
     """
-    tuned = _tuned(file, launched, _space(space), search, spread)
+    wanted = _space(space)
+    _check_names(file, wanted)
+    tuned = _tuned(file, launched, wanted, search, spread)
     if as_json:
         print(tuned_as_json(tuned))
     elif sys.stdout.isatty():
@@ -125,6 +130,20 @@ def _tuned(
             cluster=spread.cluster,
             cache=search.cache,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
+    """Raises WarploomError for a name that neither shapes the launch nor stands in the source."""
+    source, _ = source_of(file)
+    for name in space:
+        if name in (*LAUNCH, *AXES) or re.search(rf"\b{re.escape(name)}\b", source):
+            continue
+        near = get_close_matches(name, (*LAUNCH, *AXES), 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise WarploomError(
+            f"--space: {name} is none of {', '.join((*LAUNCH, *AXES))}, and {file.name} has no"
+            f" macro of that name.{meant}"
         )
 
 

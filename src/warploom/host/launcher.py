@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from warploom.analysis.program import PARAMETERS
-from warploom.core.errors import DeadlockError, Dim3, InstructionLimit, KernelFault, LaunchError
+from warploom.core.errors import (
+    DeadlockError,
+    Dim3,
+    InstructionLimit,
+    KernelFault,
+    LaunchError,
+    WarploomError,
+)
 from warploom.core.options import checked
 from warploom.host.arguments import Arguments
+from warploom.host.buffer import Buffer
 from warploom.host.clusters import as_dims
 from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
@@ -174,7 +182,8 @@ class Launcher:
         launch = self._launch(options, args)
         recording = recording_of(self.kernel, limits or TraceLimits(), engine)
         error = self._watch(launch, self._pack(args, options), recording.execute)
-        return trace_of(self.kernel, launch, engine, recording.recorded(), error)
+        buffers = [one for one in args if isinstance(one, Buffer)]
+        return trace_of(self.kernel, launch, engine, recording.recorded(), error, buffers)
 
     def llvm_ir(self) -> str:
         """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes.
@@ -221,10 +230,12 @@ class Launcher:
         launch = self._launch(options, args)
         context = self.kernel.context
         execute = watched(context.spec, context.options, listener)
-        return self._watch(launch, self._pack(args, options), execute)
+        return str(self._watch(launch, self._pack(args, options), execute) or "")
 
-    def _watch(self, launch: Launch, arguments: Arguments, execute: Execute) -> str:
-        """Run a launch; gives the error that ended it, or nothing."""
+    def _watch(
+        self, launch: Launch, arguments: Arguments, execute: Execute
+    ) -> WarploomError | None:
+        """Run a launch; returns the error that ended it, None where there was none."""
         cancellation = Cancellation()
         launch = self._ready(launch, arguments, cancellation)
         number = self.kernel.context.memory.begin_launch()
@@ -232,8 +243,8 @@ class Launcher:
         try:
             self._finished(number, arguments, cancellation, work)
         except (KernelFault, DeadlockError, InstructionLimit) as wrong:
-            return str(wrong)
-        return ""
+            return wrong
+        return None
 
     def _launch(self, options: LaunchOptions, args: tuple[Any, ...] = ()) -> Launch:
         """The launch without its arguments, with the local memory that is among them. Raises

@@ -14,7 +14,7 @@ from warploom.host.arguments import Packer
 from warploom.host.assembly import Assembly, NoAssembly, assembly_of
 from warploom.host.context import Context
 from warploom.host.resources import Resources, resources_of
-from warploom.host.signatures import signature_of
+from warploom.host.signatures import Parameter, signature_of
 from warploom.host.targets import check_instructions
 from warploom.machine.image import Image
 from warploom.machine.launch import Launch, shared_bytes
@@ -73,8 +73,13 @@ class LoadedKernel:
     def packer(self) -> Packer:
         """Makes the parameter blocks of its launches."""
         parameters = self.function.parameters
-        declared = signature_of(self.name, parameters, self.source.content, self._ptx.text)
-        return Packer(self.program, parameters, declared, self.context.memory)
+        return Packer(self.program, parameters, self.signature, self.context.memory)
+
+    @cached_property
+    def signature(self) -> tuple[Parameter, ...]:
+        """Returns its parameters as the source declares them."""
+        parameters = self.function.parameters
+        return signature_of(self.name, parameters, self.source.content, self._ptx.text)
 
     def occupancy(self, launch: Launch) -> Occupancy:
         """Returns how many blocks of a launch an SM holds, by ptxas' registers or an estimate."""

@@ -8,14 +8,15 @@ from typing import Protocol
 
 from warploom.analysis.program import Program
 from warploom.core.collector import collector_paused
-from warploom.core.errors import Allocation
 from warploom.host.engines import Execute, Progress, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
+from warploom.observe.contents import allocations_at
 from warploom.observe.limits import TraceLimits
 from warploom.observe.recorder import Recorded, Recorder
+from warploom.observe.schema import Allocated
 from warploom.rules import plan_words
 
 
@@ -50,7 +51,7 @@ class CompiledRun:
 
     def __init__(self, kernel: LoadedKernel, limits: TraceLimits) -> None:
         self._kernel, self._limits = kernel, limits
-        self._live: Sequence[Allocation] = ()
+        self._live: Sequence[Allocated] = ()
 
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -61,7 +62,8 @@ class CompiledRun:
         from warploom.machine.outcome import error_of
 
         context, limits = self._kernel.context, self._limits
-        self._launch, self._live = launch, memory.live()
+        self._launch = launch
+        self._live = allocations_at(memory, memory.live(), limits.contents)
         self._log = Log.empty(launch, warps=limits.warps, steps=limits.steps, blocks=limits.blocks)
         engine = CompiledEngine(context.spec, context.options)
         self._work, self._status = engine.record(program, launch, memory, self._log, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +55,14 @@ def prepared_from(gpu: Device, module: Module, request: Request) -> Prepared:
 
 
 def dims(option: str, text: str) -> tuple[int, ...]:
-    """The numbers of "X,Y,Z"."""
+    """Returns the numbers of a shape such as "16", "16x8" or "16,8,1". Raises WarploomError for
+    anything else."""
     try:
-        return tuple(int(part) for part in text.split(","))
+        return tuple(int(part) for part in re.split("[x,]", text))
     except ValueError:
-        raise WarploomError(f"{option} {text!r} is not X, X,Y or X,Y,Z in numbers") from None
+        raise WarploomError(
+            f"{option} {text!r} is no shape. Write numbers with x between them, such as 16x8."
+        ) from None
 
 
 def only_kernel(module: Module) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
+from warploom.core.errors import Dim3, MemoryFault, WarploomError
+from warploom.core.mangled import read_symbol
 from warploom.devices.spec import DeviceSpec
+from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
@@ -15,7 +21,8 @@ from warploom.observe import schema
 from warploom.observe.counters import BARRIERS, BRANCHES
 from warploom.observe.recorder import Recorded
 from warploom.observe.trace import Trace
-from warploom.ptx.ir import Instruction
+from warploom.observe.variables import variables_of
+from warploom.ptx.ir import Instruction, Space, Symbol
 from warploom.ptx.printer import print_instruction
 
 LARGEST = 1 << 20
@@ -23,9 +30,15 @@ LARGEST = 1 << 20
 
 
 def trace_of(
-    kernel: LoadedKernel, launch: Launch, engine: str, recorded: Recorded, error: str
+    kernel: LoadedKernel,
+    launch: Launch,
+    engine: str,
+    recorded: Recorded,
+    error: WarploomError | None,
+    buffers: Sequence[Buffer],
 ) -> Trace:
-    """The trace of a launch, from what was recorded and the error that ended it, if one did."""
+    """Returns the trace of a launch, from what was recorded and the error that ended it, if one
+    did; `buffers` are those among its arguments."""
     program = kernel.program
     sources = _sources(kernel)
     names = [source.name for source in sources]
@@ -41,8 +54,9 @@ def trace_of(
             schema.BasicBlock(block.start, block.stop, meets_at)
             for block, meets_at in zip(program.blocks, program.reconvergence, strict=True)
         ),
-        tuple(schema.Register(r.name, r.type.name) for r in program.registers),
-        recorded.allocations,
+        _registers(kernel, sources),
+        _allocations(recorded.allocations, buffers),
+        _shared(program, launch),
         recorded.warps,
         recorded.states,
         recorded.steps,
@@ -50,9 +64,81 @@ def trace_of(
         recorded.shapes,
         recorded.accesses,
         recorded.writes,
+        recorded.changes,
         recorded.left_out,
-        error,
+        str(error or ""),
+        _fault(launch, error),
     )
+
+
+def _registers(
+    kernel: LoadedKernel, sources: Sequence[schema.SourceText]
+) -> tuple[schema.Register, ...]:
+    """Returns the registers, with the parameters and variables whose values they hold."""
+    declared = zip(kernel.function.parameters, kernel.signature, strict=True)
+    parameters = {made.name: one.name for made, one in declared if one.name}
+    lines = {one.name: one.text.split("\n") for one in sources}
+    names = variables_of(kernel.program, parameters, lines)
+    registers = kernel.program.registers
+    return tuple(schema.Register(r.name, r.type.name, names.get(r.name, "")) for r in registers)
+
+
+def _allocations(
+    live: Sequence[schema.Allocated], buffers: Sequence[Buffer]
+) -> tuple[schema.Allocated, ...]:
+    """Returns the allocations, with the types and shapes of the buffers that they are."""
+    known = {one.address: one for one in buffers}
+    return tuple(
+        replace(one, type=known[one.address].dtype.name, shape=known[one.address].shape)
+        if one.address in known
+        else one
+        for one in live
+    )
+
+
+def _shared(program: Program, launch: Launch) -> tuple[schema.SharedArray, ...]:
+    """Returns the arrays in a block's shared memory, by address."""
+    places = program.places.items()
+    found = [
+        schema.SharedArray(_variable_name(name), place.offset, place.size)
+        for name, place in places
+        if place.space is Space.SHARED and place.size
+    ]
+    start = program.dynamic_shared_offset
+    if launch.dynamic_shared_bytes:
+        found.append(
+            schema.SharedArray("dynamic shared memory", start, launch.dynamic_shared_bytes)
+        )
+    return tuple(sorted(found, key=lambda one: one.address))
+
+
+_LOCAL_NAME = re.compile(r"_ZZ.*E(?P<length>\d+)(?P<rest>[A-Za-z_]\w*)")
+"""A variable declared in a function (Itanium C++ ABI, "Local names")."""
+
+
+def _variable_name(symbol: str) -> str:
+    """Returns the name of a static variable, without the function that it is declared in."""
+    local = _LOCAL_NAME.fullmatch(symbol)
+    if local:
+        return local["rest"][: int(local["length"])]
+    return read_symbol(symbol).name.rpartition("::")[2]
+
+
+def _fault(launch: Launch, error: WarploomError | None) -> schema.Fault | None:
+    """Returns the access that ended a launch; None where something else did, or nothing."""
+    if not isinstance(error, MemoryFault):
+        return None
+    return schema.Fault(
+        error.address,
+        error.size,
+        _number(error.block, launch.grid),
+        _number(error.thread, launch.block),
+    )
+
+
+def _number(index: Dim3, shape: Dim3) -> int:
+    """Returns the number of an index in a shape, x fastest."""
+    return index[0] + shape[0] * (index[1] + shape[1] * index[2])
 
 
 def _launch_facts(kernel: LoadedKernel, launch: Launch, engine: str) -> schema.LaunchFacts:
@@ -140,4 +226,13 @@ def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
             block=of_block[index],
             reads=tuple(dict.fromkeys(numbers[r.name] for r in reads(made))),
             writes=tuple(dict.fromkeys(numbers[r.name] for r in writes(made))),
+            targets=_targets(program, made),
         )
+
+
+def _targets(program: Program, made: Instruction) -> tuple[int, ...]:
+    """Returns the basic blocks to which an instruction jumps."""
+    if made.operation.name != "bra":
+        return ()
+    names = (one.name for one in made.operands if isinstance(one, Symbol))
+    return tuple(program.targets[name] for name in names if name in program.targets)

@@ -2,7 +2,7 @@
 
     42   -1   0x10   2.5   true                     a number
     f32[1024]=ones                                  a buffer: type, shape, content
-    y:i32[64,64]=arange                             a buffer with a name
+    y:i32[64x64]=arange                             a buffer with a name
     in.npy                                          a buffer from a file
     local:1024                                      so many bytes of local memory (OpenCL's)
 
@@ -87,9 +87,9 @@ def _content(text: str, type: str, shape: str, content: str) -> Array:
     if dtype is None:
         raise _unreadable(text, f"its type is none of {', '.join(DTYPES)}")
     try:
-        dims = tuple(int(n) for n in shape.split(","))
+        dims = tuple(int(n) for n in re.split("[x,]", shape))
     except ValueError:
-        raise _unreadable(text, "its shape is not numbers with commas between them") from None
+        raise _unreadable(text, "its shape is not numbers with x between them") from None
     if min(dims) < 0:
         raise _unreadable(text, "its shape is negative")
     if content.endswith(".npy"):
@@ -145,5 +145,5 @@ def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[i
 def _unreadable(text: str, reason: str) -> WarploomError:
     return WarploomError(
         f"--arg {text!r} cannot be read: {reason}. Write a number (42, 2.5) or a buffer"
-        f" (f32[1024]=ones, x:i32[64,64]=random:7, in.npy)."
+        f" (f32[1024]=ones, x:i32[64x64]=random:7, in.npy)."
     )

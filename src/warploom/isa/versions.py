@@ -179,6 +179,9 @@ _BROUGHT: Table = {
     (9, 2): tuple(f"cvt.relu.bf16x2.{type}" for type in FORMATS),
 }
 
+NEWEST = max(_BROUGHT)
+"""The newest version of PTX of which something is here."""
+
 
 @cache
 def needed_version(operation: Operation) -> Release:

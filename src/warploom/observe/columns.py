@@ -40,6 +40,9 @@ def _columns(trace: Trace) -> Iterator[Column]:
     yield "accesses.site", accesses.site, accesses.count, 4, len(trace.sites)
     yield "accesses.shape", accesses.shape, accesses.count, 4, len(trace.shapes)
     yield "accesses.base", accesses.base, accesses.count, 8, None
+    changes = trace.changes
+    yield "changes.access", changes.access, changes.count, 4, accesses.count
+    yield "changes.value", changes.value, changes.count, 4, len(changes.values)
     rows = len(writes.narrow) // (4 * lanes), len(writes.wide) // (8 * lanes)
     yield "writes.narrow", writes.narrow, rows[0] * lanes, 4, None
     yield "writes.wide", writes.wide, rows[1] * lanes, 8, None

@@ -18,11 +18,11 @@ from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
 from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
-from warploom.core.errors import Allocation
 from warploom.machine.common import ALL_LANES
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.logs import Log
 from warploom.observe import schema
+from warploom.observe.contents import NO_CHANGES
 from warploom.observe.recorder import Recorded, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.ptx.ir import Space
@@ -55,7 +55,7 @@ class CompiledRecording:
         self._patterns = Patterns(program, rules, count_compiled)
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
-    def recorded(self, live: Sequence[Allocation]) -> Recorded:
+    def recorded(self, live: Sequence[schema.Allocated]) -> Recorded:
         """The recording; `live` is what was allocated."""
         order, warps = self._warps()
         state = self._entry_states()[self._of_step]
@@ -79,7 +79,8 @@ class CompiledRecording:
             self._patterns.shapes,
             accesses,
             NO_WRITES,
-            tuple(schema.Allocated(a.address, a.size, a.name) for a in live),
+            NO_CHANGES,
+            tuple(live),
             left_out,
         )
 

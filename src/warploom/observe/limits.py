@@ -15,9 +15,11 @@ Bound = Annotated[int, Integer(0, 2**62)]
 @dataclass(frozen=True, slots=True)
 class TraceLimits:
     """How much is recorded at most: warps, the first that run, and steps of each; `registers` of
-    how many warps. `blocks` are those to record where not the first that run."""
+    how many warps; the contents of allocations of up to `contents` bytes. `blocks` are those to
+    record where not the first that run."""
 
     warps: Bound = 64
     steps: Bound = 100_000
     registers: Bound = 64
+    contents: Bound = 1 << 18
     blocks: frozenset[int] | None = None

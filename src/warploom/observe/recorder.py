@@ -13,10 +13,10 @@ import numpy as np
 
 from warploom.analysis.program import Program
 from warploom.analysis.uses import writes
-from warploom.core.errors import Allocation
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import schema
+from warploom.observe.contents import ChangeLog, allocations_at
 from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
 from warploom.ptx.ir import Register, Space
@@ -38,6 +38,7 @@ class Recorded:
     shapes: tuple[schema.Shape, ...]
     accesses: schema.Accesses
     writes: schema.Writes
+    changes: schema.Changes
     allocations: tuple[schema.Allocated, ...]
     left_out: schema.LeftOut
 
@@ -75,14 +76,16 @@ class Recorder:
         self._vectors: dict[int, Numbered[bytes, bytes]] = {32: Numbered(), 64: Numbered()}
         self._last: _Kept | None = None
         self._lanes = 32
-        self._live: tuple[Allocation, ...] | None = None
+        self._allocations: tuple[schema.Allocated, ...] | None = None
+        self._changes = ChangeLog()
         self._partings = self._meetings = 0
 
     # ---- listening ------------------------------------------------------------------------------
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        if self._live is None:
-            self._live = warp.run.memory.live()
+        if self._allocations is None:
+            memory = warp.run.memory
+            self._allocations = allocations_at(memory, memory.live(), self._limits.contents)
             self._lanes = warp.run.launch.warp_size
         self._finish(warp)
         self._last = None
@@ -107,6 +110,8 @@ class Recorder:
         base = self._patterns.base(where[0])
         mask = sum(1 << lane for lane in access.lanes)
         shape = self._patterns.shape(site, mask, [address - base for address in where])
+        if self._last.registers:
+            self._changes.expect(len(self._accesses), access)
         self._accesses.append((len(self._steps) - 1, site, shape, base))
 
     def _find(self, warp: Warp) -> _Kept | None:
@@ -140,6 +145,7 @@ class Recorder:
             self._marks[-1] = marks | schema.MET * (meetings > self._meetings)
             if self._last.registers:
                 self._note_writes(self._last.warp)
+                self._changes.settle(self._last.warp)
         self._partings, self._meetings = partings, meetings
 
     def _note_writes(self, warp: Warp) -> None:
@@ -189,7 +195,8 @@ class Recorder:
             self._patterns.shapes,
             accesses_of(*_columns(self._accesses, 4)),
             self._writes_of(),
-            tuple(schema.Allocated(a.address, a.size, a.name) for a in self._live or ()),
+            self._changes.recorded(),
+            self._allocations or (),
             schema.LeftOut(self._left_out, len(self._passed)),
         )
 

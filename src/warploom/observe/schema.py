@@ -12,7 +12,7 @@ import msgspec
 
 from warploom.machine.lanes_off import LanesOff, Meeting
 
-VERSION = 3
+VERSION = 4
 """Of the schema; a reader refuses any other."""
 
 DIVERGED, MET = 1, 2
@@ -73,7 +73,8 @@ class Code(msgspec.Struct, frozen=True):
 
     `file` and `line` say where it comes from: an index into the trace's sources (-1: not there) and
     a line; `ptx_line` is its line of the PTX. `unit` is what executes it. `reads` and `writes` are
-    indices of registers. `block` is its basic block.
+    indices of registers. `block` is its basic block; `targets` are the basic blocks to which a
+    branch jumps.
     """
 
     text: str
@@ -88,6 +89,7 @@ class Code(msgspec.Struct, frozen=True):
     block: int
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    targets: tuple[int, ...]
 
 
 class BasicBlock(msgspec.Struct, frozen=True):
@@ -100,10 +102,12 @@ class BasicBlock(msgspec.Struct, frozen=True):
 
 
 class Register(msgspec.Struct, frozen=True):
-    """A register of the kernel, and its type as PTX writes it."""
+    """A register of the kernel, its type as PTX writes it, and the parameter or variable of the
+    source whose value it holds, empty where that is not known (`observe.variables`)."""
 
     name: str
     type: str
+    variable: str = ""
 
 
 class Warp(msgspec.Struct, frozen=True):
@@ -198,11 +202,45 @@ class Writes(msgspec.Struct, frozen=True):
 
 
 class Allocated(msgspec.Struct, frozen=True):
-    """A live stretch of device memory."""
+    """A live stretch of device memory. `type` is that of its elements, as NumPy calls it, and
+    `shape` their numbers; both are empty where they are not known. `first` is its content when the
+    launch began, empty where it is not recorded."""
 
     address: int
     size: int
     name: str
+    type: str = ""
+    shape: tuple[int, ...] = ()
+    first: bytes = b""
+
+
+class SharedArray(msgspec.Struct, frozen=True):
+    """An array in the shared memory of each block: its first byte there, and its bytes."""
+
+    name: str
+    address: int
+    size: int
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """The bytes that accesses left in memory, where that is recorded: columns of u32, in order.
+    Behind access `access`, its lanes find entry `value` of `values` at their addresses: as many
+    bytes for each lane of the access as its site has."""
+
+    count: int
+    access: bytes
+    value: bytes
+    values: tuple[bytes, ...]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """The access that ended a launch: where it reached, for how many bytes, and the thread, by its
+    block's number in the grid and its number in the block."""
+
+    address: int
+    size: int
+    block: int
+    thread: int
 
 
 class LeftOut(msgspec.Struct, frozen=True):

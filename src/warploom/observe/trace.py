@@ -25,14 +25,17 @@ from warploom.observe.schema import (
     Accesses,
     Allocated,
     BasicBlock,
+    Changes,
     Code,
     DeviceFacts,
+    Fault,
     LaunchFacts,
     LeftOut,
     ModelledTime,
     OccupancyFacts,
     Register,
     Shape,
+    SharedArray,
     Site,
     SourceText,
     State,
@@ -58,7 +61,8 @@ FAILURES = (
 
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
-    """What a launch did. `error` is what ended it, empty if it ended well. `modelled` is how long
+    """What a launch did. `error` is what ended it, empty if it ended without one, and `fault` the
+    access that did, if it was one. `modelled` is how long
     it would take, where that was asked for (`Timing.add_to`)."""
 
     version: int
@@ -71,6 +75,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     basic_blocks: tuple[BasicBlock, ...]
     registers: tuple[Register, ...]
     allocations: tuple[Allocated, ...]
+    shared: tuple[SharedArray, ...]
     warps: tuple[Warp, ...]
     states: tuple[State, ...]
     steps: Steps
@@ -78,8 +83,10 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     shapes: tuple[Shape, ...]
     accesses: Accesses
     writes: Writes
+    changes: Changes
     left_out: LeftOut
     error: str
+    fault: Fault | None = None
     modelled: ModelledTime | None = None
 
     @property
@@ -141,6 +148,14 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
             times.append(step)
             values.append(table[value])
         return found
+
+    def __repr__(self) -> str:
+        launch = self.launch
+        ended = f", ended by: {self.error.splitlines()[0]}" if self.error else ""
+        return (
+            f"Trace({launch.name}[{launch.grid}, {launch.block}] on {self.device.title}:"
+            f" {self.steps.count:,} steps of {len(self.warps)} warps{ended})"
+        )
 
     def to_bytes(self) -> bytes:
         """The trace as compressed MessagePack: what a file of one holds."""

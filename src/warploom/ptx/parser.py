@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from warploom.isa.versions import NEWEST
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
@@ -78,6 +79,12 @@ class _ModuleParser:
         found = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
         if found is None:
             raise cursor.wrong("a version such as 8.0")
+        if int(found[1]) > NEWEST[0]:
+            raise cursor.error(
+                f"there is no PTX {cursor.text}: the newest version that is known here is"
+                f" {NEWEST[0]}.{NEWEST[1]}",
+                cursor.at,
+            )
         cursor.at += 1
         return int(found[1]), int(found[2])
 

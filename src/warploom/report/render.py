@@ -68,8 +68,8 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
         )
     for section in report.sections:
         if section.metrics:
-            console.print(section_table(section, say))
-    console.print(_source_counters(report, say))
+            console.print(section_table(section, say, console.width))
+    _print_source_counters(report, console, say)
     _print_advice(report, console, say)
     console.print(
         "Counted: in the execution. Modelled: computed from the device's facts. Instructions are"
@@ -78,20 +78,37 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
     )
 
 
-def section_table(section: Section, say: Translate = str) -> Table:
-    """A section as a table, in the words of `say`."""
+def section_table(section: Section, say: Translate = str, width: int = WIDTH) -> Table:
+    """Returns a section as a table, in the words of `say`. Where there is less room than a report
+    has by itself, names are wrapped, and values are not."""
+    narrow = width < WIDTH
     table = styled_table(say(section.title))
-    table.add_column("Metric Name", min_width=44)
-    table.add_column("Unit", min_width=10)
-    table.add_column("Value", justify="right", min_width=20)
-    table.add_column("Kind")
+    table.add_column("Metric Name", min_width=None if narrow else 44)
+    table.add_column("Unit", min_width=None if narrow else 10)
+    table.add_column("Value", justify="right", min_width=None if narrow else 20, no_wrap=narrow)
+    table.add_column("Kind", no_wrap=narrow)
     for metric in section.metrics:
         value = _number(metric.value)
         table.add_row(say(metric.name), say(metric.unit), say(value), metric.kind)
     return table
 
 
-def _source_counters(report: Report, say: Translate) -> Table:
+def _print_source_counters(report: Report, console: Console, say: Translate) -> None:
+    """Print the costliest lines; what each costs for stands below the table where the console is
+    narrow."""
+    narrow = console.width < WIDTH
+    console.print(_source_counters(report, say, with_reasons=not narrow))
+    if not narrow:
+        return
+    for line in report.lines[:COSTLIEST]:
+        text = Text(f"{_short(line.line)} ", style="bold")
+        text.append(say(line.why) if line.why else "", style="not bold")
+        console.print(text)
+        console.print(Text(f"  {source_line(*split_line(line.line)).strip()}", style="dim"))
+    console.print()
+
+
+def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> Table:
     """The costliest lines; a column of what never happened is left out."""
     shown = report.lines[:COSTLIEST]
     more = len(report.lines) - len(shown)
@@ -105,13 +122,15 @@ def _source_counters(report: Report, say: Translate) -> Table:
     table.add_column("Line", no_wrap=True)
     for heading in ("Cost", *(say(heading) for heading, _ in columns), "Lanes"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Why / Source", min_width=24, max_width=WIDTH // 2)
+    if with_reasons:
+        table.add_column("Why / Source", min_width=24, max_width=WIDTH // 2)
     for line in shown:
         cells = [_number(count(line.counts)) for _, count in columns]
         lanes = f"{line.counts.average_active_lanes:.1f}"
         why = Text(f"{say(line.why)}\n" if line.why else "")
         why.append(_cut(source_line(*split_line(line.line))), style="dim")
-        table.add_row(_short(line.line), _number(line.cost), *cells, lanes, why)
+        reasons = (why,) if with_reasons else ()
+        table.add_row(_short(line.line), _number(line.cost), *cells, lanes, *reasons)
     return table
 
 

@@ -1,4 +1,5 @@
-"""The process in which the server runs a kernel: a request comes in, a trace or a refusal goes out.
+"""The process in which the server runs a kernel: a request comes in, and a trace, a verdict or a
+refusal goes out.
 
 Nothing that a kernel does here reaches the server: the process has a limit of memory, and whoever
 started it ends it after a while.
@@ -11,10 +12,15 @@ import sys
 import msgspec
 
 from warploom.core.errors import WarploomError
-from warploom.ui.schema import LaunchRequest, Refusal
+from warploom.ui.schema import Assignment, LaunchRequest, Refusal
 
-TRACE, REFUSAL = b"T", b"R"
-"""What the first byte of an answer says that it is."""
+TRACE, VERDICT, REFUSAL = b"T", b"V", b"R"
+"""The first byte of an answer, by what follows."""
+
+Requested = LaunchRequest | Assignment
+
+LAUNCH, GRADE = "launch", "grade"
+"""The kinds of requests."""
 
 TOO_MUCH = "The run wanted more memory than it may have (--memory)."
 
@@ -25,11 +31,15 @@ small part of them (`ui.runner` watches how much)."""
 
 def main() -> None:
     """Read a request from the standard input, write the answer to the standard output."""
-    most = int(sys.argv[1])
+    kind, most = sys.argv[1], int(sys.argv[2])
     limit_memory(most)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=LaunchRequest)
-    answer = answer_to(request, most)
-    sys.stdout.buffer.write(answer)
+    given = sys.stdin.buffer.read()
+    request: Requested
+    if kind == GRADE:
+        request = msgspec.json.decode(given, type=Assignment)
+    else:
+        request = msgspec.json.decode(given, type=LaunchRequest)
+    sys.stdout.buffer.write(answer_to(request, most))
 
 
 def limit_memory(most: int) -> None:
@@ -44,13 +54,17 @@ def limit_memory(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (whole, whole))
 
 
-def answer_to(request: LaunchRequest, most: int) -> bytes:
-    """Returns the trace of a launch on a device with `most` bytes of memory, or why there is
-    none."""
+def answer_to(request: Requested, most: int) -> bytes:
+    """Returns the trace of a launch on a device with `most` bytes of memory, the verdict on an
+    assignment, or why there is neither."""
     from warploom.ui.record import record, refusal_of
 
     try:
-        return TRACE + record(request, most).to_bytes()
+        if isinstance(request, LaunchRequest):
+            return TRACE + record(request, most).to_bytes()
+        from warploom.ui.grading import grade
+
+        return VERDICT + msgspec.json.encode(grade(request.lesson, request.source))
     except WarploomError as error:
         refusal = refusal_of(error)
     except MemoryError:

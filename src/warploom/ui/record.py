@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -16,8 +17,7 @@ from warploom.core.errors import (
 )
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
-from warploom.host.launcher import Launcher
-from warploom.host.requests import Prepared, Request, prepared_from
+from warploom.host.requests import Prepared, Request, dims, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
@@ -44,7 +44,7 @@ def record_with(
 ) -> Trace:
     """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
     the SM that is shown, if not others are asked for."""
-    ready = prepared(request, memory_bytes)
+    ready = prepare_launch(request, memory_bytes)
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
@@ -54,7 +54,7 @@ def record_with(
     trace = ready.launcher.trace(
         *ready.values,
         limits=limits,
-        engine=_engine(request.engine, ready.launcher),
+        engine=engine_of(request),
         max_instructions=request.max_instructions,
         cooperative=request.cooperative,
     )
@@ -62,8 +62,8 @@ def record_with(
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
-    """The modelled time of a launch; none of one that ends badly, which its trace tells of."""
-    ready = prepared(request, memory_bytes, record=True)
+    """Returns the modelled time of a launch; None where an error ends it, which its trace has."""
+    ready = prepare_launch(request, memory_bytes, record=True)
     try:
         run = ready.launcher(
             *ready.values,
@@ -75,19 +75,26 @@ def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
     return run.time(scheduler=request.scheduler, timeline=MOST_STATES)
 
 
-def _engine(wanted: str, launcher: Launcher) -> str:
-    """The engine that records: the reference machine where there is not too much to do."""
-    if wanted != AUTOMATIC:
-        return wanted
-    (gx, gy, gz), (bx, by, bz) = launcher.grid, launcher.block
-    warps = gx * gy * gz * -(-(bx * by * bz) // WARP_SIZE)
-    return "reference" if warps <= MOST_WARPS else "compiled"
+def engine_of(request: LaunchRequest) -> str:
+    """Returns the engine that records a launch: the reference machine where it has few warps."""
+    if request.engine != AUTOMATIC:
+        return request.engine
+    blocks = math.prod(dims("--grid", request.grid))
+    threads = math.prod(dims("--block", request.block))
+    return "reference" if blocks * -(-threads // WARP_SIZE) <= MOST_WARPS else "compiled"
 
 
-def prepared(
-    request: LaunchRequest, memory_bytes: int | None = None, *, record: bool = False
+def prepare_launch(
+    request: LaunchRequest,
+    memory_bytes: int | None = None,
+    *,
+    record: bool = False,
+    engine: str | None = None,
+    caches: bool = False,
 ) -> Prepared:
-    """Returns the launcher and the arguments of a launch that the page asks for."""
+    """Compile a request's source and upload its arguments, on a device with at most
+    `memory_bytes` of memory; the other options are those of `Device`. Raises what the compiler
+    does, and LaunchError for what does not fit."""
     own = find_device(request.device).memory_bytes
     gpu = Device(
         request.device,
@@ -97,6 +104,8 @@ def prepared(
         bank_bytes=request.bank_bytes,
         output=lambda text: None,
         record=record,
+        engine=engine,
+        caches=caches,
         memory_bytes=own if memory_bytes is None else min(own, memory_bytes),
     )
     language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from warploom.ui.child import REFUSAL, TOO_MUCH, TRACE
+from warploom.ui.child import GRADE, LAUNCH, REFUSAL, TOO_MUCH, TRACE, VERDICT, Requested
 from warploom.ui.schema import LaunchRequest, Refusal
 
 OWN_RESIDENT = 512 << 20
@@ -31,10 +31,12 @@ class Limits:
     runs: int = 2
 
 
-async def run(request: LaunchRequest, limits: Limits) -> bytes | Refusal:
-    """The bytes of a launch's trace, or why there is none."""
+async def run(request: Requested, limits: Limits) -> bytes | Refusal:
+    """Returns the bytes of a launch's trace, the JSON of the verdict on an assignment, or why
+    there is neither."""
+    kind = LAUNCH if isinstance(request, LaunchRequest) else GRADE
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "warploom.ui.child", str(limits.memory)),
+        *(sys.executable, "-m", "warploom.ui.child", kind, str(limits.memory)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -55,7 +57,7 @@ async def run(request: LaunchRequest, limits: Limits) -> bytes | Refusal:
             child.kill()
             await child.wait()
         await asyncio.wait((answering,))
-    if answer[:1] == TRACE:
+    if answer[:1] in (TRACE, VERDICT):
         return answer[1:]
     if answer[:1] == REFUSAL:
         return msgspec.json.decode(answer[1:], type=Refusal)

@@ -78,11 +78,16 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caption(msgspec.Struct, frozen=True, kw_only=True):
-    """What a lesson says at a step; `look` names the view that shows it."""
+    """A text of a lesson and the step that it is about; `look` names the view that shows it.
+
+    `beside` is the step of the run that the lesson compares with; where it is not given, `at` is
+    looked up in that run as well.
+    """
 
     at: Anchor
     text: str
     look: str = ""
+    beside: Anchor | None = None
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,19 +100,95 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run that a lesson compares with has different."""
+    """Changes to a lesson's launch: for the run that it compares with, or for its task. A field
+    that is None stays as it is."""
 
-    label: str
+    label: str = ""
     kernel: str | None = None
     device: str | None = None
     schedule: str | None = None
     seed: int | None = None
     block: str | None = None
     grid: str | None = None
+    args: tuple[str, ...] | None = None
+    max_instructions: int | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """A requirement of a task, called `label`. One of these says what is measured, and `most` or
+    `least` bound it:
+
+    `results`: names of buffers, which must hold what the task's solution leaves in them.
+    `counter`: a counter of the run; divided by the counter `per`, where that is given.
+    `instruction`: executions by warps of PTX instructions whose text begins so.
+    `findings`: the tools of the sanitizer that must find nothing.
+    `occupancy`: the fraction of an SM's warps that can be resident.
+    `cycles`: modelled cycles, as a fraction of those of the kernel that the task begins with.
+    """
+
+    label: str
+    results: tuple[str, ...] = ()
+    counter: str = ""
+    per: str = ""
+    instruction: str = ""
+    findings: tuple[str, ...] = ()
+    occupancy: bool = False
+    cycles: bool = False
+    most: float | None = None
+    least: float | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """A kernel for the learner to change, and what it must show then.
+
+    `source` is where the learner begins, the lesson's own kernel if empty; `launch` changes the
+    lesson's launch; the kernel must pass under each of `also`, too, as far as results go.
+    """
+
+    ask: str
+    solution: str
+    checks: tuple[Check, ...]
+    hints: tuple[str, ...] = ()
+    source: str = ""
+    launch: Variant = Variant()
+    also: tuple[Variant, ...] = ()
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """How a kernel did in one requirement: `measured` is what it showed, in words."""
+
+    label: str
+    passed: bool
+    measured: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """How a learner's kernel did in a lesson's task. `error` is why it did not run, if it did
+    not; `errors` are the compiler's messages."""
+
+    lesson: str
+    passed: bool
+    checks: tuple[Judged, ...] = ()
+    error: str = ""
+    errors: tuple[SourceError, ...] = ()
+
+
+class CheckRequest(msgspec.Struct, frozen=True):
+    """A learner's kernel, to be held against the task of the lesson with that id."""
+
+    lesson: str
+    source: str
+
+
+class ProgressNote(msgspec.Struct, frozen=True):
+    """A lesson that was read to its end."""
+
+    lesson: str
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
-    """A small kernel and what to see in it."""
+    """A small kernel: a question, captions that lead through its steps, a recap, a task. `next`
+    is the lesson after it, empty for the last."""
 
     id: str
     title: str
@@ -116,15 +197,27 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     request: LaunchRequest
     captions: tuple[Caption, ...]
     question: Question
+    recap: str
+    task: Task | None = None
     versus: Variant | None = None
+    next: str = ""
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A lesson, and a kernel to be held against its task."""
+
+    lesson: Lesson
+    source: str
 
 
 class LessonHead(msgspec.Struct, frozen=True):
-    """A lesson in a list."""
+    """A lesson in the syllabus; `part` is the part of it."""
 
     id: str
     title: str
     summary: str
+    part: str
+    has_task: bool
 
 
 class DeviceChoice(msgspec.Struct, frozen=True):
@@ -137,7 +230,8 @@ class DeviceChoice(msgspec.Struct, frozen=True):
 
 class Show(msgspec.Struct, frozen=True, kw_only=True):
     """What a page opens with. `live`: a server is there that runs kernels. `traces` is how many
-    there are to begin with: one, or two to compare; `labels` are what they are called."""
+    there are to begin with: one, or two to compare; `labels` are what they are called. `progress`
+    has "read" or "done" for the lessons that the user has been through."""
 
     title: str
     live: bool
@@ -147,5 +241,6 @@ class Show(msgspec.Struct, frozen=True, kw_only=True):
     versus: LaunchRequest | None = None
     lesson: Lesson | None = None
     lessons: tuple[LessonHead, ...] = ()
+    progress: dict[str, str] = {}
     devices: tuple[DeviceChoice, ...] = ()
     schedules: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The local server of the view: gives the page and its traces, and runs what the page asks for.
 
-It listens on the loopback interface alone, on a port that the system chooses. Whoever asks must
+It listens on the loopback interface alone, on a port that the system chooses. A client must
 know the token, which only the URL has; requests from pages of other origins are refused, and so are
 those that name another host (a name that was made to point here).
 """
@@ -24,8 +24,18 @@ from starlette.types import ASGIApp
 
 from warploom.ui.lessons import find_lesson
 from warploom.ui.page import live_page
+from warploom.ui.progress import DONE, READ, note_progress
 from warploom.ui.runner import Limits, run
-from warploom.ui.schema import LaunchRequest, Refusal, Show
+from warploom.ui.schema import (
+    Assignment,
+    CheckRequest,
+    LaunchRequest,
+    Lesson,
+    ProgressNote,
+    Refusal,
+    Show,
+    Verdict,
+)
 
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 4 << 20
@@ -58,6 +68,8 @@ class Viewer:
             Route("/trace/{number:int}", self._trace),
             Route("/lesson/{name}", self._lesson),
             Route("/run", self._run, methods=["POST"]),
+            Route("/check", self._check, methods=["POST"]),
+            Route("/progress", self._progress, methods=["POST"]),
         ]
         guard = Middleware(Guard, token=self.token, port=port)
         return Starlette(routes=routes, middleware=[guard])
@@ -72,27 +84,65 @@ class Viewer:
         return Response(self.traces[number], media_type="application/octet-stream")
 
     async def _lesson(self, request: Request) -> Response:
-        lesson = find_lesson(request.path_params["name"])
+        lesson = self._find(request.path_params["name"])
         if lesson is None:
             return Response(status_code=404)
         return Response(msgspec.json.encode(lesson), media_type="application/json")
+
+    def _find(self, name: str) -> Lesson | None:
+        """Returns the lesson of that name: the one that is shown, or one of the course."""
+        shown = self.show.lesson
+        return shown if shown is not None and shown.id == name else find_lesson(name)
 
     async def _run(self, request: Request) -> Response:
         try:
             asked = msgspec.json.decode(await _body(request), type=LaunchRequest)
         except msgspec.DecodeError as error:
             return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
+        answer = await self._in_a_process(asked)
+        if isinstance(answer, Response):
+            return answer
+        return Response(answer, media_type="application/octet-stream")
+
+    async def _check(self, request: Request) -> Response:
+        try:
+            asked = msgspec.json.decode(await _body(request), type=CheckRequest)
+        except msgspec.DecodeError as error:
+            return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
+        lesson = self._find(asked.lesson)
+        if lesson is None:
+            return Response(status_code=404)
+        answer = await self._in_a_process(Assignment(lesson, asked.source))
+        if isinstance(answer, Response):
+            return answer
+        if msgspec.json.decode(answer, type=Verdict).passed:
+            note_progress(lesson.id, DONE)
+        return Response(answer, media_type="application/json")
+
+    async def _progress(self, request: Request) -> Response:
+        try:
+            note = msgspec.json.decode(await _body(request), type=ProgressNote)
+        except msgspec.DecodeError as error:
+            return _refused(Refusal("usage", f"The request cannot be read: {error}"), 422)
+        if self._find(note.lesson) is None:
+            return Response(status_code=404)
+        note_progress(note.lesson, READ)
+        return Response(status_code=204)
+
+    async def _in_a_process(self, request: LaunchRequest | Assignment) -> bytes | Response:
+        """Returns what a process of its own makes of a request, or the response that refuses it."""
         if self._running >= self.limits.runs:
-            busy = f"{self._running} runs are going on already, and no more may; wait for one."
+            busy = (
+                f"{self._running} runs are in progress, and no more are allowed. Wait for one to"
+                f" end."
+            )
             return _refused(Refusal("busy", busy), 429)
         self._running += 1
         try:
-            answer = await run(asked, self.limits)
+            answer = await run(request, self.limits)
         finally:
             self._running -= 1
-        if isinstance(answer, Refusal):
-            return _refused(answer, 422)
-        return Response(answer, media_type="application/octet-stream")
+        return _refused(answer, 422) if isinstance(answer, Refusal) else answer
 
 
 def _refused(refusal: Refusal, status: int) -> Response:

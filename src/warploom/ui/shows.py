@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.devices.catalog import catalog
 from warploom.machine.launch import POLICIES
 from warploom.ui.lessons import lesson_heads
+from warploom.ui.progress import read_progress
 from warploom.ui.schema import DeviceChoice, LaunchRequest, Lesson, Show
 
 
@@ -25,11 +26,26 @@ def live_show(
         request=request,
         lesson=lesson,
         lessons=lesson_heads(),
+        progress=read_progress(),
         devices=tuple(devices),
         schedules=POLICIES,
     )
 
 
-def exported_show(title: str, labels: tuple[str, ...], *, lesson: Lesson | None = None) -> Show:
-    """Returns what a page shows that has nothing but its traces, called by these labels."""
-    return Show(title=title, live=False, traces=len(labels), labels=labels, lesson=lesson)
+def exported_show(
+    title: str,
+    labels: tuple[str, ...],
+    *,
+    lesson: Lesson | None = None,
+    gallery: bool = False,
+) -> Show:
+    """Returns what a page shows that has nothing but its traces, called by these labels. In a
+    `gallery` the pages of the other lessons are beside it."""
+    return Show(
+        title=title,
+        live=False,
+        traces=len(labels),
+        labels=labels,
+        lesson=lesson,
+        lessons=lesson_heads() if gallery else (),
+    )

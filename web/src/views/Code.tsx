@@ -12,7 +12,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { byInstruction, together, type LineCount } from "../counters.ts";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
-import { editing, model as first, moment, other, otherTime, otherWarp, refusal, request } from "../state.ts";
+import { editing, model as first, moment, other, otherTime, otherWarp, ptxOpen, refusal, request, wrapped } from "../state.ts";
 
 const HUES = 6;
 
@@ -123,9 +123,9 @@ const margin = [
 
 export function Code({ model }: { model: Model }) {
   return (
-    <section class="view code" aria-label="Code">
+    <section class={`view code${ptxOpen.value ? " with-ptx" : ""}`} aria-label="Code">
       <Source model={model} />
-      <Ptx model={model} />
+      {ptxOpen.value && <Ptx model={model} />}
     </section>
   );
 }
@@ -164,6 +164,7 @@ function Source({ model }: { model: Model }) {
   const name = source ? source.name.split("/").pop()! : "PTX text";
   useEffect(() => {
     const readOnly = new Compartment();
+    const wrapping = new Compartment();
     const lines = source ? linesOf(model, 0) : new Map(model.trace.code.map((code, i) => [code.ptx_line, [i]]));
     const view = new EditorView({
       parent: place.current!,
@@ -179,8 +180,9 @@ function Source({ model }: { model: Model }) {
           source?.name.endsWith(".py") ? python() : cpp(),
           syntaxHighlighting(highlight),
           readOnly.of(lock(editing.peek())),
+          wrapping.of(wrapped.peek() ? EditorView.lineWrapping : []),
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-          EditorView.contentAttributes.of({ "aria-label": "Source of the kernel" }),
+          EditorView.contentAttributes.of({ "aria-label": "Source of the kernel", tabindex: "0" }),
           pointing((line) => (lines.has(line) ? line : 0)),
           EditorView.updateListener.of((change) => {
             const asked = request.peek();
@@ -192,6 +194,7 @@ function Source({ model }: { model: Model }) {
     view.dispatch({ effects: setCounts.of(lineCounts(model, lines)) });
     const stops = [
       effect(() => view.dispatch({ effects: readOnly.reconfigure(lock(editing.value)) })),
+      effect(() => view.dispatch({ effects: wrapping.reconfigure(wrapped.value ? EditorView.lineWrapping : []) })),
       effect(() => {
         const now = moment.value;
         const here = now && now.step >= 0 ? lineOf(model, now.step) : 0;
@@ -216,7 +219,14 @@ function Source({ model }: { model: Model }) {
   }, [model]);
   return (
     <div class="pane source">
-      <Heading name={name} />
+      <Heading name={name}>
+        <button class="small" aria-pressed={ptxOpen.value} onClick={() => (ptxOpen.value = !ptxOpen.value)} title="Show or hide the PTX (X)">
+          PTX
+        </button>
+        <button class="small" aria-pressed={wrapped.value} onClick={() => (wrapped.value = !wrapped.value)} title="Wrap long lines">
+          Wrap
+        </button>
+      </Heading>
       <div class="editor" ref={place} />
     </div>
   );

@@ -1,16 +1,17 @@
-// Two runs side by side, in step: the chosen warp of each, as far as the other.
+// Two runs side by side: the chosen warp of each, at the same event.
 
 import type { Model } from "../model.ts";
-import { labels, model, other, otherTime, otherWarp, time, warp } from "../state.ts";
+import { labels, model, other, otherTime, otherWarp, pane, time, warp } from "../state.ts";
+import { Data } from "./Data.tsx";
 import { Memory } from "./Memory.tsx";
-import { useOf } from "./Numbers.tsx";
+import { Numbers, useOf } from "./Numbers.tsx";
 import { Warp } from "./Warp.tsx";
 
 export function Compare() {
   const [first, second] = [model.value, other.value];
   if (!first || !second) return null;
   return (
-    <div class="compare">
+    <div class="compare" id="below" role="tabpanel" aria-label="Both runs">
       <Side model={first} warp={warp.value} time={time.value} label={labels.value[0] ?? title(first)} />
       <Side model={second} warp={otherWarp.value} time={otherTime.value} label={labels.value[1] ?? title(second)} />
     </div>
@@ -35,13 +36,19 @@ function Side(props: { model: Model; warp: number; time: number; label: string }
         {Math.round(100 * used.ratio)} % of lanes used
       </p>
       {over && <Outcome model={model} />}
-      <Memory model={model} warp={warp} time={time} compact />
+      {pane.value === "numbers" ? (
+        <Numbers model={model} warp={warp} time={time} />
+      ) : pane.value === "data" ? (
+        <Data model={model} warp={warp} time={time} compact />
+      ) : (
+        <Memory model={model} warp={warp} time={time} compact />
+      )}
     </div>
   );
 }
 
 /** How a run ended. */
 export function Outcome({ model }: { model: Model }) {
-  if (!model.trace.error) return <p class="outcome well">✓ The launch ended well.</p>;
-  return <pre class="outcome ill">{model.trace.error}</pre>;
+  if (!model.trace.error) return <p class="outcome well">✓ The launch ended without an error.</p>;
+  return <pre class="outcome ill" tabIndex={0} aria-label="Error">{model.trace.error}</pre>;
 }

@@ -31,7 +31,7 @@ const RULES: Record<string, string> = {
 export function Memory({ model, warp, time, compact = false }: { model: Model; warp: number; time: number; compact?: boolean }) {
   const found = model.lastAccesses(warp, time);
   const first = found[0];
-  if (!first) return <p class="empty">This warp has not reached into memory yet.</p>;
+  if (!first) return <p class="empty">This warp has not accessed memory yet.</p>;
   const now = model.moment(warp, time).step === first.step;
   return (
     <div class={now ? "memory" : "memory past"}>
@@ -50,8 +50,8 @@ function One({ model, access }: { model: Model; access: Access }) {
       <Summary model={model} access={access} />
       {site.space === "shared" ? <Banks model={model} access={access} /> : <Transactions model={model} access={access} />}
       <figcaption>
-        {site.rule ? `By the device's rule: ${RULES[site.rule] ?? site.rule}.` : "The stack of calls is not counted."}
-        {count(shape.lanes) < LANES ? ` ${named(shape.lanes)} took part.` : ""}
+        {site.rule ? `By the device's rule: ${RULES[site.rule] ?? site.rule}.` : "Accesses to the call stack are not counted."}
+        {count(shape.lanes) < LANES ? ` Accessed by ${named(shape.lanes)}.` : ""}
       </figcaption>
     </figure>
   );
@@ -78,7 +78,7 @@ function Summary({ access }: { model: Model; access: Access }) {
       </span>
       {!shared && moved > 0 && (
         <span>
-          {asked} bytes asked for, {moved} moved: {Math.round((100 * asked) / moved)} %
+          {asked} bytes requested, {moved} moved: {Math.round((100 * asked) / moved)} %
         </span>
       )}
     </p>

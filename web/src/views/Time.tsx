@@ -74,7 +74,7 @@ function Tools({ made }: { made: Modelled }) {
             <b>{told.title}</b> <span>{told.where}</span> <code>{told.code}</code>
           </>
         ) : (
-          "Nothing is told of this step; choose a time in a track."
+          "No modelled time of this step was kept; choose a time in a track."
         )}
       </p>
     </div>

@@ -1,15 +1,18 @@
 // Warps over steps, drawn once for what is in sight; only the cursor moves from step to step.
 
-import { computed, effect } from "@preact/signals";
+import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { count } from "../bits.ts";
 import { EVENTS, upper, type EventKind, type Model } from "../model.ts";
+import { stepOf } from "./tracks.ts";
 import { batchGo, goTo, time, warp as chosenWarp, zoom } from "../state.ts";
 import { tip } from "../help.ts";
 
 const LEFT = 92;
 const MARKS = 20;
-const MOST_ROWS = 10;
+const AXIS = 18;
+/** Rows that are in sight without scrolling. */
+const MOST_ROWS = 8;
 
 export const GLYPHS: Record<EventKind, string> = {
   divergence: "◇",
@@ -53,6 +56,7 @@ export function Timeline({ model }: { model: Model }) {
   const moving = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const [back, front] = [still.current!, moving.current!];
+    const scroll = back.closest<HTMLElement>(".scroll")!;
     const size = () => {
       const box = back.parentElement!.getBoundingClientRect();
       for (const canvas of [back, front]) {
@@ -62,25 +66,32 @@ export function Timeline({ model }: { model: Model }) {
       return box;
     };
     let box = size();
-    const redraw = () => drawStill(back, model, box);
-    const firstRow = computed(() => rowsOf(model, chosenWarp.value)[0]);
+    const redraw = () => drawStill(back, model, box, scroll.scrollTop);
+    const point = () => drawCursor(front, model, box, scroll.scrollTop, time.value, chosenWarp.value);
     const stopStill = effect(() => {
-      void [zoom.value, firstRow.value];
+      void zoom.value;
       redraw();
     });
-    const stopCursor = effect(() => drawCursor(front, model, box, time.value, chosenWarp.value));
+    const stopScroll = effect(() => reveal(scroll, model, chosenWarp.value));
+    const stopCursor = effect(point);
+    const scrolled = () => {
+      redraw();
+      point();
+    };
     const again = () => {
       box = size();
-      redraw();
-      drawCursor(front, model, box, time.value, chosenWarp.value);
+      scrolled();
     };
+    scroll.addEventListener("scroll", scrolled);
     const watch = new ResizeObserver(again);
     watch.observe(back.parentElement!);
     const themed = new MutationObserver(again);
     themed.observe(document.documentElement, { attributes: true });
     return () => {
       stopStill();
+      stopScroll();
       stopCursor();
+      scroll.removeEventListener("scroll", scrolled);
       watch.disconnect();
       themed.disconnect();
     };
@@ -94,14 +105,18 @@ export function Timeline({ model }: { model: Model }) {
   };
   const pick = (event: PointerEvent) => {
     const { box, step } = at(event);
-    const rows = rowsOf(model, chosenWarp.value);
-    const height = rowHeight(box.height, rows.length);
-    const row = rows[Math.floor((event.clientY - box.top - MARKS) / height)];
-    const inMarks = event.clientY - box.top < MARKS;
+    const height = rowHeight(model);
+    const under = Math.floor((event.clientY - box.top - MARKS) / height);
+    const pinned = still.current!.getBoundingClientRect();
+    const row = under >= 0 && under < model.trace.warps.length ? under : undefined;
+    const inMarks = event.clientY - pinned.top < MARKS;
     batchGo(inMarks ? nearestEvent(model, step, (zoom.value?.[1] ?? model.count) - (zoom.value?.[0] ?? 0)) : step, inMarks ? undefined : row);
   };
   return (
-    <div
+    <div class="timeline-view">
+      <Key />
+      <div class="scroll" style={{ height: `${heightInSight(model)}px` }}>
+        <div
       class="timeline"
       style={{ height: `${heightFor(model)}px` }}
       role="slider"
@@ -128,41 +143,65 @@ export function Timeline({ model }: { model: Model }) {
         }
       }}
     >
-      <canvas ref={still} />
-      <canvas ref={moving} />
-      <Key />
+      <div class="pinned" style={{ height: `${heightInSight(model)}px` }}>
+        <canvas ref={still} />
+        <canvas ref={moving} />
+      </div>
+        </div>
+      </div>
     </div>
   );
 }
 
+const UNITS: readonly (readonly [string, string])[] = [
+  ["accent", "arithmetic"],
+  ["memory", "memory"],
+  ["control", "control"],
+  ["wait", "barrier"],
+];
+
 function Key() {
   return (
-    <ul class="key" aria-label="Marks">
-      {EVENTS.map((kind) => (
-        <li key={kind} {...tip(kind)}>
-          <span>{GLYPHS[kind]}</span> {kind}
-        </li>
-      ))}
-    </ul>
+    <div class="keys-of-timeline">
+      <span {...tip("warps")} tabIndex={0} role="note">
+        Warps over steps, in the order in which they were simulated (not in time)
+      </span>
+      <ul class="key" aria-label="Colours and marks">
+        {UNITS.map(([colour, name]) => (
+          <li key={name}>
+            <i style={{ background: `var(--${colour})` }} /> {name}
+          </li>
+        ))}
+        {EVENTS.map((kind) => (
+          <li key={kind} {...tip(kind)}>
+            <span>{GLYPHS[kind]}</span> {kind}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
-/** The warps in sight: all, or those around the chosen one. */
-function rowsOf(model: Model, chosen: number): number[] {
-  const all = model.trace.warps.length;
-  const shown = Math.min(all, MOST_ROWS);
-  const first = Math.max(0, Math.min(all - shown, chosen - (shown >> 1)));
-  return Array.from({ length: shown }, (_, i) => first + i);
+/** Bring the row of a warp into sight. */
+function reveal(scroll: HTMLElement, model: Model, warp: number): void {
+  const height = rowHeight(model);
+  const top = MARKS + warp * height;
+  if (top < scroll.scrollTop + MARKS) scroll.scrollTop = top - MARKS;
+  else if (top + height + AXIS > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + height + AXIS - scroll.clientHeight;
 }
 
-/** Room for the rows, the marks above them and their key below. */
+/** Room for the marks, a row for each warp, and the axis. */
 function heightFor(model: Model): number {
-  const rows = Math.min(MOST_ROWS, model.trace.warps.length);
-  return MARKS + Math.max(1, rows) * (rows > 6 ? 10 : 16) + 26;
+  return MARKS + Math.max(1, model.trace.warps.length) * rowHeight(model) + AXIS;
 }
 
-function rowHeight(height: number, rows: number): number {
-  return Math.min(16, (height - MARKS - 24) / Math.max(1, rows));
+/** As much of that as is in sight at once. */
+function heightInSight(model: Model): number {
+  return Math.min(heightFor(model), MARKS + MOST_ROWS * rowHeight(model) + AXIS);
+}
+
+function rowHeight(model: Model): number {
+  return model.trace.warps.length > 6 ? 12 : 16;
 }
 
 function nearestEvent(model: Model, step: number, span: number): number {
@@ -173,30 +212,55 @@ function nearestEvent(model: Model, step: number, span: number): number {
   return near !== undefined && Math.abs(near - step) < span / 40 ? near : step;
 }
 
-function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect): void {
+function drawStill(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrolled: number): void {
   const pen = canvas.getContext("2d")!;
   const colours = look();
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
-  const rows = rowsOf(model, chosenWarp.peek());
-  const height = rowHeight(box.height, rows.length);
+  const height = rowHeight(model);
   const [from, to] = zoom.peek() ?? [0, model.count];
   const width = box.width - LEFT - 8;
   const scale = width / Math.max(1, to - from);
   pen.font = `${height < 12 ? 9 : 11}px ui-sans-serif, system-ui, sans-serif`;
   pen.textBaseline = "middle";
-  rows.forEach((row, index) => {
-    const y = MARKS + index * height;
-    if (height >= 9) {
-      pen.fillStyle = colours.soft;
-      const one = model.trace.warps[row]!;
-      pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
-    }
+  pen.save();
+  clipRows(pen, box);
+  const first = Math.floor(scrolled / height);
+  const last = Math.min(model.trace.warps.length, Math.ceil((scrolled + box.height) / height));
+  for (let row = first; row < last; row++) {
+    const y = MARKS + row * height - scrolled;
+    pen.fillStyle = colours.soft;
+    const one = model.trace.warps[row]!;
+    pen.fillText(`b${one.block} w${one.warp}`, 10, y + height / 2);
     pen.fillStyle = colours.line;
     pen.fillRect(LEFT, y + height - 1.5, width, 0.6);
     drawRow(pen, model, row, { y, height: height - 3, from, to, scale, colours, width });
-  });
+  }
+  pen.restore();
   drawMarks(pen, model, from, to, scale, colours);
+  drawAxis(pen, box.height - AXIS, [from, to], scale, colours);
+}
+
+/** Keep rows from what is drawn above and below them. */
+function clipRows(pen: CanvasRenderingContext2D, box: DOMRect): void {
+  pen.beginPath();
+  pen.rect(0, MARKS, box.width, box.height - MARKS - AXIS);
+  pen.clip();
+}
+
+/** Numbers of steps below the rows. */
+function drawAxis(pen: CanvasRenderingContext2D, top: number, [from, to]: readonly [number, number], scale: number, colours: Look): void {
+  const every = stepOf((to - from) / 8);
+  pen.fillStyle = colours.soft;
+  pen.font = "10px ui-sans-serif, system-ui, sans-serif";
+  pen.fillText("step", 10, top + AXIS / 2);
+  pen.textAlign = "center";
+  for (let step = Math.ceil(from / every) * every; step < to; step += every) {
+    const x = LEFT + (step - from + 0.5) * scale;
+    pen.fillRect(x - 0.3, top, 0.6, 4);
+    pen.fillText((step + 1).toLocaleString(), Math.max(LEFT + 8, x), top + 11);
+  }
+  pen.textAlign = "start";
 }
 
 interface RowLook {
@@ -221,7 +285,7 @@ function drawRow(pen: CanvasRenderingContext2D, model: Model, row: number, at: R
     pen.fillStyle = colourOf(model, step, at.colours);
     const tall = Math.max(1.5, lanes * at.height);
     pen.fillRect(LEFT + x, at.y + at.height - tall, bar, tall);
-    // Steps that fall into the same pixel are passed over: their warp is to be seen here already.
+    // Steps that fall into the same pixel are passed over: their warp is drawn here already.
     nth = at.scale >= 1 ? nth + 1 : Math.max(nth + 1, upper(steps, at.from + (x + 1) / at.scale - 1e-9));
   }
 }
@@ -251,22 +315,23 @@ function drawMarks(pen: CanvasRenderingContext2D, model: Model, from: number, to
   pen.textAlign = "start";
 }
 
-function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, now: number, warp: number): void {
+function drawCursor(canvas: HTMLCanvasElement, model: Model, box: DOMRect, scrolled: number, now: number, warp: number): void {
   const pen = canvas.getContext("2d")!;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
   const [from, to] = zoom.peek() ?? [0, model.count];
   const scale = (box.width - LEFT - 8) / Math.max(1, to - from);
   const x = LEFT + (now - from + 0.5) * scale;
-  const rows = rowsOf(model, warp);
-  const height = rowHeight(box.height, rows.length);
+  const height = rowHeight(model);
   const colours = look();
   pen.fillStyle = colours.ink;
-  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, rows.length * height + 4);
-  const row = rows.indexOf(warp);
-  if (row >= 0) {
+  if (now >= from && now <= to) pen.fillRect(x - 0.75, MARKS - 4, 1.5, box.height - MARKS - AXIS + 4);
+  pen.save();
+  clipRows(pen, box);
+  if (warp < model.trace.warps.length) {
     pen.strokeStyle = colours.accent;
     pen.lineWidth = 1.5;
-    pen.strokeRect(4, MARKS + row * height - 1, box.width - 8, height);
+    pen.strokeRect(4, MARKS + warp * height - scrolled + 0.5, box.width - 8, height - 1);
   }
+  pen.restore();
 }

@@ -1,6 +1,6 @@
 // The controls of time: play, step, jump; and where in time the page is.
 
-import { model, moment, other, playing, speed, stepBy, time, toEvent, warp } from "../state.ts";
+import { model, moment, other, otherTime, otherWarp, playing, speed, stepBy, time, toEvent, warp } from "../state.ts";
 
 const SPEEDS = [1, 2, 4, 10, 30, 60];
 
@@ -41,10 +41,16 @@ export function Transport() {
           {" "}
           · {time.value >= shown.count ? "the end" : `${(time.value + 1).toLocaleString()} of ${shown.count.toLocaleString()} in the launch`}
         </span>
-        {other.value && <span> · beside it, the same step of the other run</span>}
+        {other.value && <span> · the other run: step {otherNth().toLocaleString()}</span>}
       </output>
     </div>
   );
+}
+
+/** The number of the other run's step, among those of its warp. */
+function otherNth(): number {
+  const its = other.value!;
+  return its.stepsUntil(otherWarp.value, otherTime.value);
 }
 
 function Icon({ path }: { path: string }) {

@@ -1,4 +1,4 @@
-// How a warp's lanes have parted: where each part is, and where they will meet again.
+// How a warp's lanes have diverged: where each part is, and where they will reconverge.
 
 import { count } from "../bits.ts";
 import { tip } from "../help.ts";
@@ -14,10 +14,10 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
     <div class="tree">
       <h3 {...tip(independent ? "splits" : "stack")} tabIndex={0}>
         {independent ? "Splits" : "Reconvergence stack"}
-        {!parted && <em>all living lanes are together</em>}
+        {!parted && <em>no divergence: all running lanes are together</em>}
       </h3>
       {parted && (
-        <ul role="tree" aria-label="How the lanes have parted">
+        <ul role="tree" aria-label="Diverged lanes">
           <Nested model={model} moment={moment} stack={state.stack} />
           {[...aside(state)].map(([block, masks]) => (
             <li key={`s${block}`} role="treeitem">
@@ -25,7 +25,7 @@ export function Tree({ model, moment }: { model: Model; moment: Moment }) {
                 mask={masks.reduce((all, mask) => all | mask, 0)}
                 kind="wait"
                 label="pending"
-                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}to go on at ${model.blockPlace(block)}`}
+                text={`${masks.length > 1 ? `in ${masks.length} splits, ` : ""}will go on at ${model.blockPlace(block)}`}
               />
             </li>
           ))}
@@ -55,11 +55,11 @@ function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack:
   }
   return (
     <li role="treeitem" aria-expanded="true">
-      <Row mask={outer.expected} kind="meet" label="meet" text={`before ${model.blockPlace(outer.block)}`} />
+      <Row mask={outer.expected} kind="meet" label="reconverge" text={`before ${model.blockPlace(outer.block)}`} />
       <ul role="group">
         {outer.arrived !== 0 && (
           <li role="treeitem">
-            <Row mask={outer.arrived} kind="wait" label="there already" text="" />
+            <Row mask={outer.arrived} kind="wait" label="arrived" text="" />
           </li>
         )}
         <Nested model={model} moment={moment} stack={inner} />

@@ -1,6 +1,6 @@
 // The 32 lanes of the chosen warp: what each does, and the value of a register in it.
 
-import { count, LANES, named } from "../bits.ts";
+import { count, LANES, lanesOf, named } from "../bits.ts";
 import { tip } from "../help.ts";
 import type { Model, Moment } from "../model.ts";
 import { register } from "../state.ts";
@@ -12,7 +12,9 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
   const chosen = chosenRegister(model, moment);
   const values = chosen === null ? null : model.register(warp, chosen, moment.step, true);
   const issuing = moment.status === "executing" || moment.status === "at a barrier";
-  const states = Array.from({ length: LANES }, (_, lane) => laneState(moment.state, moment.executing, lane, issuing));
+  const branching = issuing && sendsElsewhere(model, moment);
+  const names = branching ? waysOf(model, moment) : LANE_NAMES;
+  const states = Array.from({ length: LANES }, (_, lane) => laneState(moment.state, moment.executing, lane, issuing, branching));
   const present = LANE_STATES.filter((state) => states.includes(state));
   return (
     <section class="view warp" aria-label={title ?? "Warp"}>
@@ -40,19 +42,69 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
             </svg>
-            {LANE_NAMES[state]} <b>{states.filter((s) => s === state).length}</b>
+            {names[state]} <b>{states.filter((s) => s === state).length}</b>
           </li>
         ))}
       </ul>
+      <Variables model={model} moment={moment} warp={warp} />
       <Tree model={model} moment={moment} />
     </section>
   );
 }
 
+/** Whether the step is an instruction after which lanes go on in different places. */
+function sendsElsewhere(model: Model, moment: Moment): boolean {
+  if (moment.step < 0) return false;
+  const code = model.code(moment.step);
+  return code.text.startsWith("brx") || (code.guarded && (code.is_branch || /^@!?%\w+\s+(ret|exit)\b/.test(code.text)));
+}
+
+/** What lanes do at a branch, with the lines that they go to. */
+function waysOf(model: Model, moment: Moment): typeof LANE_NAMES {
+  const { on, to } = model.ways(model.instruction[moment.step]!);
+  return { ...LANE_NAMES, goes_on: `goes on to ${on}`, jumps: `jumps to ${to}` };
+}
+
+/** The variables of the source whose values are in registers; a press shows one in the lanes. */
+function Variables({ model, moment, warp }: { model: Model; moment: Moment; warp: number }) {
+  if (!model.trace.warps[warp]?.registers || moment.step < 0) return null;
+  const named = model.trace.registers.flatMap((one, index) => (one.variable && one.type !== "pred" ? [[one.variable, index] as const] : []));
+  const latest = new Map<string, number>();
+  for (const [name, index] of named) {
+    const written = model.lastWrite(warp, index, moment.step);
+    const before = latest.has(name) ? model.lastWrite(warp, latest.get(name)!, moment.step) : -1;
+    if (written > before) latest.set(name, index);
+  }
+  if (latest.size === 0) return null;
+  return (
+    <div class="variables" role="group" aria-label="Variables">
+      {[...latest].map(([name, index]) => {
+        const type = model.trace.registers[index]!.type;
+        const all = model.register(warp, index, moment.step, true) ?? [];
+        const lanes = lanesOf(moment.state.active || model.trace.warps[warp]!.existing);
+        const values = lanes.map((lane) => valueIn(model, all[lane]!, type, name));
+        return (
+          <button key={name} aria-pressed={register.value === index} onClick={() => (register.value = register.value === index ? null : index)}>
+            {name} <b>{summed(values)}</b>
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The values of the active lanes in short: one where they are equal. */
+function summed(values: readonly string[]): string {
+  const found = new Set(values);
+  if (found.size === 1) return values[0]!;
+  return `${values[0]} … ${values.at(-1)}`;
+}
+
 /** What a lane holds; an address by how far it is into its allocation. */
-function valueIn(model: Model, bits: number | bigint, type: string): string {
+function valueIn(model: Model, bits: number | bigint, type: string, name = ""): string {
   const inside = type.endsWith("64") && !type.startsWith("f") ? model.allocation(Number(bits)) : null;
-  return inside ? `+${Number(bits) - inside.address}` : shown(bits, type);
+  if (inside && name === inside.name && Number(bits) === inside.address) return "→";
+  return inside ? `${name ? inside.name : ""}+${Number(bits) - inside.address}` : shown(bits, type);
 }
 
 /** The same in full. */
@@ -69,8 +121,8 @@ function Instruction({ model, moment }: { model: Model; moment: Moment }) {
     <p class="now" aria-live="polite">
       <code>{code.text}</code>
       <span>
-        {model.place(model.instruction[moment.step]!)} · {active} of {LANES} lanes
-        {code.guarded && moment.executing !== 0 && moment.executing !== moment.state.active ? `, guard holds in ${count(moment.executing)}` : ""}
+        {model.place(model.instruction[moment.step]!)} · {active} of {LANES} lanes active
+        {code.guarded && !sendsElsewhere(model, moment) && moment.executing !== moment.state.active ? `, predicate true in ${count(moment.executing)}` : ""}
       </span>
     </p>
   );
@@ -91,12 +143,14 @@ function RegisterPicker(props: { model: Model; moment: Moment; chosen: number | 
     <label class="pick">
       <span>register</span>
       <select
+        aria-label={`Register of ${model.trace.device.name}`}
         value={register.value === null ? "" : String(register.value)}
         onChange={(event) => (register.value = event.currentTarget.value === "" ? null : Number(event.currentTarget.value))}
       >
-        <option value="">{chosen === null ? "as used" : `as used: ${model.trace.registers[chosen]!.name}`}</option>
+        <option value="">{chosen === null ? "as used" : `as used: ${model.registerName(chosen)}`}</option>
         {model.trace.registers.map((one, index) => (
           <option key={one.name} value={String(index)}>
+            {one.variable ? `${one.variable}: ` : ""}
             {one.name} ({one.type})
           </option>
         ))}

@@ -4,12 +4,14 @@ import { count, has, LANES, named } from "../bits.ts";
 import type { HelpKey } from "../help.ts";
 import type { LanesOff, State } from "../schema.ts";
 
-export type LaneState = keyof LanesOff | "active" | "unguarded" | "ready";
+export type LaneState = keyof LanesOff | "active" | "unguarded" | "goes_on" | "jumps" | "ready";
 
 /** In the order of the legend. */
 export const LANE_STATES: readonly LaneState[] = [
   "active",
   "unguarded",
+  "goes_on",
+  "jumps",
   "other_path",
   "gathering",
   "syncing",
@@ -21,9 +23,11 @@ export const LANE_STATES: readonly LaneState[] = [
 
 export const LANE_NAMES: Record<LaneState, string> = {
   active: "active",
-  unguarded: "guard off",
-  other_path: "other path",
-  gathering: "reconverged",
+  unguarded: "predicated off",
+  goes_on: "goes on",
+  jumps: "jumps",
+  other_path: "on the other path",
+  gathering: "at the reconvergence point",
   syncing: "syncing",
   at_barrier: "at barrier",
   ready: "waiting",
@@ -31,12 +35,14 @@ export const LANE_NAMES: Record<LaneState, string> = {
   absent: "not launched",
 };
 
-/** What a lane does; `issuing` says whether its warp executes now. */
-export function laneState(state: State, executing: number, lane: number, issuing: boolean): LaneState {
+/** What a lane does; `issuing` says whether its warp executes now, `branching` whether that is an
+ * instruction that sends lanes elsewhere. */
+export function laneState(state: State, executing: number, lane: number, issuing: boolean, branching: boolean): LaneState {
   for (const reason of Object.keys(state.off) as (keyof LanesOff)[]) {
     if (has(state.off[reason], lane)) return reason;
   }
   if (!has(state.active, lane) || !issuing) return "ready";
+  if (branching) return has(executing, lane) ? "jumps" : "goes_on";
   return has(executing, lane) ? "active" : "unguarded";
 }
 
@@ -49,6 +55,10 @@ export function Mark({ state }: { state: LaneState }) {
   switch (state) {
     case "active":
       return <rect class="m-active" x="1" y="1" width="14" height="14" rx="2.5" />;
+    case "goes_on":
+      return <path class="m-goes-on" d="M1.5 1.5h13v8.5L8 14.8 1.5 10z" />;
+    case "jumps":
+      return <path class="m-jumps" d="M1.5 5h6V1l7.5 7-7.5 7v-4h-6z" />;
     case "unguarded":
       return <rect class="m-unguarded" x="2" y="2" width="12" height="12" rx="2" />;
     case "other_path":

@@ -102,7 +102,7 @@ function drawAxis(pen: CanvasRenderingContext2D, [from, to]: Range, x: (cycle: n
 }
 
 /** One, two or five times a power of ten, as long as that or longer. */
-function stepOf(length: number): number {
+export function stepOf(length: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, length)));
   return power * ([1, 2, 5].find((one) => one * power >= length) ?? 10);
 }

@@ -1,7 +1,8 @@
-"""The lessons: small kernels with captions that lead through what they do.
+"""The lessons: small kernels with captions that lead through what they do, and a task each.
 
-Each is a file of CUDA C++ beside one of TOML with the same name: the launch, the captions and where
-they stand, a question (`ui.schema.Lesson`). The order is that of ORDER.
+A lesson is one TOML file: the kernel's source, the launch, the captions and the steps that they are
+about, a question, a recap, a task (`ui.schema.Lesson`). Those of Warploom are in this folder, in
+the order of SYLLABUS; any other file of that form is a lesson, too.
 """
 
 from __future__ import annotations
@@ -13,40 +14,57 @@ from typing import Any
 
 import msgspec
 
+from warploom.core.errors import WarploomError
 from warploom.ui.schema import LaunchRequest, Lesson, LessonHead, Variant
 
 FOLDER = Path(__file__).parent
 
-ORDER = (
-    *("saxpy", "lockstep", "branch", "switch", "between-warps"),
-    *("coalescing", "structures", "reduction", "banks"),
-    *("barrier", "lock", "warp-synchronous", "race", "shuffle"),
-    *("occupancy", "simd"),
-)
+SYLLABUS: dict[str, tuple[str, ...]] = {
+    "Warps": ("saxpy", "lockstep", "branch", "switch", "between-warps", "simd"),
+    "Global memory": ("coalescing", "structures", "caches", "constants"),
+    "Shared memory": ("banks", "reduction", "tiling", "histogram"),
+    "Threads that work together": (
+        *("barrier", "race", "exchange", "lock", "warp-synchronous", "shuffle", "compaction"),
+    ),
+    "Time": ("occupancy", "latency", "async-copy", "tensor-cores"),
+}
+"""The parts of the course, and the names of their lessons."""
+
+ORDER = tuple(name for names in SYLLABUS.values() for name in names)
 """The names of all lessons, from the first to the last."""
+
+SUFFIX = ".toml"
 
 
 @lru_cache
 def lessons() -> tuple[Lesson, ...]:
-    """All lessons, in order."""
-    return tuple(_read(name) for name in ORDER)
+    """Returns all lessons, in order."""
+    following = (*ORDER[1:], "")
+    return tuple(
+        msgspec.structs.replace(read_lesson(FOLDER / f"{name}{SUFFIX}"), next=after)
+        for name, after in zip(ORDER, following, strict=True)
+    )
 
 
 def lesson_heads() -> tuple[LessonHead, ...]:
-    """All lessons, as a list shows them."""
-    return tuple(LessonHead(one.id, one.title, one.summary) for one in lessons())
+    """Returns all lessons, as a list shows them."""
+    parts = {name: part for part, names in SYLLABUS.items() for name in names}
+    return tuple(
+        LessonHead(one.id, one.title, one.summary, parts[one.id], one.task is not None)
+        for one in lessons()
+    )
 
 
 def find_lesson(name: str) -> Lesson | None:
-    """The lesson of that name, None where there is none."""
+    """Returns the lesson of that name, None where there is none."""
     return next((one for one in lessons() if one.id == name), None)
 
 
 def requests_of(lesson: Lesson) -> tuple[LaunchRequest, ...]:
-    """The launches of a lesson: its own, and the one that it compares with."""
+    """Returns the launches of a lesson: its own, and the one that it compares with."""
     if lesson.versus is None:
         return (lesson.request,)
-    return lesson.request, _changed(lesson.request, lesson.versus)
+    return lesson.request, changed(lesson.request, lesson.versus)
 
 
 def labels_of(lesson: Lesson) -> tuple[str, ...]:
@@ -54,7 +72,8 @@ def labels_of(lesson: Lesson) -> tuple[str, ...]:
     return (lesson.label, *((lesson.versus.label,) if lesson.versus else ()))
 
 
-def _changed(request: LaunchRequest, variant: Variant) -> LaunchRequest:
+def changed(request: LaunchRequest, variant: Variant) -> LaunchRequest:
+    """Returns a launch with the changes of a variant."""
     given = msgspec.structs.asdict(variant)
     changes = {
         name: value for name, value in given.items() if name != "label" and value is not None
@@ -62,8 +81,16 @@ def _changed(request: LaunchRequest, variant: Variant) -> LaunchRequest:
     return msgspec.structs.replace(request, **changes)
 
 
-def _read(name: str) -> Lesson:
-    given: dict[str, Any] = tomllib.loads((FOLDER / f"{name}.toml").read_text())
-    source = (FOLDER / f"{name}.cu").read_text()
-    request = {**given.pop("launch"), "name": f"{name}.cu", "source": source}
-    return msgspec.convert({"id": name, "request": request, **given}, Lesson)
+def read_lesson(file: Path) -> Lesson:
+    """Returns the lesson of a file. Raises WarploomError for a file that has none."""
+    try:
+        given: dict[str, Any] = tomllib.loads(file.read_text())
+        name = f"{file.stem}.cu"
+        request = {**given.pop("launch", {}), "name": name, "source": given.pop("source")}
+        return msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
+    except OSError as error:
+        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+    except KeyError:
+        raise WarploomError(f"{file} is no lesson: it has no `source`") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise WarploomError(f"{file} is no lesson: {error}") from None

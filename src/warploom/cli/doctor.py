@@ -1,0 +1,111 @@
+"""`warploom doctor`: what works on this computer, and what is missing for the rest."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+import warploom
+from warploom.codegen.cache import cache_directory
+from warploom.core.errors import WarploomError
+from warploom.host.ptxas import find_tool
+from warploom.ui.page import BUNDLE
+from warploom.ui.progress import progress_file
+
+KERNEL = "__global__ void k(int *out) { out[threadIdx.x] = threadIdx.x; }"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One ability: whether it is there, and what there is or what to do."""
+
+    name: str
+    works: bool
+    told: str
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Say what works on this computer, and what to install for the rest. The exit status is 1
+    where a kernel cannot be run."""
+    found = list(findings())
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+    else:
+        width = max(len(one.name) for one in found)
+        for one in found:
+            print(f"{'✓' if one.works else '✕'} {one.name:<{width}}  {one.told}")
+    if not all(one.works for one in found if one.name in REQUIRED):
+        sys.exit(1)
+
+
+def findings() -> Iterator[Finding]:
+    """Yields what works, in the order in which it is needed."""
+    where = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    yield Finding("Warploom", True, f"{warploom.__version__} on {where}")
+    yield from _tried()
+    yield _tool("ptxas")
+    yield _tool("nvdisasm")
+    yield _module("Numba programs", "numba_cuda", "pip install warploom[numba]")
+    yield _module("PyTorch programs", "torch", "pip install warploom[torch]")
+    yield _module("Triton programs", "triton", "pip install triton")
+    yield _module("notebook widget", "anywidget", "pip install warploom[notebook]")
+    yield _program("OpenCL C", "clang", "install clang")
+    built = BUNDLE.exists()
+    yield Finding("page", built, str(BUNDLE) if built else "run `python tools/build_web.py`")
+    yield Finding("cache", True, str(cache_directory()))
+    yield Finding("progress in lessons", True, str(progress_file()))
+
+
+REQUIRED = ("CUDA C++ (NVRTC)", "reference machine", "compiled engine")
+"""What every use needs."""
+
+
+def _tried() -> Iterator[Finding]:
+    """Yields whether a kernel compiles and runs on either engine."""
+    import numpy as np
+
+    try:
+        warploom.Device("h100").compile(KERNEL)
+    except (WarploomError, ImportError, OSError) as error:
+        yield Finding(REQUIRED[0], False, _first_line(error))
+        return
+    yield Finding(REQUIRED[0], True, "a kernel was compiled")
+    for name, engine in zip(REQUIRED[1:], ("reference", "compiled"), strict=True):
+        try:
+            gpu = warploom.Device("h100", engine=engine)
+            out = gpu.zeros(32, np.int32)
+            gpu.compile(KERNEL)["k"][1, 32](out)
+            right = out.copy_to_host().tolist() == list(range(32))
+            yield Finding(name, right, "a kernel ran" if right else "a kernel's result is wrong")
+        except (WarploomError, ImportError, OSError, RuntimeError) as error:
+            yield Finding(name, False, _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _module(name: str, module: str, remedy: str) -> Finding:
+    found = find_spec(module) is not None
+    return Finding(name, found, "installed" if found else f"not installed: {remedy}")
+
+
+def _tool(name: str) -> Finding:
+    """Returns whether one of NVIDIA's tools is there, which reports of machine code need."""
+    found = find_tool(name)
+    return Finding(name, found is not None, found or "not installed: pip install warploom[ptxas]")
+
+
+def _program(name: str, program: str, remedy: str) -> Finding:
+    found = shutil.which(program)
+    return Finding(name, found is not None, found or f"{program} is not there: {remedy}")

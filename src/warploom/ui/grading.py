@@ -1,0 +1,164 @@
+"""Grades a learner's kernel: launches it as the task of a lesson says, and measures each check.
+
+Results are held against those of the task's reference solution under the same launch. Counters,
+findings and occupancy are those of the launch itself; cycles are modelled, and compared with those
+of the kernel that the task begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from dataclasses import replace as unguarded
+from functools import cached_property
+
+import numpy as np
+from msgspec.structs import replace
+
+from warploom.core.errors import WarploomError
+from warploom.host.buffer import Array
+from warploom.host.run import Run
+from warploom.ptx.printer import print_instruction
+from warploom.ui.lessons import changed
+from warploom.ui.record import engine_of, prepare_launch, refusal_of
+from warploom.ui.schema import Check, Judged, LaunchRequest, Lesson, Task, Verdict
+
+CLOSE = 1e-5
+"""Relative difference up to which floating-point results are equal: additions may be in another
+order."""
+
+MEMORY = 512 << 20
+"""Bytes of memory of the device of each launch."""
+
+MOST_INSTRUCTIONS = 5_000_000
+"""Warp instructions after which a kernel counts as one that does not end."""
+
+
+def grade(lesson: Lesson, source: str) -> Verdict:
+    """Returns how a kernel did in the task of a lesson. Raises WarploomError where the lesson has
+    no task."""
+    if lesson.task is None:
+        raise WarploomError(f"the lesson {lesson.id} has no task")
+    try:
+        judged = tuple(_judged(lesson, lesson.task, source))
+    except WarploomError as error:
+        refusal = refusal_of(error)
+        return Verdict(lesson=lesson.id, passed=False, error=refusal.message, errors=refusal.errors)
+    return Verdict(lesson=lesson.id, passed=all(one.passed for one in judged), checks=judged)
+
+
+def task_request(lesson: Lesson, source: str) -> LaunchRequest:
+    """Returns the launch of a lesson's task, with a learner's kernel."""
+    assert lesson.task is not None
+    request = changed(lesson.request, lesson.task.launch)
+    most = request.max_instructions or MOST_INSTRUCTIONS
+    return replace(request, source=source, max_instructions=most)
+
+
+def starting_source(lesson: Lesson) -> str:
+    """Returns the kernel that a lesson's task begins with."""
+    return (lesson.task.source if lesson.task else "") or lesson.request.source
+
+
+@dataclass
+class Launched:
+    """A kernel and its launch, with what it left behind; each is measured when it is asked for."""
+
+    request: LaunchRequest
+    buffers: dict[str, Array] = field(default_factory=dict[str, Array])
+
+    @cached_property
+    def run(self) -> Run:
+        """Returns the launch as it is, without sanitizers."""
+        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request), caches=True)
+        run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
+        self.buffers = {name: one.copy_to_host() for name, one in ready.buffers.items()}
+        return run
+
+    def findings(self, tools: tuple[str, ...]) -> list[str]:
+        """Returns what tools of the sanitizer find in the launch."""
+        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request))
+        limit = self.request.max_instructions
+        run = ready.launcher(*ready.values, max_instructions=limit, sanitize=tools)
+        return [str(one) for one in run.findings]
+
+    @cached_property
+    def cycles(self) -> int:
+        """Returns the modelled cycles of the launch."""
+        ready = prepare_launch(self.request, MEMORY, record=True)
+        run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
+        return run.time().cycles
+
+    def executions(self, instruction: str) -> int:
+        """Returns how often warps executed PTX instructions whose text begins so."""
+        program = self.run.kernel.program
+        texts = [print_instruction(unguarded(one, guard=None)) for one in program.instructions]
+        counts = self.run.counters.by_instruction()
+        return sum(
+            one.warp_instructions
+            for text, one in zip(texts, counts, strict=True)
+            if text.startswith(instruction)
+        )
+
+
+def _judged(lesson: Lesson, task: Task, source: str) -> list[Judged]:
+    """Returns how a kernel did in each check, in their order."""
+    mine = Launched(task_request(lesson, source))
+    mine.run  # noqa: B018  # an error that ends it is the whole verdict
+    right = Launched(task_request(lesson, task.solution))
+    begun = Launched(task_request(lesson, starting_source(lesson)))
+    found = [_measure(check, mine, right, begun) for check in task.checks]
+    names = tuple(name for check in task.checks for name in check.results)
+    for variant in task.also:
+        again = [Launched(changed(one.request, variant)) for one in (mine, right)]
+        label = f"the same results on {variant.label or variant.device or variant.schedule}"
+        found.append(_results(label, names, *again))
+    return found
+
+
+def _measure(check: Check, mine: Launched, right: Launched, begun: Launched) -> Judged:
+    if check.results:
+        return _results(check.label, check.results, mine, right)
+    if check.findings:
+        found = mine.findings(check.findings)
+        return Judged(check.label, not found, found[0] if found else "nothing found")
+    if check.occupancy:
+        return _bounded(check, mine.run.occupancy.fraction, lambda value: f"{100 * value:.0f} %")
+    if check.cycles:
+        share = mine.cycles / begun.cycles
+        return _bounded(
+            check, share, lambda _: f"{mine.cycles:,} cycles; it began with {begun.cycles:,}"
+        )
+    if check.instruction:
+        return _bounded(check, mine.executions(check.instruction), _number)
+    counters = mine.run.counters
+    value = counters[check.counter]
+    return _bounded(check, value / max(1, counters[check.per]) if check.per else value, _number)
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _bounded(check: Check, value: float, told: Callable[[float], str]) -> Judged:
+    """Returns how a value does between the bounds of its check."""
+    passed = (check.most is None or value <= check.most) and (
+        check.least is None or value >= check.least
+    )
+    return Judged(check.label, passed, told(value))
+
+
+def _results(label: str, names: tuple[str, ...], mine: Launched, right: Launched) -> Judged:
+    """Returns whether the buffers hold what the reference solution leaves in them."""
+    for one in (right, mine):
+        one.run  # noqa: B018
+    for name in names:
+        got, wanted = mine.buffers[name].reshape(-1), right.buffers[name].reshape(-1)
+        differs = np.flatnonzero(~np.isclose(got, wanted, rtol=CLOSE, atol=0, equal_nan=True))
+        if len(differs):
+            first = int(differs[0])
+            more = f"; {len(differs)} of {len(got)} differ" if len(differs) > 1 else ""
+            return Judged(
+                label, False, f"{name}[{first}] is {got[first]}, not {wanted[first]}{more}"
+            )
+    return Judged(label, True, ", ".join(f"{name} is right" for name in names))

@@ -1,0 +1,147 @@
+"""What somebody types first: versions, help, shapes, and mistakes that must not pass."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import warploom as wl
+from warploom.cli.main import main
+from warploom.cli.progress import ProgressLine
+from warploom.report.render import render
+
+SOURCE = """__global__ void k(int n, int *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = i;
+}
+"""
+
+
+def called(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str
+) -> tuple[int, str, str]:
+    """Returns the exit status of the command line, and what it printed."""
+    monkeypatch.setattr(sys, "argv", ["warploom", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    file = tmp_path / "k.cu"
+    file.write_text(SOURCE)
+    return file
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = called(capsys, monkeypatch, "--version")
+    assert (code, out) == (0, f"warploom {wl.__version__}\n")
+
+
+def test_help_is_short_and_in_groups(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for option in ("-h", "--help"):
+        code, out, _ = called(capsys, monkeypatch, "run", option)
+        assert code == 0
+        titles = [line[:-1] for line in out.splitlines() if line.endswith(":") and line[0] != " "]
+        assert titles[:3] == ["Arguments", "Launch", "Device"]
+        assert out.index("--grid") < out.index("Device:") < out.index("--engine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nope",), "error: No such command 'nope'. See `warploom --help`."),
+        (("run", "k.cu", "--gird", "2"), "See `warploom run --help`."),
+        (("run", "k.cu", "--grid", "two"), "--grid 'two' is no shape. Write numbers"),
+        (("run", "k.cu", "--max-instructions", "-3"), "error: Invalid value"),
+        (("run", "k.cu", "--arg", "f64[8]=zeros", "--arg", "f64[8]=zeros"), "takes a number"),
+        (("run", "k.cu", "--arg", "8", "--arg", "f64[8]=zeros"), "the buffer holds float64"),
+        (("run", "k.cu", "--arg", "8", "--arg", "i32[1000000000000]=zeros"), "no memory for"),
+        (("tune", "k.cu", "--space", "blok=32", "--arg", "8"), "Did you mean block?"),
+    ],
+)
+def test_mistakes_are_errors_in_one_line(
+    arguments: tuple[str, ...],
+    told: str,
+    kernel: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(kernel.parent)
+    code, _, err = called(capsys, monkeypatch, *arguments)
+    assert code in (2, 4)
+    assert err.startswith("error: ")
+    assert told in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_that_is_missing_is_noticed_before_the_launch(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = ("run", str(kernel), "--arg", "8", "--arg", "out:i32[8]=zeros")
+    code, out, err = called(capsys, monkeypatch, *launch, "--save", "out=/no/such/folder/a.npy")
+    assert (code, out) == (2, "")
+    assert "there is no folder /no/such/folder" in err
+
+
+def test_ptx_of_a_version_that_does_not_exist_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "k.ptx"
+    head = ".version 99.0\n.target sm_70\n.address_size 64\n"
+    file.write_text(f"{head}.visible .entry k() {{ ret; }}\n")
+    code, _, err = called(capsys, monkeypatch, "run", str(file))
+    assert code == 3
+    assert "there is no PTX 99.0" in err
+
+
+def test_shapes_are_written_alike_everywhere(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 x 2 blocks; the threads of the second row write what those of the first do."""
+    launch = ("run", str(kernel), "--grid", "2x2", "--block", "32x1", "--json")
+    code, out, _ = called(capsys, monkeypatch, *launch, "--arg", "64", "--arg", "o:i32[8x8]=zeros")
+    assert code == 0
+    assert json.loads(out)["buffers"]["o"]["shape"] == [8, 8]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_report_fits_a_narrow_terminal_with_its_values(kernel: Path, width: int) -> None:
+    gpu = wl.Device("v100")
+    out = gpu.zeros(1000, "i4")
+    run = gpu.load(kernel)["k"][4, 256](1000, out)
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    render(run.summary, console)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    for value in ("1,024", "100.000", "(256, 1, 1)"):
+        assert value in text
+    assert "out[i] = i;" in text
+
+
+def test_progress_says_what_happens() -> None:
+    line = ProgressLine("k")
+    assert line._told() == "compiling"  # pyright: ignore[reportPrivateUsage]
+    line(3, 10)
+    assert line._told() == "3 of 10 blocks"  # pyright: ignore[reportPrivateUsage]
+    line(10, 10)
+    assert "finishing" in line._told()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_doctor_says_what_works(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = called(capsys, monkeypatch, "doctor", "--json")
+    assert code == 0
+    works = {one["name"]: one["works"] for one in json.loads(out)}
+    assert works["reference machine"]
+    assert works["compiled engine"]

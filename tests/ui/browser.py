@@ -1,0 +1,21 @@
+"""A browser for the tests of the page, and what they read from the screen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+REQUIRED = os.environ.get("WARPLOOM_BROWSER") == "required"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]
+
+
+def lanes_in(page: Any, state: str, side: int = 0) -> int:
+    """Returns the lanes that the page shows in a state, as a mask; of a comparison, those of a
+    side."""
+    shown = page.locator("section.warp").nth(side).locator(".lane")
+    names = shown.evaluate_all("found => found.map(one => one.className)")
+    assert len(names) == 32
+    return sum(1 << lane for lane, name in enumerate(names) if f"is-{state}" in name.split())

@@ -1,0 +1,247 @@
+"""What each caption of the lessons claims, as it must stand on the screen. By lesson, for each of
+its captions in order; the figures are worked out by hand from the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+FULL = 0xFFFFFFFF
+EVEN, ODD = 0x55555555, 0xAAAAAAAA
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is on the screen: texts of the lower view, lanes by their state, elements of arrays
+    (by the name and the index of one), texts anywhere. `right` is the other side of a comparison.
+    """
+
+    view: tuple[str, ...] = ()
+    lanes: dict[str, int] = field(default_factory=dict[str, int])
+    right_lanes: dict[str, int] = field(default_factory=dict[str, int])
+    right: tuple[str, ...] = ()
+    cells: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    right_cells: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    anywhere: tuple[str, ...] = ()
+    tree: str = ""
+
+
+SECTORS_4 = Claim(view=("4 transactions", "128 bytes requested, 128 moved: 100 %"))
+
+CLAIMS: dict[str, tuple[Claim, ...]] = {
+    "saxpy": (
+        Claim(lanes={"active": FULL}, anywhere=("⟨4, 256⟩",)),
+        Claim(lanes={"active": FULL}, anywhere=("i 0 … 31", "n 1000")),
+        SECTORS_4,
+        Claim(
+            lanes={"goes_on": 0xFF, "jumps": 0xFFFFFF00},
+            anywhere=("goes on to line 6", "jumps to line 7"),
+        ),
+        Claim(view=("1 transaction", "32 bytes requested, 32 moved"), lanes={"active": 0xFF}),
+        # y[999] = 2 * 999 + 1
+        Claim(cells={("y", 999): "y[999] = 1999", ("y", 0): "y[0] = 1 "}),
+    ),
+    "lockstep": (
+        Claim(lanes={"active": FULL}),
+        Claim(lanes={"jumps": 0x11111111, "goes_on": 0xEEEEEEEE}),
+        Claim(lanes={"active": 0xEEEEEEEE, "gathering": 0x11111111}),
+        Claim(lanes={"active": 0x88888888}),
+        Claim(view=("4 transactions",), lanes={"active": FULL}),
+        Claim(view=("of its lanes used",)),
+    ),
+    "branch": (
+        Claim(
+            lanes={"goes_on": ODD, "jumps": EVEN},
+            anywhere=("goes on to line 12", "jumps to line 8"),
+        ),
+        Claim(lanes={"active": ODD, "other_path": EVEN}),
+        Claim(lanes={"active": EVEN, "gathering": ODD}),
+        Claim(lanes={"active": FULL}, tree="no divergence"),
+        Claim(view=("the instructions of a uniform warp",)),
+    ),
+    "switch": (
+        Claim(lanes={"active": FULL}),
+        Claim(lanes={}),
+        Claim(),
+        Claim(),
+        Claim(view=("of its lanes used",)),
+    ),
+    "between-warps": (
+        Claim(lanes={"active": FULL}, tree="no divergence"),
+        Claim(lanes={"active": FULL}, anywhere=("block 0, warp 1",)),
+        Claim(view=("100 %", "1.00")),
+    ),
+    "simd": (
+        Claim(lanes={"jumps": 0xFFFFF000}),
+        Claim(lanes={"active": 0xFFF}),
+        Claim(lanes={"active": FULL}),
+        # Lane 1: 3 * (3 * (3 * (3 * 1 + 0) + 1) + 2) + 3 = 99.
+        Claim(
+            cells={
+                ("simt", 1): "simt[1] = 99 ",
+                ("simd", 1): "simd[1] = 99 ",
+                ("simt", 31): "simt[31] = 31 ",
+            }
+        ),
+    ),
+    "coalescing": (
+        SECTORS_4,
+        Claim(
+            view=("32 transactions", "128 bytes requested, 1024 moved: 13 %"),
+            right=("8 transactions", "1024 moved"),
+        ),
+        Claim(view=("transactions",)),
+        Claim(view=("global load bytes moved",)),
+    ),
+    "structures": (
+        Claim(view=("16 transactions", "128 bytes requested, 512 moved: 25 %")),
+        SECTORS_4,
+        Claim(
+            cells={
+                ("points", 0): "read at step",
+                ("points", 1): "not read yet",
+                ("points", 4): "read at step",
+            }
+        ),
+    ),
+    "caches": (
+        Claim(view=("32 transactions", "1024 moved: 13 %")),
+        Claim(view=("32 transactions",)),
+        SECTORS_4,
+        Claim(cells={("matrix", 1023): "matrix[31][31] = 1023"}),
+    ),
+    "constants": (
+        Claim(view=("const load", "1 transaction")),
+        Claim(view=("32 transactions",)),
+        # table[5] + table[0 ^ 5] = 9 + 9
+        Claim(cells={("out", 0): "out[0] = 18 "}),
+    ),
+    "banks": (
+        Claim(view=("1 pass, no conflict",)),
+        Claim(view=("32 passes, 31 of them for conflicts",)),
+        Claim(view=("1 pass, no conflict",)),
+        Claim(view=("1 pass, no conflict",)),
+    ),
+    "reduction": (
+        Claim(lanes={"goes_on": EVEN, "jumps": ODD}, right_lanes={"goes_on": FULL}),
+        Claim(lanes={"active": EVEN}, right_lanes={"active": FULL}),
+        Claim(lanes={"active": FULL}, right_lanes={"active": FULL}),
+        Claim(view=("Divergent branches",), right=("Divergent branches",)),
+    ),
+    "tiling": (
+        Claim(view=("global load",), right=("global load",)),
+        Claim(right=("shared store",)),
+        Claim(view=("global load",), right=("shared load", "no conflict")),
+        # 8 warps: 32 requests each, or 2.
+        Claim(view=("global load requests 256",), right=("global load requests 16",)),
+    ),
+    "histogram": (
+        Claim(view=("4 transactions",)),
+        Claim(view=("global atomic", "1 transaction")),
+        Claim(cells={("bins", 0): "bins[0] = 16 ", ("bins", 3): "bins[3] = 16 "}),
+    ),
+    "barrier": (
+        Claim(lanes={"active": FULL}, right_lanes={"active": FULL}),
+        Claim(lanes={"goes_on": 0xFFFF, "jumps": 0xFFFF0000}),
+        Claim(lanes={"active": 0xFFFF}, right_lanes={"active": 0xFFFF}),
+        Claim(lanes={"active": 0xFFFF0000, "at_barrier": 0xFFFF}, right_lanes={"active": FULL}),
+        Claim(lanes={"active": 0xFFFF}),
+    ),
+    "race": (
+        Claim(view=("1 transaction",)),
+        Claim(cells={("plain", 0): "plain[0] = 1 (before: 0) · written now by lane"}),
+        Claim(cells={("atomic", 0): "atomic[0] = 32 (before: 0)"}),
+    ),
+    "exchange": (
+        Claim(
+            cells={
+                ("kept", 31): "kept[31] = 31 (before: 0) · written now",
+                ("kept", 32): "not written yet",
+            }
+        ),
+        Claim(
+            cells={
+                (
+                    "kept",
+                    63,
+                ): "kept[63] = 0 · not written yet · read now by lane 0 of block 0, warp 0"
+            }
+        ),
+        Claim(cells={("kept", 0): "kept[0] = 0 · written at step"}),
+        Claim(
+            cells={
+                ("out", 0): "out[0] = 0 · written",
+                ("out", 63): "out[63] = 0 ",
+                ("out", 32): "out[32] = 31 ",
+            }
+        ),
+    ),
+    "lock": (
+        Claim(lanes={"active": 0xF}, right_lanes={"active": 0xF}, view=("global atomic",)),
+        Claim(lanes={"goes_on": 1, "jumps": 0xE}, right_lanes={"goes_on": 1, "jumps": 0xE}),
+        Claim(
+            lanes={"active": 0xE, "gathering": 1},
+            right_lanes={"active": 1},
+            right=("global store",),
+        ),
+        Claim(
+            lanes={"active": 0xE, "gathering": 1},
+            right_lanes={"active": 1},
+            right=("global atomic",),
+        ),
+        Claim(
+            view=(),
+            cells={("total", 0): "total[0] = 0 "},
+            right_cells={("total", 0): "total[0] = 4 "},
+        ),
+    ),
+    "warp-synchronous": (
+        Claim(lanes={"active": FULL}),
+        Claim(lanes={"active": FULL}),
+        Claim(cells={("out", 0): "out[0] = 32 "}),
+    ),
+    "shuffle": (
+        Claim(lanes={"active": FULL}),
+        Claim(lanes={"active": FULL}),
+        Claim(lanes={"active": FULL}),
+        Claim(
+            lanes={"active": 1},
+            cells={("out", 0): "out[0] = 32 (before: 0) · written now by lane 0"},
+        ),
+    ),
+    "compaction": (
+        Claim(lanes={"active": ODD}, right_lanes={"active": 1}),
+        Claim(view=("2 transactions",), right=("2 transactions",)),
+        Claim(
+            cells={
+                ("count", 0): "count[0] = 16 ",
+                ("out", 15): "out[15] = 31 ",
+                ("out", 16): "not written yet",
+            },
+            right_cells={("count", 0): "count[0] = 16 ", ("out", 0): "out[0] = 1 "},
+        ),
+    ),
+    "occupancy": (
+        Claim(view=("Blocks",)),
+        # Words 51 to 82: the first and the last sector are used in part.
+        Claim(lanes={"active": FULL}, view=("5 transactions",)),
+        Claim(view=("Occupancy",)),
+        Claim(view=("50 % 32 of 64 warps", "limited by registers")),
+    ),
+    "latency": (
+        Claim(view=("Modelled", "long scoreboard")),
+        Claim(view=("long scoreboard",)),
+        Claim(view=("cycles",)),
+    ),
+    "async-copy": (
+        Claim(view=("global load",), anywhere=("cp.async",)),
+        Claim(cells={("kept", 31): "kept[31] = 31 "}, right_cells={("kept", 31): "kept[31] = 31 "}),
+        Claim(
+            cells={("kept", 31): "read now by lane 0"},
+            right_cells={("kept", 31): "read now by lane 0"},
+        ),
+    ),
+    "tensor-cores": (
+        Claim(lanes={"active": FULL}, right_lanes={"active": FULL}, anywhere=("wmma.mma",)),
+        Claim(cells={("c", 255): "c[15][15] = 16 "}, right_cells={("c", 255): "c[15][15] = 16 "}),
+    ),
+}

@@ -1,0 +1,220 @@
+"""Every lesson in a real browser: each caption's claim is on the screen, the kernel that its task
+begins with fails the task, and the solution passes it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from browser import ARGUMENTS, BROWSER, REQUIRED, lanes_in
+from lesson_claims import CLAIMS, Claim
+
+from warploom.ui import server
+from warploom.ui.child import answer_to
+from warploom.ui.lessons import ORDER, find_lesson, requests_of
+from warploom.ui.page import BUNDLE
+from warploom.ui.progress import read_progress
+from warploom.ui.record import record
+from warploom.ui.runner import Limits
+from warploom.ui.schema import Assignment, LaunchRequest, Lesson, Refusal
+from warploom.ui.server import Viewer, serve
+from warploom.ui.shows import live_show
+
+pytestmark = [
+    pytest.mark.skipif(not BROWSER and not REQUIRED, reason="there is no Chromium here"),
+    pytest.mark.skipif(not BUNDLE.exists() and not REQUIRED, reason="the page was not built"),
+    pytest.mark.xdist_group("browser"),
+]
+
+PATIENCE = 10_000
+DRAWINGS = 10
+
+
+async def run_here(request: LaunchRequest | Assignment, limits: Limits) -> bytes | Refusal:
+    """Does what a process of the server would do, in a thread of this one, which is quicker."""
+    answer = await asyncio.to_thread(answer_to, request, 1 << 30)
+    if answer[:1] == b"R":
+        return msgspec.json.decode(answer[1:], type=Refusal)
+    return answer[1:]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A page of a server with the course."""
+    from playwright.sync_api import sync_playwright
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(server, "run", run_here)
+    patch.setenv("WARPLOOM_DATA_DIR", str(tmp_path_factory.mktemp("data")))
+    lesson = find_lesson(ORDER[0])
+    assert lesson is not None
+    traces = [record(request).to_bytes() for request in requests_of(lesson)]
+    viewer = Viewer(live_show("course", 1, request=lesson.request, lesson=lesson), traces)
+    urls: list[str] = []
+    ready = threading.Event()
+
+    def opened(url: str) -> None:
+        urls.append(url)
+        ready.set()
+
+    threading.Thread(target=serve, args=(viewer, opened), daemon=True).start()
+    assert ready.wait(10)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(PATIENCE)
+        page.goto(urls[0])
+        page.wait_for_selector(".lanes")
+        yield page
+        browser.close()
+    patch.undo()
+
+
+def test_every_lesson_has_claims_to_be_tested() -> None:
+    assert set(CLAIMS) == set(ORDER)
+    for name, claims in CLAIMS.items():
+        lesson = find_lesson(name)
+        assert lesson is not None
+        assert len(claims) == len(lesson.captions), name
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_lesson_shows_what_it_says_and_judges_its_task(name: str, course: Any) -> None:
+    lesson = find_lesson(name)
+    assert lesson is not None
+    open_lesson(course, lesson)
+    answer_question(course, lesson)
+    for caption, claim in zip(lesson.captions, CLAIMS[name], strict=True):
+        course.keyboard.press("n")
+        assert course.locator(".caption p").inner_text() == caption.text
+        assert course.locator("[data-missing=yes]").count() == 0, caption.text
+        wait_for_claim(course, claim, caption.text)
+    course.keyboard.press("n")
+    assert course.locator(".recap").inner_text() == lesson.recap
+    do_task(course, lesson)
+    assert read_progress()[name] == "done"
+
+
+def open_lesson(page: Any, lesson: Lesson) -> None:
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
+    with page.expect_response(f"**/lesson/{lesson.id}"):
+        page.locator(f"[data-lesson={lesson.id}]").click()
+    page.wait_for_selector(".trouble.calm", state="detached")
+    page.locator(".lesson h2", has_text=lesson.title).wait_for()
+    page.locator(".question").wait_for()
+
+
+def answer_question(page: Any, lesson: Lesson) -> None:
+    """A wrong answer is marked, and the right one with its reason."""
+    buttons = page.locator(".question fieldset button")
+    wrong = (lesson.question.answer + 1) % len(lesson.question.choices)
+    buttons.nth(wrong).click()
+    assert page.locator(".question .wrong").count() == 1
+    right = lesson.question.choices[lesson.question.answer]
+    assert right in page.locator(".question .right").inner_text()
+    assert page.locator(".because").inner_text() == lesson.question.because
+
+
+def wait_for_claim(page: Any, claim: Claim, said: str) -> None:
+    """Everything that a claim names is on the screen, now or when the page has been drawn."""
+    for _ in range(DRAWINGS):
+        try:
+            return check_claim(page, claim, said)
+        except AssertionError:
+            page.wait_for_timeout(50)
+    return check_claim(page, claim, said)
+
+
+def check_claim(page: Any, claim: Claim, said: str) -> None:
+    """Everything that a claim names is on the screen."""
+    for side, lanes in ((0, claim.lanes), (1, claim.right_lanes)):
+        for state, mask in lanes.items():
+            assert hex(lanes_in(page, state, side)) == hex(mask), (said, state, side)
+    views = page.locator(".side") if page.locator(".compare").count() else page.locator("#below")
+    for side, texts in ((0, claim.view), (1, claim.right)):
+        if texts:
+            shown = " ".join(views.nth(side).inner_text().replace("\t", " ").split())
+            for text in texts:
+                assert " ".join(text.split()) in shown, (said, text, shown)
+    everything = " ".join(page.locator("#app").inner_text().split())
+    for text in claim.anywhere:
+        assert text in everything, (said, text)
+    if claim.tree:
+        assert claim.tree in page.locator(".tree").first.inner_text()
+    for side, cells in ((0, claim.cells), (1, claim.right_cells)):
+        for (array, element), text in cells.items():
+            view = page.locator(".data").nth(side)
+            chosen = view.locator(".arrays button", has_text=array)
+            if chosen.first.get_attribute("aria-pressed") != "true":
+                chosen.first.click()
+            view.locator(".cell input").fill(str(element))
+            page.evaluate("document.activeElement.blur()")
+            assert text in view.locator(".cell output").inner_text() + " ", said
+
+
+def do_task(page: Any, lesson: Lesson) -> None:
+    """The kernel that the task begins with does not pass; the solution does."""
+    assert lesson.task is not None
+    page.get_by_role("button", name="Edit the kernel").click()
+    editor = page.locator(".source .cm-content[contenteditable=true]")
+    editor.wait_for()
+    assert judged(page) is False
+    editor.fill(lesson.task.solution)
+    assert judged(page) is True
+    assert page.locator(".task .done").count() == 1
+
+
+def judged(page: Any) -> bool:
+    """Presses the button that checks the kernel; returns whether it passed."""
+    page.locator(".task").get_by_role("button", name="Check").click()
+    page.wait_for_function(
+        "() => !document.querySelector('.task')?.textContent.includes('Checking')"
+    )
+    if page.locator(".trouble[role=alert]").count():
+        page.locator(".trouble[role=alert] button").click()
+        return False
+    return page.locator("[aria-label=Verdict]").get_attribute("data-passed") == "yes"
+
+
+def test_a_lesson_of_one_file_opens_and_is_graded(tmp_path: Path) -> None:
+    """A teacher's own lesson, from a file."""
+    from warploom.ui.grading import grade
+    from warploom.ui.lessons import read_lesson
+
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        """
+title = "Mine"
+summary = "A lesson of one file."
+label = "one warp"
+recap = "Done."
+captions = []
+source = "__global__ void k(int *out) { out[threadIdx.x] = 1; }"
+[launch]
+args = ["out:i32[32]=zeros"]
+[question]
+ask = "?"
+choices = ["a", "b"]
+answer = 0
+because = "."
+[task]
+ask = "Write 2."
+solution = "__global__ void k(int *out) { out[threadIdx.x] = 2; }"
+[[task.checks]]
+label = "out is 2"
+results = ["out"]
+"""
+    )
+    lesson = read_lesson(file)
+    assert not grade(lesson, lesson.request.source).passed
+    verdict = grade(lesson, "__global__ void other(int *p) { p[threadIdx.x] = 1 + 1; }")
+    assert verdict.passed
+    broken = grade(lesson, "__global__ void k(int *out) { out = ; }")
+    assert not broken.passed
+    assert [one.line for one in broken.errors] == [1]

@@ -1,0 +1,54 @@
+"""Makes docs/commands.md: the help of every command.
+
+python tools/command_reference.py            writes it
+python tools/command_reference.py --check    says whether it is current
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+TARGET = Path(__file__).parent.parent / "docs" / "commands.md"
+
+WIDTH = "92"
+
+HEAD = """# Command line
+
+Each command's own help. A shape such as that of a grid is written `16x8`. `warploom
+--install-completion` installs completion for the shell.
+
+Exit statuses: 0 ok, 1 results differ (`explore`), there are errors (`check`) or the task is not
+done (`learn --check`), 2 bad usage, 3 compile or PTX error, 4 launch refused, 5 kernel fault.
+"""
+
+
+def reference() -> str:
+    """Returns the text of the page."""
+    os.environ.update(COLUMNS=WIDTH, TERMINAL_WIDTH=WIDTH)
+    from warploom.cli.main import app
+
+    runner = CliRunner(env={"COLUMNS": WIDTH, "WARPLOOM_CACHE_DIR": "/tmp"})
+    parts = [HEAD]
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = (command.name or command.callback.__name__).replace("_", "-")
+        if name == "nvcc":  # it passes its arguments on
+            continue
+        told = runner.invoke(app, [name, "--help"], prog_name="warploom").output
+        text = "\n".join(line.rstrip() for line in told.strip().splitlines())
+        parts.append(f"## warploom {name}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    if "--check" in sys.argv:
+        sys.exit(TARGET.read_text() != reference() and f"{TARGET} is not current: run this script")
+    TARGET.write_text(reference())
+
+
+if __name__ == "__main__":
+    main()
