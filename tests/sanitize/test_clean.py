@@ -77,6 +77,7 @@ def test_device_wide_algorithms_of_cub_and_the_barrier_of_a_grid() -> None:
 
 WRONG = {
     "race": {"race"},
+    "exchange": {"race"},
     "lock": {"deadlock", "unpromised"},
     "warp-synchronous": {"uninitialized read", "unpromised"},
 }
