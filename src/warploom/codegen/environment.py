@@ -42,7 +42,11 @@ class Slot(IntEnum):
     whether the warps of the block run in relay (`codegen.relay`); WARP, SITE, START and OWN_SITE:
     how far it came. LOG_AT: what a recorded launch writes (`codegen.log`). DETECTOR_AT: the state
     of the detector that a sanitized launch has (`rules.happens_before`). QUEUE_AT: asynchronous
-    copies that are not complete (`rules.tensors.queue`), under schedules that have any.
+    copies that are not complete (`rules.tensors.queue`), under schedules that have any. WATCH_AT:
+    the range of memory whose accesses are counted (`codegen.watching`). In code for a debugger, a
+    turn is run in slices of SLICE warp instructions: IN_TURN is one more than the warp that is in
+    the midst of its turn, else 0, TURN_LEFT what it has left of it, and GIVEN
+    what its slice was given.
     """
 
     FUEL = 0
@@ -102,6 +106,11 @@ class Slot(IntEnum):
     LOG_AT = auto()
     DETECTOR_AT = auto()
     QUEUE_AT = auto()
+    WATCH_AT = auto()
+    SLICE = auto()
+    IN_TURN = auto()
+    TURN_LEFT = auto()
+    GIVEN = auto()
 
 
 class Status(IntEnum):

@@ -20,6 +20,15 @@ class Sanitizing:
 
 
 @dataclass(frozen=True, slots=True)
+class Stepping:
+    """The code of a kernel runs one warp after the other in the order of the schedule, and keeps
+    registers lane by lane, so that a debugger can read the state between two turns. `watches`: it
+    counts the accesses to one range of memory (`codegen.watching`)."""
+
+    watches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
@@ -30,7 +39,7 @@ class KernelVariant:
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
-    several blocks.
+    several blocks. `stepping`: a debugger reads the state between turns.
     """
 
     formation: Formation
@@ -42,3 +51,9 @@ class KernelVariant:
     records: bool
     sanitizes: Sanitizing | None = None
     clusters: bool = False
+    stepping: Stepping | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Returns whether every register is kept lane by lane."""
+        return self.mixes or self.records or self.stepping is not None

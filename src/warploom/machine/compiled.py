@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from warploom.analysis.courses import Size, size_that_tells
@@ -10,7 +11,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
-from warploom.codegen.variant import KernelVariant, Sanitizing
+from warploom.codegen.variant import KernelVariant, Sanitizing, Stepping
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -55,11 +56,14 @@ class CompiledEngine:
         *,
         records: bool = False,
         sanitizes: Sanitizing | None = None,
+        stepping: Stepping | None = None,
     ) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes."""
+        takes, `stepping`: for a debugger."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+        if stepping is not None:
+            variant = replace(variant, size=None, stepping=stepping)
         key = self._rules_text, variant
         if key not in program.kept:
             with compiling():
