@@ -56,17 +56,18 @@ class AtInstructions:
     instructions: set[int]
     condition: Callable[[Stepper], bool] = lambda _: True
     watch: Words | None = None
-    blocks: list[int] = field(default_factory=list[int])
+    blocks: range | None = None
+    _basic: list[int] = field(default_factory=list[int])
 
     def __post_init__(self) -> None:
-        self.blocks = [
+        self._basic = [
             b.index
             for b in self.program.blocks
             if self.instructions.intersection(range(b.start, b.stop))
         ]
 
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
-        return any(counts[2 * block] for block in self.blocks)
+        return any(counts[2 * block] for block in self._basic)
 
     def before(self, stepper: Stepper) -> bool:
         return stepper.index in self.instructions and self.condition(stepper)

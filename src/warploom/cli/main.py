@@ -13,6 +13,7 @@ import sys
 import typer
 
 from warploom.cli.check import check, check_program
+from warploom.cli.debug import debug
 from warploom.cli.devices import devices
 from warploom.cli.explore import explore
 from warploom.cli.learn import learn
@@ -66,6 +67,7 @@ app.command()(check)
 app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
     check_program
 )
+app.command()(debug)
 app.command()(profile)
 app.command()(time)
 app.command()(sass)

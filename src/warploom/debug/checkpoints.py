@@ -33,6 +33,14 @@ class Interval:
     start: Checkpoint
     end: Checkpoint | None
 
+    def may_run(self, blocks: range | None) -> bool:
+        """Return whether one of some blocks of the grid may run in it."""
+        own = self.start.state.blocks, None if self.end is None else self.end.state.blocks
+        if blocks is None or own[0] is None or (self.end is not None and own[1] is None):
+            return True
+        last = None if own[1] is None else own[1].stop
+        return blocks.stop > own[0].start and (last is None or blocks.start < last)
+
     @property
     def length(self) -> int | None:
         """The warp instructions in it, None where nobody knows."""

@@ -45,15 +45,22 @@ class BetweenBlocks:
         """The memory that it takes up."""
         return 0
 
+    @property
+    def blocks(self) -> range:
+        """The blocks that run: up to the one that follows."""
+        return range(self.following, self.following)
+
 
 @dataclass(frozen=True)
 class BetweenTurns:
     """The state of a launch between two turns: the arrays of a `TurnEngine`, those of blocks for as
-    many slots as were in use, and numbers of its environment."""
+    many slots as were in use, and numbers of its environment. `blocks` are those from the first
+    that is resident up to the next to begin, None where they begin in another order."""
 
     numbers: dict[Slot, int]
     arrays: dict[Slot, Bytes]
     resident: int
+    blocks: range | None
 
     @property
     def bytes(self) -> int:
@@ -245,7 +252,15 @@ class TurnEngine:
         own = {slot: int(environment[slot]) for slot in _NUMBERS}
         own |= {at: int(environment[at] - environment[base]) for base, at in CURRENT.items()}
         arrays = {slot: part.copy() for slot, part in self._arrays(resident)}
-        return BetweenTurns(own, arrays, resident)
+        return BetweenTurns(own, arrays, resident, self._running())
+
+    def _running(self) -> range | None:
+        """Return the blocks from the first that is resident up to the next to begin."""
+        if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
+            return None
+        following = int(self.work.room.plan[plan_words.NEXT_BLOCK])
+        resident = [block for block in self.work.slots.tolist() if block >= 0]
+        return range(min(resident, default=following), following)
 
     def _put(self, state: BetweenTurns) -> None:
         environment = self.work.environment

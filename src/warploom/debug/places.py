@@ -100,24 +100,55 @@ class Places:
 
     @cached_property
     def _lines(self) -> dict[tuple[str, int], list[int]]:
-        """By file and line, the instructions at which a run through that line begins."""
+        """By file and line, the instructions at which a run through that line begins. Coming back
+        from a function that the line calls is no begin."""
         found: dict[tuple[str, int], list[int]] = {}
-        starts = {block.start for block in self._program.blocks}
-        before: Location | None = None
-        for index, made in enumerate(self._program.instructions):
-            location = made.location
-            if location is None or index in self._program.hidden:
-                before = None
+        before: tuple[tuple[str, int], ...] = ()
+        for index in range(len(self._program.instructions)):
+            chain = self._chain_of(index)
+            if index in self._joins and before[: len(chain)] != chain:
+                before = ()
+            inside = chain == before[: len(chain)]
+            if index in self._program.hidden or index in self.prologue:
                 continue
-            if index in starts and before is not None and not _flows(self._program, index):
-                before = None
-            if before is None or _key(before) != _key(location):
-                for place in _chain(location):
-                    if place is not None and place.line:
-                        found.setdefault((place.file, place.line), []).append(index)
-                        break
-            before = location
+            if chain and chain[-1][1] and not inside:
+                found.setdefault(chain[-1], []).append(index)
+            before = chain
         return found
+
+    def _chain_of(self, index: int) -> tuple[tuple[str, int], ...]:
+        """Return the file and the line of each frame of an instruction, the outermost first."""
+        frames = reversed(self.frames(index))
+        return tuple((frame.file, frame.line) for frame in frames)
+
+    @cached_property
+    def _joins(self) -> frozenset[int]:
+        """The instructions to which something else than the one before them leads."""
+        origins: dict[int, set[int]] = {}
+        for block in self._program.blocks:
+            for successor in block.successors:
+                origins.setdefault(successor, set()).add(block.index)
+        blocks = self._program.blocks
+        return frozenset(b.start for b in blocks if origins.get(b.index) != {b.index - 1})
+
+    @cached_property
+    def prologue(self) -> frozenset[int]:
+        """The instructions at the begin of functions that only fetch parameters: compilers give
+        them the line of the function and no column."""
+        found: list[int] = []
+        entered: tuple[object, ...] | None = None
+        entering = False
+        for index, made in enumerate(self._program.instructions):
+            site = self._program.sites[index]
+            function = site.function, site.copy.suffix if site.copy else ""
+            if function != entered and site.index == 0:
+                entering, begin = True, index
+            entered = function
+            if entering and (made.location is None or made.location.column):
+                entering = False
+                if made.location is not None:
+                    found += range(begin, index)
+        return frozenset(found)
 
     def of_line(self, file: str, line: int) -> tuple[int, tuple[int, ...]] | None:
         """Return the first line from a given one on that has code, and the instructions at which it
@@ -140,7 +171,9 @@ class Places:
         for index in range(len(self._program.instructions)):
             frames = [*self._all_frames(index)]
             inside = {(f.symbol, f.suffix, f.depth) for f in frames if _is_named(f, name)}
-            if inside - before and index not in self._program.hidden:
+            if index in self._program.hidden or index in self.prologue:
+                continue
+            if inside - before:
                 found.append(index)
             before = inside
         return tuple(found)
@@ -168,14 +201,3 @@ def _chain(location: Location | None) -> Iterator[Location | None]:
     while location is not None and location.inlined_at is not None:
         location = location.inlined_at
         yield location
-
-
-def _key(location: Location) -> tuple[object, ...]:
-    return tuple((place.file, place.line) for place in _chain(location) if place is not None)
-
-
-def _flows(program: Program, index: int) -> bool:
-    """Return whether a block is only reached from the one before it in the list."""
-    block = next(b for b in program.blocks if b.start == index)
-    origins = [b.index for b in program.blocks if block.index in b.successors]
-    return origins == [block.index - 1]

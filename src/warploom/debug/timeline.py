@@ -59,6 +59,11 @@ class Search(Protocol):
         """The words of `codegen.watching`, where it counts accesses."""
         ...
 
+    @property
+    def blocks(self) -> range | None:
+        """The blocks of the grid in which alone it can be; None for any."""
+        ...
+
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
         """Return whether it may be in an interval with these counts; the last of them is of
         accesses to what it watches, if those were `watched`."""
@@ -163,6 +168,20 @@ class Timeline:
         self._complete = self._failed = False
 
     @property
+    def checkpoints(self) -> int:
+        """The checkpoints that are kept."""
+        return len(self._coarse) + len(self._fine)
+
+    def rewind(self) -> None:
+        """Make memory what it was before the launch."""
+        self._remember(self._coarse[0])
+
+    @property
+    def furthest(self) -> int:
+        """The last position up to which intervals are known."""
+        return self._coarse[-1].position
+
+    @property
     def edited(self) -> bool:
         """Returns whether the state was changed anywhere."""
         return bool(self._edits)
@@ -198,6 +217,8 @@ class Timeline:
             self._extend()
 
     def _may(self, interval: Interval, search: Search, *, watched: bool = False) -> bool:
+        if not interval.may_run(search.blocks):
+            return False
         counts = interval.counts
         return counts is None or search.may_hit(counts, watched=watched)
 
