@@ -206,7 +206,7 @@ class _Inliner:
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
-        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location)))
+        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location, call.span.line)))
         self.flat.mark(end)
         if top is not None:
             stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)

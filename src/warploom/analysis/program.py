@@ -38,11 +38,12 @@ class Site:
 class Copy:
     """The copy of a function's body in which an instruction stands: names of its registers and
     variables end in `suffix`. `call` and `location` are those of the `call` in whose place it
-    stands, None for a function that is not inlined."""
+    stands, None for a function that is not inlined; `line` is where that stands in PTX."""
 
     suffix: str
     call: Site | None = None
     location: Location | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

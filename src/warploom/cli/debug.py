@@ -1,4 +1,4 @@
-"""`warploom debug`: one launch of a kernel from a file in the debugger."""
+"""`warploom debug`: a launch of a kernel from a file, or a program, in the debugger."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from typing import Annotated
 import typer
 
 from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
+from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
 from warploom.core.errors import WarploomError
-from warploom.debug.attaching import AttachedDebugger, Quit
-from warploom.debug.session import Session
-from warploom.debug.terminal.shell import Terminal
+from warploom.debug.attaching import Quit
+from warploom.debug.terminal.face import TerminalOptions
 from warploom.host.debugging import attach
 from warploom.host.requests import prepared
 
 Ex = Annotated[
     list[str] | None,
-    typer.Option("-ex", "-c", "--command", metavar="COMMAND", help="Do a command; repeatable."),
+    typer.Option("-c", "-ex", "--command", metavar="COMMAND", help="Do a command; repeatable."),
 ]
 Script = Annotated[
     Path | None, typer.Option("-x", "--script", help="Do the commands of a file first.")
 ]
+Batch = Annotated[bool, typer.Option("--batch", help="Leave when the commands are done.")]
 Optimized = Annotated[
     bool,
     typer.Option(
         "--optimized", help="Compile as without a debugger; most local variables are gone then."
     ),
 ]
-Batch = Annotated[bool, typer.Option(help="Leave when the commands are done.")]
-
+OneKernel = Annotated[
+    str, typer.Option("--kernel", help="Debug launches of this kernel only, not of all.")
+]
 
 DEBUG_BUILD = "-G"
 """The compiler's option for code in which every variable can be seen."""
@@ -48,25 +50,6 @@ def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
     return found + (commands or [])
 
 
-def terminal_face(commands: list[str], *, batch: bool) -> AttachedDebugger:
-    """Return a debugger that does commands at the first launch, then lets the user type."""
-    left = list(commands)
-
-    def face(session: Session) -> bool:
-        terminal = Terminal(session)
-        done = terminal.run(left, echo=True) if left else True
-        left.clear()
-        if batch and not done:
-            raise Quit(1)
-        if not (batch or terminal.quitting or terminal.leaving):
-            terminal.talk()
-        if terminal.quitting:
-            raise Quit(0 if done else 1)
-        return not (batch or terminal.detaching)
-
-    return AttachedDebugger(face)
-
-
 @grouped
 def debug(
     file: File,
@@ -79,7 +62,8 @@ def debug(
     batch: Batch = False,
 ) -> None:
     """Debug a launch of a kernel: forward and back, with the commands of cuda-gdb. Before a program
-    (`warploom debug program.py`), debug the kernels that it launches.
+    (`warploom debug program.py`), debug the kernels that it launches; with --dap or --port PORT
+    instead of a file, serve an editor.
 
     Example: `warploom debug saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
     'x:f32[1000]=arange' --arg 'y:f32[1000]=ones' -c 'break saxpy.cu:6 if i == 999' -c run`
@@ -88,8 +72,9 @@ def debug(
     if file.suffix == ".cu" and not optimized:
         launched = replace(launched, option=[*(launched.option or ()), DEBUG_BUILD])
     ready = prepared(gpu, launched.request(file))
-    interactive = sys.stdin.isatty()
-    attach(terminal_face(commands_of(command, script), batch=batch or not interactive))
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    attach(TerminalOptions(commands, alone).debugger())
     try:
         ready.launcher(
             *ready.values,
@@ -100,3 +85,25 @@ def debug(
         raise typer.Exit(quit.code) from None
     finally:
         attach(None)
+
+
+@grouped
+def debug_program(
+    file: Program,
+    arguments: Arguments = None,
+    *,
+    options: ProgramOptions,
+    command: Ex = None,
+    script: Script = None,
+    kernel: OneKernel = "",
+    batch: Batch = False,
+) -> None:
+    """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
+    the end of a kernel goes on to the next launch, `detach` lets the program go on alone.
+
+    Example: `warploom debug -c 'break scale' train.py --epochs 1`
+    """
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    wanted = TerminalOptions(commands, alone, kernel)
+    start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))

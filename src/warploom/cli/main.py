@@ -13,7 +13,8 @@ import sys
 import typer
 
 from warploom.cli.check import check, check_program
-from warploom.cli.debug import debug
+from warploom.cli.debug import debug, debug_program
+from warploom.cli.debug_adapter import debug_adapter
 from warploom.cli.devices import devices
 from warploom.cli.explore import explore
 from warploom.cli.learn import learn
@@ -26,7 +27,7 @@ from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
 from warploom.cli.validate import validate
-from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
+from warploom.cli.verbs import CHECK_PROGRAM, DEBUG_ADAPTER, DEBUG_PROGRAM, PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
@@ -68,6 +69,10 @@ app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_ar
     check_program
 )
 app.command()(debug)
+app.command(DEBUG_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
+    debug_program
+)
+app.command(DEBUG_ADAPTER, hidden=True)(debug_adapter)
 app.command()(profile)
 app.command()(time)
 app.command()(sass)

@@ -246,7 +246,7 @@ class Names:
         plain = f"%{name[1:]}"
         if name == "$pc":
             return _number(thread.warp.next, UNSIGNED)
-        for known in (plain + frame.suffix, plain):
+        for known in (plain + frame.suffix, plain, name[1:] + frame.suffix, name[1:]):
             for register in self._program.registers:
                 if register.name == known:
                     bits = thread.register(known) or 0

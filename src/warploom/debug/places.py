@@ -90,6 +90,7 @@ class Places:
             copy = site.copy
             site = copy.call if copy else None
             location = copy.location if copy else None
+            text_line = copy.line if copy else 0
 
     # ---- lines ----------------------------------------------------------------------------------
 

@@ -183,6 +183,20 @@ class Session:
         self.end_position = None
         return self.evaluator().of(node.left)
 
+    def write_memory(self, place: Place, data: bytes) -> None:
+        """Change memory, as the thread in focus sees it, from here on. Raises EvaluationError."""
+        thread, focus = self.evaluator().thread, self.focus
+        thread.write(place, data)
+
+        def edit(stepper: Stepper) -> None:
+            for warps in stepper.grid.resident.values():
+                for warp in warps:
+                    if (warp.block.number, warp.number) == (focus.block, focus.warp):
+                        Thread(stepper, warp, focus.lane).write(place, data)
+
+        self.timeline.edit(self.stepper, edit)
+        self.end_position = None
+
     def variables(self) -> list[tuple[str, Value | str]]:
         """Return the variables of the frame in focus: their values, or why they have none."""
         return self.names.variables(self.thread(), self.frame())

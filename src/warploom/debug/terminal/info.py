@@ -180,7 +180,8 @@ def _registers(shell: Shell) -> Iterator[str]:
     for register in session.program.registers:
         if frame.suffix and not register.name.endswith(frame.suffix):
             continue
-        value = session.names.find("$" + register.name[1:].partition("@")[0], thread, frame)
+        plain = register.name.partition("@")[0].removeprefix("%")
+        value = session.names.find(f"${plain}", thread, frame)
         bits = thread.register(register.name) or 0
         name = register.name.partition("@")[0]
         yield f"{name:10} {bits:#018x}  {written(value, thread)}"
