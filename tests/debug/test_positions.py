@@ -13,7 +13,7 @@ from random_schedules import schedules
 from targets import target_of
 
 from warploom.debug.checkpoints import Checkpoint
-from warploom.debug.engines import BetweenBlocks, Engine, TurnEngine
+from warploom.debug.engines import BetweenBlocks, TurnEngine
 from warploom.debug.images import MemoryImages
 from warploom.debug.stepper import Events, Stepper
 from warploom.debug.target import Target
@@ -24,9 +24,9 @@ LIMIT = 3000
 """Warp instructions of a kernel that are compared."""
 
 
-def state_of(stepper: Stepper) -> dict[str, Any]:
+def state_of(stepper: Stepper) -> dict[Any, Any]:
     """Everything that a thread could see where a launch stands, and who goes next."""
-    found: dict[str, Any] = {"position": stepper.position, "ended": stepper.ended}
+    found: dict[Any, Any] = {"position": stepper.position, "ended": stepper.ended}
     if not stepper.has_warp:
         return found
     found["next"] = (stepper.warp.block.number, stepper.warp.number, stepper.index)
@@ -64,9 +64,7 @@ def compare(target: Target, quanta: list[int]) -> None:
     for quantum in quanta:
         if points[-1].position > LIMIT or not engine.advance(quantum):
             break
-        points.append(
-            Checkpoint(engine.executed, 0, images.take(), start.counts, engine.save())
-        )
+        points.append(Checkpoint(engine.executed, 0, images.take(), start.counts, engine.save()))
     images.put_back(start.memory)
     reference = stepper_at(target, engine, start)
     for point in points:

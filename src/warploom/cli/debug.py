@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,10 @@ OneKernel = Annotated[
 
 DEBUG_BUILD = "-G"
 """The compiler's option for code in which every variable can be seen."""
+
+
+NUMBA_BUILD = {"NUMBA_CUDA_DEBUGINFO": "1", "NUMBA_OPT": "0"}
+"""The same for kernels of Numba, as variables of the environment."""
 
 
 def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
@@ -105,5 +110,7 @@ def debug_program(
     """
     commands = commands_of(command, script)
     alone = batch or (bool(commands) and not sys.stdin.isatty())
+    for name, value in NUMBA_BUILD.items():
+        os.environ.setdefault(name, value)
     wanted = TerminalOptions(commands, alone, kernel)
     start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))

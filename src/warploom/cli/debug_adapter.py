@@ -7,12 +7,13 @@ import runpy
 import socket
 import sys
 import threading
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, cast
 
 import typer
 
+from warploom.cli.debug import DEBUG_BUILD, NUMBA_BUILD
 from warploom.clients.environment import environment_for, libraries_are_built
 from warploom.clients.session import use
 from warploom.clients.settings import Settings
@@ -25,21 +26,41 @@ READY = "WARPLOOM_DEBUG_ADAPTER"
 """Set in the environment of a process in which a program finds the software GPU."""
 
 KNOWN = frozenset(
-    "program kernel grid block shared args device engine schedule seed options optimized"
-    " maxInstructions cooperative stopOnEntry breakInKernel cwd console".split()
+    [
+        "program",
+        "kernel",
+        "grid",
+        "block",
+        "shared",
+        "args",
+        "device",
+        "engine",
+        "schedule",
+        "seed",
+        "options",
+        "optimized",
+        "maxInstructions",
+        "cooperative",
+        "stopOnEntry",
+        "breakInKernel",
+        "cwd",
+        "console",
+    ]
 )
 """What a launch configuration may say, beside what editors add themselves."""
 
 
 def debug_adapter(
-    dap: Annotated[bool, typer.Option("--dap", help="Serve one client on the standard streams.")] = False,
+    dap: Annotated[
+        bool, typer.Option("--dap", help="Serve one client on the standard streams.")
+    ] = False,
     port: Annotated[
         int | None, typer.Option(help="Serve one client on this port of the local host; 0: any.")
     ] = None,
 ) -> None:
     """Serve an editor by the Debug Adapter Protocol."""
     if libraries_are_built() and READY not in os.environ:
-        environment = {**environment_for(Settings()), READY: "1"}
+        environment = {**NUMBA_BUILD, **environment_for(Settings()), READY: "1"}
         command = [sys.executable, "-m", "warploom.cli", *sys.argv[1:]]
         os.execve(command[0], command, environment)
     if port is None:
@@ -53,7 +74,7 @@ def debug_adapter(
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return the standard streams for the protocol alone: what the program prints goes elsewhere."""
+    """Return the standard streams for the protocol alone; the program prints elsewhere."""
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -109,7 +130,7 @@ def _launch(file: Path, given: dict[str, Any]) -> None:
     )
     options = [str(option) for option in given.get("options", ())]
     if file.suffix == ".cu" and not given.get("optimized"):
-        options.append("-G")
+        options.append(DEBUG_BUILD)
     request = Request(
         file=file,
         kernel=given.get("kernel"),
@@ -132,7 +153,9 @@ def _run_program(file: Path, given: dict[str, Any]) -> None:
     if file.suffix != ".py":
         raise WarploomError(f"{file} is no .cu, .ptx, .cl or .py file")
     if READY not in os.environ:
-        raise WarploomError("programs need the stand-ins for NVIDIA's libraries, which are not built")
+        raise WarploomError(
+            "programs need the stand-ins for NVIDIA's libraries, which are not built"
+        )
     names = {each.name for each in fields(Settings)} & given.keys()
     use(**{"device": "h100", **{name: given[name] for name in names}})
     sys.argv = [str(file), *map(str, given.get("args", ()))]
@@ -143,8 +166,5 @@ def _run_program(file: Path, given: dict[str, Any]) -> None:
 
 def _dims(given: Any) -> str:
     """Return the size of a grid or a block as the command line has it."""
-    parts = given if isinstance(given, list) else [given]
+    parts = cast("list[Any]", given) if isinstance(given, list) else [given]
     return ",".join(map(str, parts))
-
-
-__all__ = ["debug_adapter", "replace"]

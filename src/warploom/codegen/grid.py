@@ -189,9 +189,7 @@ class GridFunction:
             warp = b.sub(inside, I64(1))
             self._slice(plan, warp, self._get(Slot.TURN_LEFT), stride, turn)
 
-    def _slice(
-        self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
-    ) -> None:
+    def _slice(self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block) -> None:
         """Run a slice of a turn of which so much is left; then go to `turn`."""
         b, most = self.b, self._get(Slot.SLICE)
         status = self._timed(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))

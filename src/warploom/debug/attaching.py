@@ -27,10 +27,13 @@ class Quit(BaseException):
 
 
 class AttachedDebugger:
-    """Debugs the launches of kernels with a name, or of all, by a face."""
+    """Debugs the launches of kernels with a name, or of all, by a face; `on_quit` is called where
+    the user wants no more, before that is raised."""
 
-    def __init__(self, face: Face, kernel: str = "") -> None:
-        self._face, self._kernel = face, kernel
+    def __init__(
+        self, face: Face, kernel: str = "", on_quit: Callable[[Quit], None] | None = None
+    ) -> None:
+        self._face, self._kernel, self._on_quit = face, kernel, on_quit
         self._detached = False
 
     def wants(self, kernel: LoadedKernel) -> bool:
@@ -45,7 +48,12 @@ class AttachedDebugger:
         context = kernel.context
         target = Target.of(program, launch, memory, context.spec, context.options)
         session = Session(kernel, target)
-        self._detached = not self._face(session)
+        try:
+            self._detached = not self._face(session)
+        except Quit as quit:
+            if self._on_quit is not None:
+                self._on_quit(quit)
+            raise
         return finish(session)
 
 

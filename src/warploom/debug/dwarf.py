@@ -237,7 +237,9 @@ class _Reader:
                 return self._array(entry, depth)
             case "DW_TAG_structure_type" | "DW_TAG_class_type" | "DW_TAG_union_type":
                 members = tuple(self._members(entry, depth))
-                return Structure(_name(entry), size.value if size else 0, members)
+                selector, choices = self._variants(entry, depth)
+                whole = size.value if size else 0
+                return Structure(_name(entry), whole, members, selector, choices)
             case "DW_TAG_enumeration_type":
                 names = {
                     inner.attributes["DW_AT_const_value"].value: _name(inner)
@@ -262,6 +264,23 @@ class _Reader:
         for count in reversed(counts):
             made = None if made is None else Array(made, count)
         return made
+
+    def _variants(self, entry: Any, depth: int) -> tuple[Member | None, dict[int, Member]]:
+        """Return the member that selects one of several others, and those by its values."""
+        for part in entry.iter_children():
+            if part.tag == "DW_TAG_variant_part" and "DW_AT_discr" in part.attributes:
+                place = part.get_DIE_from_attribute("DW_AT_discr")
+                choices = {
+                    variant.attributes["DW_AT_discr_value"].value: member
+                    for variant in part.iter_children()
+                    if "DW_AT_discr_value" in variant.attributes
+                    for member in self._members(variant, depth)
+                }
+                selector = next(
+                    (m for m in self._members(entry, depth) if m.name == _name(place)), None
+                )
+                return selector, choices
+        return None, {}
 
     def _members(self, entry: Any, depth: int) -> Iterator[Member]:
         for inner in entry.iter_children():

@@ -248,7 +248,7 @@ class TurnEngine:
 
     def _saved(self, resident: int) -> BetweenTurns:
         """Return the arrays that change, of as many slots as were in use."""
-        work, environment = self.work, self.work.environment
+        environment = self.work.environment
         own = {slot: int(environment[slot]) for slot in _NUMBERS}
         own |= {at: int(environment[at] - environment[base]) for base, at in CURRENT.items()}
         arrays = {slot: part.copy() for slot, part in self._arrays(resident)}

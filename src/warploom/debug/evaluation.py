@@ -12,7 +12,7 @@ from warploom.debug import expressions as tree
 from warploom.debug.expressions import Node
 from warploom.debug.names import Names, parsed_type
 from warploom.debug.places import Frame
-from warploom.debug.scene import EvaluationError, Place, Thread
+from warploom.debug.scene import EvaluationError, Thread
 from warploom.debug.types import (
     BOOL,
     CHAR,

@@ -89,16 +89,55 @@ _TOKEN = re.compile(
 )
 
 _BINARY = {
-    **{"||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7},
-    **{"<": 8, ">": 8, "<=": 8, ">=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10},
-    **{"*": 11, "/": 11, "%": 11, "@": 12},
+    "||": 2,
+    "&&": 3,
+    "|": 4,
+    "^": 5,
+    "&": 6,
+    "==": 7,
+    "!=": 7,
+    "<": 8,
+    ">": 8,
+    "<=": 8,
+    ">=": 8,
+    "<<": 9,
+    ">>": 9,
+    "+": 10,
+    "-": 10,
+    "*": 11,
+    "/": 11,
+    "%": 11,
+    "@": 12,
 }
 """Operators between two operands, the tighter the higher."""
 
 _ASSIGNMENT = ("=", "+=", "-=", "*=", "/=")
 _TYPE_WORDS = frozenset(
-    "void bool char short int long float double signed unsigned const half size_t int8_t int16_t"
-    " int32_t int64_t uint8_t uint16_t uint32_t uint64_t __half struct".split()
+    [
+        "void",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "float",
+        "double",
+        "signed",
+        "unsigned",
+        "const",
+        "half",
+        "size_t",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "__half",
+        "struct",
+    ]
 )
 LANE_FUNCTIONS = ("any", "all", "popcount", "ballot")
 
@@ -137,6 +176,9 @@ class _Parser:
         told = f"`{rest}`" if rest else "its end"
         return EvaluationError(f"`{self._text}` is no expression: it cannot go on with {told}")
 
+    def _is_at(self, kind: str, token: str) -> bool:
+        return (self.kind, self.token) == (kind, token)
+
     def _accept(self, *operators: str) -> str:
         if self.kind == "operator" and self.token in operators:
             token = self.token
@@ -149,7 +191,7 @@ class _Parser:
             raise self.wrong()
 
     def assignment(self) -> Node:
-        """An expression that may assign."""
+        """Return an expression that may assign."""
         left = self._choice()
         if operator := self._accept(*_ASSIGNMENT):
             right = self.assignment()
@@ -177,18 +219,21 @@ class _Parser:
     def _unary(self) -> Node:
         if operator := self._accept("-", "+", "!", "~", "*", "&"):
             return Unary(operator, self._unary())
-        if self.kind == "operator" and self.token == "(" and (type := self._type_in_brackets()):
+        if self._is_at("operator", "(") and (type := self._type_in_brackets()):
             return Cast(type, self._unary())
-        if self.kind == "name" and self.token == "sizeof":
+        if self._is_at("name", "sizeof"):
             self._take()
-            if self.kind == "operator" and self.token == "(" and (type := self._type_in_brackets()):
+            if self._is_at("operator", "(") and (type := self._type_in_brackets()):
                 return Unary("sizeof", Cast(type, Number(0)))
             return Unary("sizeof", self._unary())
         return self._postfix(self._primary())
 
     def _type_in_brackets(self) -> str:
-        """The type of a cast, and step past it; empty, and stay, where there is none."""
-        found = re.match(r"\(\s*([A-Za-z_][\w:<> ,]*?)\s*((?:\*|const|\s)*)\)", self._text[self._start:].lstrip())
+        """Return the type of a cast, and step past it; empty, and stay, where there is none."""
+        found = re.match(
+            r"\(\s*([A-Za-z_][\w:<> ,]*?)\s*((?:\*|const|\s)*)\)",
+            self._text[self._start :].lstrip(),
+        )
         if found is None:
             return ""
         words = found[1].split()

@@ -33,7 +33,12 @@ from warploom.rules.warp_table import (
 )
 
 ACTIVE, READY_TO_RUN, OTHER_PATH = "active", "ready", "on another path"
-GATHERING, SYNCING, BARRIER, EXITED = "waits to reconverge", "waits for lanes", "at barrier", "exited"
+GATHERING, SYNCING, BARRIER, EXITED = (
+    "waits to reconverge",
+    "waits for lanes",
+    "at barrier",
+    "exited",
+)
 
 
 @dataclass(frozen=True)

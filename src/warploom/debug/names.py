@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from warploom.core.mangled import read_symbol
-from warploom.core.types import Kind
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
 from warploom.debug.scene import EvaluationError, Place, Thread
@@ -38,7 +37,9 @@ _BUILTIN = {
     "blockDim": "%ntid",
     "gridDim": "%nctaid",
 }
-_SHARED = re.compile(r"__shared__\s+(?:__align__\(\d+\)\s*)?([\w: ]+?)\s*\b(\w+)((?:\s*\[[^\]]*\])*)\s*;")
+_SHARED = re.compile(
+    r"__shared__\s+(?:__align__\(\d+\)\s*)?([\w: ]+?)\s*\b(\w+)((?:\s*\[[^\]]*\])*)\s*;"
+)
 _LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 
 
@@ -60,7 +61,7 @@ class Names:
                 found.pop(variable.name, None)
                 found[variable.name] = self._value(variable, debugged, thread, frame)
         if not found and frame.symbol == self._program.name and not frame.depth:
-            found |= {name: value for name, value in self._parameters(thread)}
+            found |= dict(self._parameters(thread))
         for name, value in self._shared(thread):
             found.setdefault(name, value)
         return list(found.items())
@@ -122,11 +123,12 @@ class Names:
         if variable.constant is not None:
             size = type.size
             return Value(type, (variable.constant % (1 << 8 * size)).to_bytes(size, "little"))
-        holds = [l for l in variable.locations if l.start <= frame.text_line < l.end]
+        holds = [at for at in variable.locations if at.start <= frame.text_line < at.end]
         if not holds:
             return OPTIMISED_OUT
         try:
-            return self._located(holds[0], variable, type, debugged, thread, frame)
+            found = self._located(holds[0], variable, type, debugged, thread, frame)
+            return found.chosen(thread)
         except (EvaluationError, KeyError, IndexError) as reason:
             return f"at a place that cannot be read ({reason})"
 
@@ -231,7 +233,10 @@ class Names:
             name = _plain(symbol)
             if symbol in self._program.places:
                 size = self._program.places[symbol].size
-                yield name, Value(types.get(name) or Array(BYTE, size), place=self._at(symbol, thread))
+                yield (
+                    name,
+                    Value(types.get(name) or Array(BYTE, size), place=self._at(symbol, thread)),
+                )
 
     def _buffer(self, name: str, thread: Thread) -> Value | None:
         for allocation in thread.warp.run.memory.live():
@@ -349,7 +354,11 @@ def _builtin(name: str, thread: Thread) -> Value:
     from warploom.debug.types import INT, Member, Structure
 
     if name not in _BUILTIN:
-        numbers = {"warpSize": thread.warp.size, "laneId": thread.lane, "warpId": thread.warp.number}
+        numbers = {
+            "warpSize": thread.warp.size,
+            "laneId": thread.lane,
+            "warpId": thread.warp.number,
+        }
         return _number(numbers[name], INT)
     members = tuple(Member(part, UNSIGNED, 4 * i) for i, part in enumerate("xyz"))
     values = (thread.special(f"{_BUILTIN[name]}.{part}") for part in "xyz")

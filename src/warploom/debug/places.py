@@ -138,7 +138,7 @@ class Places:
         them the line of the function and no column."""
         found: list[int] = []
         entered: tuple[object, ...] | None = None
-        entering = False
+        entering, begin = False, 0
         for index, made in enumerate(self._program.instructions):
             site = self._program.sites[index]
             function = site.function, site.copy.suffix if site.copy else ""

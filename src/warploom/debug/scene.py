@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
 from warploom.debug.stepper import Stepper
@@ -99,13 +101,13 @@ class Thread:
     def read(self, place: Place, size: int) -> bytes:
         """Return bytes as this thread reads them. Raises EvaluationError where they are not all its
         own."""
-        return self._reach(place, size, lambda part: bytes(part))
+        return self._reach(place, size, lambda part: part.tobytes())
 
     def write(self, place: Place, data: bytes) -> None:
         """Change bytes as this thread writes them. Raises EvaluationError."""
 
         def put(part: Any) -> None:
-            part[:] = memoryview(data)
+            part[:] = np.frombuffer(data, np.uint8)
 
         self._reach(place, len(data), put)
 
@@ -116,18 +118,18 @@ class Thread:
             Space.LOCAL: (self.warp.local[self.lane], "the thread's local memory"),
         }
         if where.space is Space.PARAM:
-            part = bytearray(self.launch.parameters[where.address : where.address + size])
-            return use(memoryview(part))
+            part = bytes(self.launch.parameters[where.address : where.address + size])
+            return use(np.frombuffer(part, np.uint8))
         if where.space in own:
             data, name = own[where.space]
             if not 0 <= where.address <= len(data) - size:
                 raise EvaluationError(
                     f"{where.address:#x} is not in {name}, which has {len(data)} bytes"
                 )
-            return use(memoryview(data[where.address : where.address + size]))
+            return use(data[where.address : where.address + size])
         memory = self.warp.run.memory
         try:
-            return use(memoryview(memory.view(where.address, size)))
+            return use(memory.view(where.address, size))
         except WarploomError:
             nearest = memory.nearest(where.address)
             told = f"; the nearest is {nearest.name} at {nearest.address:#x}" if nearest else ""

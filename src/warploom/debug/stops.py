@@ -303,9 +303,9 @@ def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:
             continue
         for lane, address in zip(access.lanes, access.addresses, strict=True):
             end = watched.address + watched.size
-            if address < end and address + access.size > watched.address:
-                if watched.lane is None or watched.lane == lane:
-                    found |= 1 << lane
+            touches = address < end and address + access.size > watched.address
+            if touches and watched.lane in (None, lane):
+                found |= 1 << lane
     return found
 
 
@@ -338,4 +338,3 @@ def _nans(register: Register, warp: Warp) -> npt.NDArray[np.bool_]:
         return np.zeros(warp.size, bool)
     floats = {32: np.float32, 64: np.float64}[register.type.bits]
     return np.isnan(values.view(floats))
-

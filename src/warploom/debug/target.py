@@ -30,8 +30,8 @@ class Output:
 
     def take(self, text: str) -> None:
         """Keep a text that the kernel prints."""
-        self._texts[self.count :] = [text] if self.count >= len(self._texts) else (
-            [text, *self._texts[self.count + 1 :]]
+        self._texts[self.count :] = (
+            [text] if self.count >= len(self._texts) else ([text, *self._texts[self.count + 1 :]])
         )
         self.count += 1
 

@@ -245,9 +245,7 @@ class Timeline:
             if length is not None and part.length == length:
                 yield part
             else:
-                yield from self._leaves(
-                    part, search, position, backward=backward, quantum=quantum
-                )
+                yield from self._leaves(part, search, position, backward=backward, quantum=quantum)
 
     def _parts(self, interval: Interval, search: Search, quantum: int) -> Iterator[Interval]:
         """Yield parts of an interval of about so many warp instructions."""

@@ -108,11 +108,15 @@ class Member:
 
 @dataclass(frozen=True)
 class Structure:
-    """A class, a structure or a union; those that it inherits from come first, without a name."""
+    """A class, a structure or a union; those that it inherits from come first, without a name. Of a
+    variable that has one of several types in turn, `selector` is the member that says which, and
+    `choices` are the members by its values."""
 
     name: str
     size: int
     members: tuple[Member, ...] = field(compare=False)
+    selector: Member | None = field(default=None, compare=False)
+    choices: Mapping[int, Member] = field(default_factory=dict[int, Member], compare=False)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,29 @@ class Value:
         if isinstance(self.type, Pointer) and self.type.to is not None:
             address = int(self.number(thread)) + index * self.type.to.size
             return Value(self.type.to, place=Place(Space.GENERIC, address % (1 << 64)))
+        if isinstance(self.type, Structure):
+            return self._of_array(index, thread)
         raise EvaluationError(f"a value of type {self.type.name} has no elements")
+
+    def _of_array(self, index: int, thread: Thread) -> Value:
+        """Return an element of an array of Numba: a structure with its data, shape and strides."""
+        names = {member.name for member in getattr(self.type, "members", ())}
+        if not {"data", "shape", "strides"} <= names:
+            raise EvaluationError(f"a value of type {self.type.name} has no elements")
+        shape, strides = (
+            [int(part.number(thread)) for _, part in self.member(name, thread).parts(thread)]
+            for name in ("shape", "strides")
+        )
+        data = self.member("data", thread)
+        if not isinstance(data.type, Pointer) or data.type.to is None:
+            raise EvaluationError(f"the elements of {self.type.name} have no type")
+        start = Place(Space.GENERIC, int(data.number(thread)) + index * strides[0])
+        if len(shape) == 1:
+            return Value(data.type.to, place=start)
+        row: Type = data.type.to
+        for count in reversed(shape[1:]):
+            row = Array(row, count)
+        return Value(row, place=start)
 
     def member(self, name: str, thread: Thread) -> Value:
         """Return a member of a structure, its own or one that it inherits."""
@@ -83,6 +105,15 @@ class Value:
                     continue
         known = ", ".join(member.name for member in self.type.members if member.name)
         raise EvaluationError(f"{self.type.name} has no member {name}; it has {known or 'none'}")
+
+    def chosen(self, thread: Thread) -> Value:
+        """Return the value that a variable of several types has now; any other is itself."""
+        type = self.type
+        if not isinstance(type, Structure) or type.selector is None:
+            return self
+        number = self._member(type.selector, thread).number(thread)
+        choice = type.choices.get(int(number))
+        return self if choice is None else self._member(choice, thread)
 
     def parts(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the members of a structure, the elements of an array, what a pointer points to."""

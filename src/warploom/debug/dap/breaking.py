@@ -103,7 +103,9 @@ class Breaking:
                 made = session.add(f"*{reference}")
             case "data":
                 access = {"read": "read", "readWrite": "access"}
-                made = session.watch(wanted["dataId"], access.get(wanted.get("accessType", ""), "write"))
+                made = session.watch(
+                    wanted["dataId"], access.get(wanted.get("accessType", ""), "write")
+                )
             case _:
                 made = session.catch(wanted["name"])
         if wanted.get("condition"):

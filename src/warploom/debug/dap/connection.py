@@ -18,9 +18,7 @@ class Connection:
     """Reads messages in a thread of its own, so that a request can interrupt what runs; `urgent` is
     called with each message as soon as it is there."""
 
-    def __init__(
-        self, source: BinaryIO, sink: BinaryIO, urgent: Callable[[Message], None]
-    ) -> None:
+    def __init__(self, source: BinaryIO, sink: BinaryIO, urgent: Callable[[Message], None]) -> None:
         self._source, self._sink, self._urgent = source, sink, urgent
         self._received: Queue[Message | None] = Queue()
         self._sequence, self._lock = 0, threading.Lock()

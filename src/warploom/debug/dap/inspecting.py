@@ -94,7 +94,9 @@ class Inspecting:
         for block in blocks or [session.focus.block]:
             for warp in range(launch.warps_per_block):
                 if len(found) < MOST_THREADS or (block, warp) == _pair(session.focus):
-                    found.append({"id": self.thread_id(block, warp), "name": self._name(block, warp)})
+                    found.append(
+                        {"id": self.thread_id(block, warp), "name": self._name(block, warp)}
+                    )
         return {"threads": found}
 
     def _name(self, block: int, warp: int) -> str:
@@ -156,7 +158,11 @@ class Inspecting:
             groups = session.groups(warp) if warp is not None else ()
             shown = [
                 {"lanes": f"{g.lanes:#x}", "status": g.status, "instruction": g.instruction}
-                | ({"line": session.places.frames(g.instruction)[0].line} if g.instruction is not None else {})
+                | (
+                    {"line": session.places.frames(g.instruction)[0].line}
+                    if g.instruction is not None
+                    else {}
+                )
                 for g in groups
             ]
             told.append({"warp": number, "groups": shown})
@@ -174,7 +180,11 @@ class Inspecting:
                     "name": name,
                     "variablesReference": self._hold(Held(session.focus, name)),
                     "expensive": name in ("Registers", "Lanes"),
-                    **({"presentationHint": name.lower()} if name in ("Locals", "Registers") else {}),
+                    **(
+                        {"presentationHint": name.lower()}
+                        if name in ("Locals", "Registers")
+                        else {}
+                    ),
                 }
                 for name in names
             ]
@@ -207,7 +217,11 @@ class Inspecting:
             case "Registers":
                 own = [r.name for r in session.program.registers]
                 frame = session.frame()
-                names = [f"${n.partition('@')[0].removeprefix('%')}" for n in own if n.endswith(frame.suffix)]
+                names = [
+                    f"${n.partition('@')[0].removeprefix('%')}"
+                    for n in own
+                    if n.endswith(frame.suffix)
+                ]
                 found = [(n, session.names.find(n, thread, frame), n) for n in names]
             case "Thread":
                 names = ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneId", "warpId")
@@ -243,7 +257,11 @@ class Inspecting:
         """Return a variable as the client is told of it."""
         if isinstance(value, str):
             return self._text(name, f"<{value}>")
-        return {"name": name, "evaluateName": expression, **self._described(value, expression, thread)}
+        return {
+            "name": name,
+            "evaluateName": expression,
+            **self._described(value, expression, thread),
+        }
 
     def _described(self, value: Value, expression: str, thread: Thread) -> dict[str, Any]:
         try:
@@ -308,8 +326,9 @@ class Inspecting:
 
     def _source_text(self, arguments: dict[str, Any]) -> Any:
         session = self._server.opened()
-        reference = arguments.get("sourceReference") or 0
-        file = session.places.files[reference - 1] if reference else arguments["source"]["path"]
+        reference = int(arguments.get("sourceReference") or 0)
+        files = session.places.files
+        file = files[reference - 1] if reference else str(arguments["source"]["path"])
         lines = session.source_lines(file)
         if lines is None:
             raise DebugError(f"the source {file} cannot be found")
@@ -326,7 +345,9 @@ class Inspecting:
         told: list[dict[str, Any]] = []
         for index in range(start, start + int(arguments["instructionCount"])):
             if not 0 <= index < len(session.program.instructions):
-                told.append({"address": f"{index:#x}", "instruction": "", "presentationHint": "invalid"})
+                told.append(
+                    {"address": f"{index:#x}", "instruction": "", "presentationHint": "invalid"}
+                )
                 continue
             frame = session.places.frames(index)[0]
             text = print_instruction(session.program.instructions[index])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from warploom.core.errors import WarploomError
-from warploom.debug.session import Focus, Session, Stop
+from warploom.debug.session import Session, Stop
 from warploom.debug.values import written
 
 if TYPE_CHECKING:
@@ -161,6 +161,3 @@ def _filled(message: str, session: Session) -> str:
         except WarploomError as error:
             parts.append(f"<{error}>")
     return "".join(parts)
-
-
-__all__ = ["Focus", "Running"]

@@ -167,9 +167,9 @@ class Server:
     def _urgent(self, message: Message) -> None:
         """End what runs where the client wants it; called in the thread that reads."""
         session = self.session
-        if session is not None and message.get("command") in ("pause", "disconnect", "terminate"):
-            if self.running.moving:
-                session.timeline.interrupted = True
+        ends = message.get("command") in ("pause", "disconnect", "terminate")
+        if session is not None and ends and self.running.moving:
+            session.timeline.interrupted = True
 
     def _initialize(self, arguments: dict[str, Any]) -> Any:
         self.lines_from = 0 if arguments.get("linesStartAt1") is False else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 
@@ -33,7 +34,7 @@ class TerminalOptions:
         """Return the options that `text` wrote."""
         return cls(**loads(text))
 
-    def debugger(self) -> AttachedDebugger:
+    def debugger(self, on_quit: Callable[[Quit], None] | None = None) -> AttachedDebugger:
         """Return a debugger that debugs launches so."""
         left = list(self.commands)
 
@@ -54,23 +55,15 @@ class TerminalOptions:
                 raise Quit(0 if done else 1)
             return not (self.batch or terminal.detaching)
 
-        return AttachedDebugger(face, self.kernel)
+        return AttachedDebugger(face, self.kernel, on_quit)
 
 
 def attach_in_program(text: str) -> None:
     """Have launches of this process debugged, by the text of some options. Where the user quits,
     the process ends: its launches come from libraries that no exception passes."""
-    debugger = TerminalOptions.of(text).debugger()
 
-    class Ending(AttachedDebugger):
-        """Ends the process where the user quits."""
+    def end(quit: Quit) -> None:
+        sys.stdout.flush()
+        os._exit(quit.code)
 
-        def execute(self, *launch):  # type: ignore[no-untyped-def]
-            try:
-                return super().execute(*launch)
-            except Quit as quit:
-                sys.stdout.flush()
-                os._exit(quit.code)
-
-    debugger.__class__ = Ending
-    attach(debugger)
+    attach(TerminalOptions.of(text).debugger(end))

@@ -11,7 +11,6 @@ from warploom.debug.session import DebugError, Session
 from warploom.debug.terminal.context import Command, Shell
 from warploom.debug.values import written
 from warploom.machine.lanes_off import meetings
-from warploom.machine.reference.state import Warp
 
 _PART = re.compile(
     r"(kernel|grid|block|thread|warp|lane|sm)\s*(\(?\s*\d+(?:\s*,\s*\d+){0,2}\s*\)?)?"
@@ -206,8 +205,7 @@ def _line(shell: Shell) -> Iterator[str]:
 
 
 def _source(shell: Shell) -> Iterator[str]:
-    for file in shell.session.places.files:
-        yield file
+    yield from shell.session.places.files
 
 
 def _functions(shell: Shell) -> Iterator[str]:
@@ -267,5 +265,3 @@ COMMANDS = {
         _cuda, "Show or change the focus.", "cuda [block N] [thread N] [warp N] [lane N]"
     ),
 }
-
-__all__ = ["COMMANDS", "Warp"]

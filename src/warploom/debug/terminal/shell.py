@@ -21,19 +21,52 @@ COMMANDS: dict[str, Command] = {
 """All commands, by name."""
 
 ALIASES = {
-    **{"r": "run", "c": "continue", "n": "next", "s": "step", "si": "stepi", "ni": "nexti"},
-    **{"b": "break", "tb": "tbreak", "d": "delete", "p": "print", "bt": "backtrace"},
-    **{"i": "info", "l": "list", "u": "until", "fin": "finish", "rc": "reverse-continue"},
-    **{"rs": "reverse-step", "rn": "reverse-next", "rsi": "reverse-stepi", "q": "quit"},
-    **{"f": "frame", "where": "backtrace", "h": "help", "disas": "disassemble", "inspect": "print"},
-    **{"advance": "until", "rni": "reverse-stepi", "set var": "set variable", "k": "kill"},
+    "r": "run",
+    "c": "continue",
+    "n": "next",
+    "s": "step",
+    "si": "stepi",
+    "ni": "nexti",
+    "b": "break",
+    "tb": "tbreak",
+    "d": "delete",
+    "p": "print",
+    "bt": "backtrace",
+    "i": "info",
+    "l": "list",
+    "u": "until",
+    "fin": "finish",
+    "rc": "reverse-continue",
+    "rs": "reverse-step",
+    "rn": "reverse-next",
+    "rsi": "reverse-stepi",
+    "q": "quit",
+    "f": "frame",
+    "where": "backtrace",
+    "h": "help",
+    "disas": "disassemble",
+    "inspect": "print",
+    "advance": "until",
+    "rni": "reverse-stepi",
+    "set var": "set variable",
+    "k": "kill",
 }
 
 END = {"quit", "exit", "kill", "detach"}
 
 PROMPT = "(warploom) "
 
-STEPPING = ("next", "step", "stepi", "nexti", "continue", "reverse-next", "reverse-step", "list", "x")
+STEPPING = (
+    "next",
+    "step",
+    "stepi",
+    "nexti",
+    "continue",
+    "reverse-next",
+    "reverse-step",
+    "list",
+    "x",
+)
 """What an empty line does again."""
 
 

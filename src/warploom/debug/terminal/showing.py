@@ -11,14 +11,9 @@ from warploom.debug.scene import Place
 from warploom.debug.session import DebugError
 from warploom.debug.terminal.context import Command, Shell, number_of
 from warploom.debug.types import (
-    BYTE,
     CHAR,
     DOUBLE,
     FLOAT,
-    INT,
-    LONG,
-    UNSIGNED,
-    UNSIGNED_LONG,
     Arithmetic,
     Array,
     Encoding,
@@ -201,7 +196,9 @@ def _list(shell: Shell, rest: str) -> None:
             file, first = frame.file, max(1, frame.line - LISTED // 2)
     lines = session.source_lines(file)
     if lines is None:
-        raise DebugError(f"the source {file or 'of this kernel'} cannot be found; try `disassemble`")
+        raise DebugError(
+            f"the source {file or 'of this kernel'} cannot be found; try `disassemble`"
+        )
     here = None
     try:
         frame = session.frame()
@@ -294,5 +291,3 @@ COMMANDS = {
     "down": _moves_frame(-1),
     "echo": Command(_echo, "Write a text.", "echo TEXT"),
 }
-
-__all__ = ["BYTE", "COMMANDS", "INT", "LONG", "UNSIGNED", "UNSIGNED_LONG"]

@@ -85,7 +85,9 @@ class Grid:
             return
         self.warp = None
         warp.state[plan_words.ISSUED] += warp.used
-        scheduling.after_run(self.run.plan, warp.state, warp.splits.table, status, self.digest(warp))
+        scheduling.after_run(
+            self.run.plan, warp.state, warp.splits.table, status, self.digest(warp)
+        )
 
     def _current(self, number: int) -> Warp:
         """Return a warp of the current block, which begins here where it is fresh."""
