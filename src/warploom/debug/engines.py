@@ -7,7 +7,8 @@ any two turns of warps (`rules.scheduling`): its code keeps every register in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -97,12 +98,16 @@ class Engine(Protocol):
         ...
 
 
-class BlockEngine:
-    """Runs whole blocks. `interleaved` says that blocks have not run one after the other: what it
-    did since `load` is then of no use."""
+LONGEST = 4.0
+"""Seconds that blocks may take together before they are run turn by turn instead."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+
+class BlockEngine:
+    """Runs whole blocks. `interleaved` says that blocks have not run one after the other, or do not
+    come to an end: what it did since `load` is then of no use. `look_up` is called now and then."""
+
+    def __init__(self, target: Target, look_up: Callable[[], None]) -> None:
+        self._target, self._look_up = target, look_up
         self._compiled = CompiledEngine(target.spec, target.options)
         self.executed, self.failed, self.interleaved = 0, False, False
         self._following, self._rate = 0, 0.0
@@ -138,8 +143,9 @@ class BlockEngine:
         work = Work.prepare(
             self._outfit, self._target.compiled_launch, self._target.memory, _NO_CACHES, part
         )
-        status = Status.PAUSED
-        while status == Status.PAUSED:
+        status, began = Status.PAUSED, time.monotonic()
+        while status == Status.PAUSED and time.monotonic() - began < LONGEST:
+            self._look_up()
             status = Status(work.go_on())
         layout = self.kernel.layout
         counted = work.room.counted[: 8 * layout.size].view(np.int64)
@@ -148,7 +154,7 @@ class BlockEngine:
         self.executed += executed
         self._rate = executed / len(part)
         resident = work.room.plan[plan_words.MOST_RESIDENT]
-        self.interleaved |= bool(resident > 1) or status == Status.DEADLOCK
+        self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
         self._outfit.give_back(work.room)
         return not self.failed and last < blocks

@@ -9,6 +9,7 @@ from functools import cached_property
 from warploom.core.mangled import read_symbol
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
+from warploom.debug.reaching import Reaching
 from warploom.debug.scene import EvaluationError, Place, Thread
 from warploom.debug.types import (
     BYTE,
@@ -48,6 +49,7 @@ class Names:
 
     def __init__(self, kernel: LoadedKernel) -> None:
         self._kernel, self._program = kernel, kernel.program
+        self._reaching = Reaching(kernel.program)
 
     # ---- variables ------------------------------------------------------------------------------
 
@@ -130,7 +132,7 @@ class Names:
             found = self._located(holds[0], variable, type, debugged, thread, frame)
             return found.chosen(thread)
         except (EvaluationError, KeyError, IndexError) as reason:
-            return f"at a place that cannot be read ({reason})"
+            return str(reason)
 
     def _located(
         self,
@@ -177,6 +179,8 @@ class Names:
         bits = thread.register(name)
         if bits is None:
             raise EvaluationError(f"the program has no register {name}")
+        if not self._reaching.may_be_written(name, thread.warp.next):
+            raise EvaluationError("not set yet")
         data = (bits % (1 << 8 * type.size)).to_bytes(type.size, "little")
         return Value(type, data, register=name)
 
@@ -218,12 +222,21 @@ class Names:
 
     def _shared(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the shared variables that the program declares."""
-        source = {m[2]: (m[1], m[3]) for m in _SHARED.finditer(self._kernel.source.content)}
+        source = {m[2]: (m[1], m[3]) for m in _SHARED.finditer(self._own_source)}
         for symbol, place in self._program.places.items():
             if place.space is Space.SHARED:
                 name = _plain(symbol)
                 type = _array(source[name], place.size) if name in source else None
                 yield name, Value(type or Array(BYTE, place.size), place=self._at(symbol, thread))
+
+    @cached_property
+    def _own_source(self) -> str:
+        """The source from the kernel's name up to that of the next kernel."""
+        text = self._kernel.source.content
+        name = read_symbol(self._kernel.name).name.rpartition("::")[2]
+        found = re.search(rf"\b{re.escape(name)}\s*\(", text)
+        rest = text[found.end() :] if found else text
+        return rest.partition("__global__")[0]
 
     def _module(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the variables of the module."""

@@ -62,7 +62,7 @@ class Places:
         known = self._frames.get(instruction)
         if known is None:
             every = [*self._all_frames(instruction)]
-            own = [f for f in every if f.location is None or not f.location.in_toolkit]
+            own = [f for f in every if f.location is not None and not f.location.in_toolkit]
             known = self._frames[instruction] = tuple(own or every)
         return known
 

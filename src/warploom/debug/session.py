@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from warploom.debug.breakpoints import Breaking
 from warploom.debug.inspection import DebugError, Focus
@@ -256,8 +257,16 @@ class Session(Breaking):
             if each.temporary and each in self.breakpoints:
                 self.breakpoints.remove(each)
         if hit.breakpoints:
-            return self._stopped(Stop("breakpoint", breakpoints=tuple(hit.breakpoints)))
+            late = any(each.event or each.watched is not None for each in hit.breakpoints)
+            done = late and self.stepper.executed >= 0
+            message = f"It was done at {self._place(self.stepper.executed)}." if done else ""
+            return self._stopped(Stop("breakpoint", message, tuple(hit.breakpoints)))
         return self._stopped(Stop(hit.step))
+
+    def _place(self, instruction: int) -> str:
+        """Return the place of an instruction, as `file:line`."""
+        frame = self.places.frames(instruction)[0]
+        return f"{PurePath(frame.file).name}:{frame.line}" if frame.line else f"*{instruction}"
 
     def _ended(self) -> Stop:
         """The launch has ended, well or not."""

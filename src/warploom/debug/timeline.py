@@ -295,7 +295,7 @@ class Timeline:
 
     @cached_property
     def _blocks(self) -> BlockEngine:
-        return BlockEngine(self.target)
+        return BlockEngine(self.target, self._look_up)
 
     @cached_property
     def _plain(self) -> TurnEngine:
