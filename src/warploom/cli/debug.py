@@ -13,9 +13,8 @@ import typer
 from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
 from warploom.core.errors import WarploomError
-from warploom.debug.attaching import Quit
 from warploom.debug.terminal.face import TerminalOptions
-from warploom.host.debugging import attach
+from warploom.host.debugging import Quit, attach
 from warploom.host.requests import prepared
 
 Ex = Annotated[

@@ -62,7 +62,7 @@ class WarpFunction:
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
         watching = None
-        if variant.stepping is not None and variant.stepping.watches:
+        if variant.debugging is not None and variant.debugging.watches:
             watching = WatchingCode(self.frame)
         sanitizing = None
         if variant.sanitizes is not None:

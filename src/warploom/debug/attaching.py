@@ -8,6 +8,7 @@ from warploom.analysis.program import Program
 from warploom.core.mangled import read_symbol
 from warploom.debug.session import Session
 from warploom.debug.target import Target
+from warploom.host.debugging import Quit
 from warploom.host.engines import find_engine
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
@@ -16,14 +17,6 @@ from warploom.machine.tally import Tally
 
 Face = Callable[[Session], bool]
 """Lets the user debug a launch; returns False where no further launch is to be debugged."""
-
-
-class Quit(BaseException):
-    """The user wants no more of the program that is debugged; `code` is its exit code."""
-
-    def __init__(self, code: int = 0) -> None:
-        super().__init__()
-        self.code = code
 
 
 class AttachedDebugger:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel
-from warploom.codegen.variant import Stepping
+from warploom.codegen.variant import Debugging
 from warploom.codegen.watching import HITS
 from warploom.debug.target import Target
 from warploom.machine.compiled import CompiledEngine
@@ -104,10 +104,15 @@ LONGEST = 4.0
 
 class BlockEngine:
     """Runs whole blocks. `interleaved` says that blocks have not run one after the other, or do not
-    come to an end: what it did since `load` is then of no use. `look_up` is called now and then."""
+    come to an end: what it did since `load` is then of no use. `look_up` is called now and then.
+    `watch` are the words of `codegen.watching`, if accesses are counted; `last` is where it stops
+    at the latest."""
 
-    def __init__(self, target: Target, look_up: Callable[[], None]) -> None:
-        self._target, self._look_up = target, look_up
+    def __init__(
+        self, target: Target, look_up: Callable[[], None], watch: Words | None = None
+    ) -> None:
+        self._target, self._look_up, self._watch = target, look_up, watch
+        self.last = target.launch.blocks
         self._compiled = CompiledEngine(target.spec, target.options)
         self.executed, self.failed, self.interleaved = 0, False, False
         self._following, self._rate = 0, 0.0
@@ -115,7 +120,9 @@ class BlockEngine:
     @cached_property
     def _outfit(self) -> Outfit:
         launch = self._target.compiled_launch
-        return Outfit.of(self._compiled.kernel(self._target.program, launch), launch)
+        debugging = None if self._watch is None else Debugging(steps=False, watches=True)
+        kernel = self._compiled.kernel(self._target.program, launch, debugging=debugging)
+        return Outfit.of(kernel, launch)
 
     @property
     def kernel(self) -> CompiledKernel:
@@ -136,13 +143,16 @@ class BlockEngine:
         return self._counts.copy()
 
     def advance(self, instructions: int) -> bool:
-        blocks = self._target.launch.blocks
         count = int(instructions / self._rate) if self._rate else 1
-        last = min(blocks, self._following + max(1, count))
+        last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
         work = Work.prepare(
             self._outfit, self._target.compiled_launch, self._target.memory, _NO_CACHES, part
         )
+        hits = 0
+        if self._watch is not None:
+            work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
+            hits = int(self._watch[HITS])
         status, began = Status.PAUSED, time.monotonic()
         while status == Status.PAUSED and time.monotonic() - began < LONGEST:
             self._look_up()
@@ -151,13 +161,14 @@ class BlockEngine:
         counted = work.room.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
         self._counts[:-1] += counted
+        self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
         self.executed += executed
         self._rate = executed / len(part)
         resident = work.room.plan[plan_words.MOST_RESIDENT]
         self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
         self._outfit.give_back(work.room)
-        return not self.failed and last < blocks
+        return not self.failed and last < self._target.launch.blocks
 
 
 class TurnEngine:
@@ -176,8 +187,8 @@ class TurnEngine:
         whole = program.kept.get("all live")
         if whole is None:
             whole = program.kept["all live"] = program.with_all_live()
-        stepping = Stepping(self._watch is not None)
-        return self._compiled.kernel(whole, launch, stepping=stepping)  # type: ignore[arg-type]
+        debugging = Debugging(steps=True, watches=self._watch is not None)
+        return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
 
     @cached_property
     def work(self) -> Work:

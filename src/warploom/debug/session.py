@@ -246,11 +246,12 @@ class Session(Breaking):
             hit = replace(stops.hit, warp=None)
             self._stand(self.timeline.at(position))
             hit.warp = self.stepper.warp
-            return self._hit(hit)
-        return self._hit(stops.hit)
+            return self._hit(hit, done=False)
+        return self._hit(stops.hit, done=False)
 
-    def _hit(self, hit: Hit) -> Stop:
-        """Look at the thread in which a search has found something."""
+    def _hit(self, hit: Hit, *, done: bool = True) -> Stop:
+        """Look at the thread in which a search has found something; `done` says that events and
+        accesses have happened by now."""
         self._look_at(hit.warp, hit.lanes)
         for each in hit.breakpoints:
             each.hits += 1
@@ -258,8 +259,8 @@ class Session(Breaking):
                 self.breakpoints.remove(each)
         if hit.breakpoints:
             late = any(each.event or each.watched is not None for each in hit.breakpoints)
-            done = late and self.stepper.executed >= 0
-            message = f"It was done at {self._place(self.stepper.executed)}." if done else ""
+            here = self._place(self.stepper.executed) if done and late else ""
+            message = f"It was done at {here}." if here else ""
             return self._stopped(Stop("breakpoint", message, tuple(hit.breakpoints)))
         return self._stopped(Stop(hit.step))
 

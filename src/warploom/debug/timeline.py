@@ -249,7 +249,7 @@ class Timeline:
 
     def _parts(self, interval: Interval, search: Search, quantum: int) -> Iterator[Interval]:
         """Yield parts of an interval of about so many warp instructions."""
-        engine, start, end = self._engine(search), interval.start, interval.end
+        engine, start, end = self._finer(interval, search), interval.start, interval.end
         while True:
             self._look_up()
             self._stand(engine, start)
@@ -268,6 +268,7 @@ class Timeline:
         """Add an interval to the coarse ones."""
         self._look_up()
         start = self._coarse[-1]
+        self._blocks.last = self.target.launch.blocks
         engine = self._blocks if self._by_block else self._engine(None)
         self._stand(engine, start)
         began = time.perf_counter()
@@ -310,6 +311,25 @@ class Timeline:
         return self._watching[1]
 
     _watching: tuple[Words, TurnEngine] | None = None
+
+    def _finer(self, interval: Interval, search: Search) -> Engine:
+        """Return what runs parts of an interval: whole blocks, if it has several."""
+        start, end = interval.start.state, interval.end.state if interval.end else None
+        blocks = self.target.launch.blocks
+        last = end.following if isinstance(end, BetweenBlocks) else blocks if end is None else 0
+        several = isinstance(start, BetweenBlocks) and last - start.following > 1
+        if not (several and self._by_block):
+            return self._engine(search)
+        engine = self._blocks
+        if search.watch is not None:
+            if self._watched is None or self._watched[0] is not search.watch:
+                made = BlockEngine(self.target, self._look_up, search.watch)
+                self._watched = search.watch, made
+            engine = self._watched[1]
+        engine.last = last
+        return engine
+
+    _watched: tuple[Words, BlockEngine] | None = None
 
     def _stand(self, engine: Engine, checkpoint: Checkpoint) -> None:
         """Have an engine and memory stand at a checkpoint; the engine is about to run."""

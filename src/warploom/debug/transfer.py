@@ -77,9 +77,9 @@ class _Transfer:
         run, work = self.run, self.work
         run.plan[:] = work.room.plan.tolist()
         run.slots[:] = work.slots.tolist()
-        run.states[:] = work.states.tolist()
-        words = table_words(LANES)
-        run.tables[:] = work.tables[:, :words].tolist()
+        used = int(work.room.plan[plan_words.MOST_RESIDENT]) * run.launch.warps_per_block
+        run.states[:used] = work.states[:used].tolist()
+        run.tables[:used] = work.tables[:used, : table_words(LANES)].tolist()
         grid = Grid(run)
         for slot, block in enumerate(work.slots.tolist()):
             if block >= 0:

@@ -26,6 +26,14 @@ class Debugger(Protocol):
         ...
 
 
+class Quit(BaseException):
+    """The user wants no more of the program that is debugged; `code` is its exit code."""
+
+    def __init__(self, code: int = 0) -> None:
+        super().__init__()
+        self.code = code
+
+
 _attached: list[Debugger] = []
 
 

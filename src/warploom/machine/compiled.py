@@ -11,7 +11,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
-from warploom.codegen.variant import KernelVariant, Sanitizing, Stepping
+from warploom.codegen.variant import Debugging, KernelVariant, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -56,14 +56,15 @@ class CompiledEngine:
         *,
         records: bool = False,
         sanitizes: Sanitizing | None = None,
-        stepping: Stepping | None = None,
+        debugging: Debugging | None = None,
     ) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes, `stepping`: for a debugger."""
+        takes, `debugging`: the needs of a debugger."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
-        if stepping is not None:
-            variant = replace(variant, size=None, stepping=stepping)
+        if debugging is not None:
+            size = None if debugging.steps else variant.size
+            variant = replace(variant, size=size, debugging=debugging)
         key = self._rules_text, variant
         if key not in program.kept:
             with compiling():

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from warploom.core.errors import WarploomError
-from warploom.debug.attaching import AttachedDebugger, Quit
+from warploom.debug.attaching import AttachedDebugger
 from warploom.debug.dap.breaking import Breaking
 from warploom.debug.dap.connection import Connection, Message
 from warploom.debug.dap.inspecting import Inspecting
 from warploom.debug.dap.running import Running
 from warploom.debug.session import Session
-from warploom.host.debugging import attach
+from warploom.host.debugging import Quit, attach
 
 CAPABILITIES = {
     "supportsConfigurationDoneRequest": True,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 
-from warploom.debug.attaching import AttachedDebugger, Quit
+from warploom.debug.attaching import AttachedDebugger
 from warploom.debug.session import Session
 from warploom.debug.terminal.shell import Terminal
-from warploom.host.debugging import attach
+from warploom.host.debugging import Quit, attach
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,26 @@ class TerminalOptions:
         """Return the options that `text` wrote."""
         return cls(**loads(text))
 
-    def debugger(self, on_quit: Callable[[Quit], None] | None = None) -> AttachedDebugger:
-        """Return a debugger that debugs launches so."""
+    def debugger(
+        self,
+        on_quit: Callable[[Quit], None] | None = None,
+        terminal_ours: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> AttachedDebugger:
+        """Return a debugger that debugs launches so; `on_quit` is called where the user wants no
+        more, `terminal_ours` gives the terminal to it for so long."""
         left = list(self.commands)
 
         def face(session: Session) -> bool:
+            with terminal_ours():
+                return debug(session)
+
+        def debug(session: Session) -> bool:
             terminal = Terminal(session)
             if self.failing:
                 stop = session.start()
                 if stop.reason != "error":
                     return True
+                left[:] = self.commands
                 terminal.shell.stopped(stop, None)
             done = terminal.run(left, echo=True) if left else True
             left.clear()
@@ -53,7 +64,7 @@ class TerminalOptions:
                 terminal.talk()
             if terminal.quitting:
                 raise Quit(0 if done else 1)
-            return not (self.batch or terminal.detaching)
+            return self.failing or not (self.batch or terminal.detaching)
 
         return AttachedDebugger(face, self.kernel, on_quit)
 
