@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from warploom.cli.debug_adapter import READY
 
 Body = dict[str, Any]
 
@@ -21,7 +24,11 @@ class Client:
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "warploom.cli", "debug", "--dap"]
         self.process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, READY: "1"},  # kernels alone need no stand-ins for libraries
         )
         self.events: list[Body] = []
         self._sequence = 0
