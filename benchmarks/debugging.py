@@ -60,7 +60,12 @@ def main() -> None:
     print(f"{run.counters.warp_instructions:,} warp instructions, {plain:.2f} s without a debugger")
 
     def face(session: Session) -> bool:
+        session.add("17 if blockIdx.x == 100000")
+        took = timed(session.start)
+        print(f"to the end, past a breakpoint: {took:.2f} s, {took / plain:.2f} times")
+        session.breakpoints.clear()
         last = GRID - 1
+        session.begin()
         session.add(f"17 if blockIdx.x == {last} && threadIdx.x == 0")
         started = time.perf_counter()
         session.start()

@@ -128,8 +128,8 @@ def _warploom_debugger(request: pytest.FixtureRequest) -> Generator[None]:
 
     commands = [command.strip() for command in given.split(";") if command.strip()]
     options = TerminalOptions(commands, batch=bool(commands), failing=True)
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    attach(options.debugger(_quit, lambda: capture.global_and_fixture_disabled()))
+    capture: Any = request.config.pluginmanager.getplugin("capturemanager")
+    attach(options.debugger(_quit, capture.global_and_fixture_disabled))
     yield
     attach(None)
 
