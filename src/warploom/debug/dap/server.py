@@ -65,8 +65,9 @@ class Server:
 
     def __init__(self, source: BinaryIO, sink: BinaryIO, start: Start) -> None:
         self._start = start
-        self.connection = Connection(source, sink, self._urgent)
         self.session: Session | None = None
+        # Its thread reads at once, and looks at the session.
+        self.connection = Connection(source, sink, self._urgent)
         self._wanted: dict[str, Any] = {}
         self._configured = self._over = False
         self.breaking = Breaking(self)
