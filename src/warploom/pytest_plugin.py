@@ -3,7 +3,8 @@
 With the option, tests that use PyTorch, numba-cuda, cuda.core or another client of the driver find
 a device; their kernels are summarised at the end (`--warploom-report FILE` writes all of it as
 JSON). With `--warploom-check`, sanitizers check each launch, and a test in which they find an error
-fails. The fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
+fails. With `--warploom-debug`, a launch that does something wrong stops in the debugger. The
+fixture `gpu` is a `warploom.Device`, `warploom_run` runs whole programs; the marker
 `warploom(device=..., schedules=8)` repeats a test under several legal orders, and `check="race"`
 chooses the tools.
 """
@@ -27,6 +28,7 @@ from warploom.clients.session import Session, session, use
 from warploom.clients.settings import Settings
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import DEFAULT, find_device
+from warploom.host.debugging import Quit, attach
 from warploom.host.device import Device
 from warploom.sanitize.findings import ERROR, TOOLS
 from warploom.sanitize.summary import Summary, together
@@ -56,6 +58,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=",".join(TOOLS),
         metavar="TOOLS",
         help=f"check each launch: {', '.join(TOOLS)}; a test in which one finds an error fails",
+    )
+    group.addoption(
+        "--warploom-debug",
+        nargs="?",
+        const="",
+        metavar="COMMANDS",
+        help="stop in the debugger where a launch does something wrong; do these commands there,"
+        " with semicolons between them, instead of asking",
     )
 
 
@@ -102,6 +112,31 @@ def pytest_configure(config: pytest.Config) -> None:
         " many legal orders the test runs, and the tools that check its launches (a text with"
         " commas; empty for none)",
     )
+
+
+# ---- the debugger ---
+
+
+@pytest.fixture(autouse=True)
+def _warploom_debugger(request: pytest.FixtureRequest) -> Generator[None]:
+    """Stops in the debugger where a launch of the test does something wrong, if that is wanted."""
+    given: str | None = request.config.getoption("--warploom-debug")
+    if given is None:
+        yield
+        return
+    from warploom.debug.terminal.face import TerminalOptions
+
+    commands = [command.strip() for command in given.split(";") if command.strip()]
+    options = TerminalOptions(commands, batch=bool(commands), failing=True)
+    capture: Any = request.config.pluginmanager.getplugin("capturemanager")
+    attach(options.debugger(_quit, capture.global_and_fixture_disabled))
+    yield
+    attach(None)
+
+
+def _quit(quit: Quit) -> None:
+    """End the tests where the user wants no more."""
+    pytest.exit("quit from the debugger", quit.code)
 
 
 # ---- findings -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from warploom.analysis.callgraph import CallGraph
 from warploom.analysis.calls import Part
 from warploom.analysis.flat import Flat
 from warploom.analysis.inlining import kept_functions
-from warploom.analysis.program import Site
+from warploom.analysis.program import Copy, Site
 from warploom.analysis.services import service_function
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.types import TYPES
@@ -49,11 +49,13 @@ STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
 @dataclass(frozen=True)
 class _Frame:
-    """A function on its way into the kernel; `end` is the label behind it, None for the kernel."""
+    """A function on its way into the kernel; `end` is the label behind it, None for the kernel,
+    which has no `copy` either."""
 
     function: Function
     renaming: Renaming
     end: str | None
+    copy: Copy | None = None
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
@@ -75,7 +77,8 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
             suffix = f"@{function.name}"
             formals = (*function.parameters, *function.returns)
             renaming = Renaming(suffix, {f.name: f.name + suffix for f in formals})
-            inliner.body(_Frame(function, renaming, calls.end_label(function.name)))
+            end = calls.end_label(function.name)
+            inliner.body(_Frame(function, renaming, end, Copy(suffix)))
             waiting += inliner.wanted()
     if not first.flat.instructions:
         _end_at_once(first)
@@ -123,7 +126,8 @@ class _Inliner:
                 self.flat.mark(frame.renaming.name(statement.name))
             elif isinstance(statement, Instruction):
                 made = frame.renaming.instruction(with_targets(statement, frame.function))
-                self._instruction(made, Site(frame.function.name, index), frame)
+                site = Site(frame.function.name, index, frame.copy)
+                self._instruction(made, site, frame)
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
@@ -202,7 +206,7 @@ class _Inliner:
         self.flat.add(replace(call, operands=(Vector(()), call.operands[1], Vector(()))), site)
         for formal, actual in arguments:
             self.flat.add(_copy_in(call, formal, actual), site)
-        self.body(_Frame(callee, renaming, end))
+        self.body(_Frame(callee, renaming, end, Copy(suffix, site, call.location, call.span.line)))
         self.flat.mark(end)
         if top is not None:
             stack.Code(self.flat, call, site).do("mov.b64", stack.TOP, top)

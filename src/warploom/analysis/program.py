@@ -15,6 +15,7 @@ from warploom.analysis.digest import digest
 from warploom.analysis.dominance import post_dominators
 from warploom.analysis.liveness import live_in
 from warploom.core.mangled import shown_name
+from warploom.core.source import Location
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
 PARAMETERS = "the parameters of the kernel"
@@ -25,10 +26,24 @@ where it takes their generic addresses."""
 @dataclass(frozen=True, slots=True)
 class Site:
     """The origin of an instruction of a program: function, and its index among the
-    instructions of that function (copies of one inlined function share their sites)."""
+    instructions of that function. Copies of one inlined function have equal sites; `copy` tells
+    them apart."""
 
     function: str
     index: int
+    copy: Copy | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The copy of a function's body in which an instruction stands: names of its registers and
+    variables end in `suffix`. `call` and `location` are those of the `call` in whose place it
+    stands, None for a function that is not inlined; `line` is where that stands in PTX."""
+
+    suffix: str
+    call: Site | None = None
+    location: Location | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +146,20 @@ class Program:
         each block."""
         return live_in(self.instructions, self.blocks, self.registers)
 
+    def with_all_live(self) -> Program:
+        """Returns this program with every register live everywhere, as a debugger sees it: machine
+        code made of it keeps them all."""
+        return _AllLive(**{each.name: getattr(self, each.name) for each in fields(self)[:-1]})
+
     def line(self, instruction: int) -> str:
         """Returns the place of instruction i, as `file:line` of the source, else of the PTX."""
         made = self.instructions[instruction]
         return str(made.location.written if made.location else made.span)
+
+
+class _AllLive(Program):
+    """A program whose registers are all live everywhere."""
+
+    @cached_property
+    def live_in(self) -> tuple[frozenset[Register], ...]:
+        return (frozenset(self.registers),) * len(self.blocks)

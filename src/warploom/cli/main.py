@@ -15,6 +15,8 @@ import typer
 
 import warploom
 from warploom.cli.check import check, check_program
+from warploom.cli.debug import debug, debug_program
+from warploom.cli.debug_adapter import debug_adapter
 from warploom.cli.devices import devices
 from warploom.cli.doctor import doctor
 from warploom.cli.explore import explore
@@ -29,7 +31,7 @@ from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
 from warploom.cli.validate import validate
-from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
+from warploom.cli.verbs import CHECK_PROGRAM, DEBUG_ADAPTER, DEBUG_PROGRAM, PROGRAM, verbs
 from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
@@ -90,6 +92,11 @@ app.command(cls=GroupedCommand)(check)
 app.command(CHECK_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
     check_program
 )
+app.command(cls=GroupedCommand)(debug)
+app.command(DEBUG_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
+    debug_program
+)
+app.command(DEBUG_ADAPTER, hidden=True)(debug_adapter)
 app.command(cls=GroupedCommand)(profile)
 app.command(cls=GroupedCommand)(time)
 app.command(cls=GroupedCommand)(sass)

@@ -9,17 +9,20 @@ from pathlib import Path
 
 RUN, PROGRAM = "run", "run-program"
 CHECK, CHECK_PROGRAM = "check", "check-program"
+DEBUG, DEBUG_PROGRAM, DEBUG_ADAPTER = "debug", "debug-program", "debug-adapter"
 
-FLAGS = ("--caching-allocator",)
+FLAGS = ("--caching-allocator", "--batch", "--optimized")
 """Options of programs that have no value."""
 
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
 def verbs(args: Sequence[str]) -> list[str]:
-    """The arguments of the command line; `run` or `check` before a program becomes the hidden verb
-    for it."""
-    hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM}
+    """The arguments of the command line; `run`, `check` or `debug` before a program becomes the
+    hidden verb for it, and `debug` without a file that for editors."""
+    hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}
+    if args and args[0] == DEBUG and (args[1:2] == ["--dap"] or args[1:2] == ["--port"]):
+        return [DEBUG_ADAPTER, *args[1:]]
     if args and args[0] in hidden and is_program(args[1:]):
         return [hidden[args[0]], *args[1:]]
     return list(args)

@@ -111,6 +111,10 @@ class Session:
     @cached_property
     def device(self) -> Device:
         """The device, made when it is first asked for."""
+        if self.settings.debug:
+            from warploom.debug.terminal.face import attach_in_program
+
+            attach_in_program(self.settings.debug)
         return self.settings.make_device(self.record)
 
     @contextmanager

@@ -29,7 +29,8 @@ class Settings:
     `sanitize` names the tools that check each launch, with commas between them. What they find is
     told at the end: at most `sanitize_limit` findings, without those of the file
     `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
-    process ends with `sanitize_exitcode`."""
+    process ends with `sanitize_exitcode`. `debug` has launches debugged in the terminal
+    (`debug.terminal.face`)."""
 
     device: str = DEFAULT
     engine: str = "compiled"
@@ -45,6 +46,7 @@ class Settings:
     sanitize_limit: int = 100
     sanitize_suppress: str = ""
     sanitize_sarif: str = ""
+    debug: str = ""
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:

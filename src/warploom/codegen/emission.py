@@ -65,6 +65,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
         scheduled = warp.suspends or variant.shuffles or variant.clusters
         alone = variant.shuffles or variant.records or reads_clock(program.instructions)
         alone = alone or variant.clusters or has_cluster_barrier(program)
+        alone = alone or variant.steps
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
             module,
@@ -72,6 +73,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             sites=relays,
             local_bytes=program.local_bytes,
             delays=variant.shuffles and completes_later(program),
+            slices=variant.steps,
         )
         grid.emit()
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size)

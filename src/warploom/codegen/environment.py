@@ -43,7 +43,10 @@ class Slot(IntEnum):
     how far it came. LOG_AT: what a recorded launch writes (`codegen.log`). DETECTOR_AT: the state
     of the detector that a sanitized launch has (`rules.happens_before`). QUEUE_AT, HELD_AT:
     asynchronous copies that are not complete, of tensors and of lanes (`rules.tensors.queue`,
-    `rules.late_copies`), under schedules that have any.
+    `rules.late_copies`), under schedules that have any. WATCH_AT: the range of memory
+    whose accesses are counted (`codegen.watching`). In code for a debugger, a turn is run in slices
+    of SLICE warp instructions: IN_TURN is one more than the warp that is in the midst of its turn,
+    else 0, TURN_LEFT what it has left of it, and GIVEN what its slice was given.
     """
 
     FUEL = 0
@@ -104,6 +107,11 @@ class Slot(IntEnum):
     DETECTOR_AT = auto()
     QUEUE_AT = auto()
     HELD_AT = auto()
+    WATCH_AT = auto()
+    SLICE = auto()
+    IN_TURN = auto()
+    TURN_LEFT = auto()
+    GIVEN = auto()
 
 
 class Status(IntEnum):

@@ -28,8 +28,8 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 
 
 class GridFunction:
-    """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete
-    late."""
+    """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late;
+    `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`)."""
 
     def __init__(
         self,
@@ -39,9 +39,10 @@ class GridFunction:
         sites: Value | None,
         local_bytes: int,
         delays: bool,
+        slices: bool,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
-        self.sites, self.delays = sites, delays
+        self.sites, self.delays, self.slices = sites, delays, slices
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -161,6 +162,8 @@ class GridFunction:
         b.branch(turn)
         b.position_at_end(turn)
         self._return_if(self._is_due(), I64(int(Status.PAUSED)))
+        if self.slices:
+            self._go_on_in_turn(plan, stride, turn)
         warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
         dead = b.icmp_signed("==", warp, I64(plan_words.DEADLOCK))
         self._return_if(dead, I64(int(Status.DEADLOCK)))
@@ -170,11 +173,35 @@ class GridFunction:
         self._make_current(plan)
         if self.sites is not None:
             self._relay(plan, slots, stride, warp, turn)
-        self._end_turn(plan, warp, self._timed(plan, warp), stride)
-        b.branch(turn)
+        if self.slices:
+            self._slice(plan, warp, self._word(plan, plan_words.LENGTH), stride, turn)
+        else:
+            self._end_turn(plan, warp, self._timed(plan, warp), stride)
+            b.branch(turn)
         b.position_at_end(ended)
         self._retire(I64(0), I64(FURTHEST))
         b.ret(I64(int(Status.ENDED)))
+
+    def _go_on_in_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
+        """Run the next slice of a turn that is not over, if there is one."""
+        b, inside = self.b, self._get(Slot.IN_TURN)
+        with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
+            warp = b.sub(inside, I64(1))
+            self._slice(plan, warp, self._get(Slot.TURN_LEFT), stride, turn)
+
+    def _slice(self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block) -> None:
+        """Run a slice of a turn of which so much is left; then go to `turn`."""
+        b, most = self.b, self._get(Slot.SLICE)
+        status = self._timed(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
+        left = b.sub(left, b.sub(self._get(Slot.GIVEN), self._get(Slot.FUEL)))
+        b.store(left, self._at(Slot.TURN_LEFT))
+        b.store(b.add(warp, I64(1)), self._at(Slot.IN_TURN))
+        paused = b.icmp_unsigned("==", status, I64(int(Status.TURN_END)))
+        paused = b.and_(paused, b.icmp_signed(">=", left, I64(0)))
+        with b.if_then(b.not_(paused)):
+            b.store(I64(0), self._at(Slot.IN_TURN))
+            self._end_turn(plan, warp, status, stride)
+        b.branch(turn)
 
     def _retire(self, start: Value, end: Value) -> None:
         """Complete or forget the copies of blocks whose shared memory is in a stretch."""
@@ -264,12 +291,14 @@ class GridFunction:
                 at = self._at(Slot.BLOCKS_DONE)
                 b.store(self._word(plan, plan_words.NEXT_BLOCK), at)
 
-    def _timed(self, plan: Value, warp: Value) -> Value:
-        """Run one turn; take what it used from the launch's budget, and add it to the warp's
-        clock."""
+    def _timed(self, plan: Value, warp: Value, given: Value | None = None) -> Value:
+        """Run one turn, or so many warp instructions of it; take what it used from the launch's
+        budget, and add it to the warp's clock."""
         b = self.b
-        length = self._word(plan, plan_words.LENGTH)
+        length = self._word(plan, plan_words.LENGTH) if given is None else given
         b.store(length, self._at(Slot.FUEL))
+        if given is not None:
+            b.store(length, self._at(Slot.GIVEN))
         status = self._run(warp)
         used = b.sub(length, self._get(Slot.FUEL))
         self.lanes.add_to(self.lanes.slot(self._state(warp), plan_words.ISSUED), used)

@@ -51,6 +51,7 @@ CHECKS = {
     "record_guard": "int64(i64*, int64, int64)",
     "record_access": "int64(i64*, i64*, int64, int64, int64)",
     "record_texels": "int64(i64*, i64*, int64, int64)",
+    "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
 }
 
@@ -60,6 +61,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     "detect_event",
+    "watch_access",
     *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
     *("hold_copies", "put_off_copies"),
     *("check_cluster", "cluster_wait", "live_ranks"),
@@ -78,6 +80,7 @@ _PLACES = {
     "learn": "codegen.cache_learning",
     "record": "codegen.log",
     "reshape": "codegen.reshape_rules",
+    "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",
     "issue": "rules.tensors.issue",
     "wait": "rules.tensors.waits",

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from llvmlite import ir
 
-from warploom.analysis.accesses import route_of, space_of
+from warploom.analysis.accesses import AccessRow, route_of, space_of
 from warploom.analysis.clusters import reaches_cluster
 from warploom.codegen.access import STACK, Shape
 from warploom.codegen.access_functions import AccessFunctions
@@ -28,7 +29,6 @@ from warploom.codegen.lanes import (
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
-from warploom.codegen.recording import RecordingCode
 from warploom.codegen.sanitizing import Memory, SanitizingCode
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
@@ -37,6 +37,15 @@ from warploom.rules.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 
 MOST_INLINED = 128
 """Of a kernel with more accesses than that none is inlined: its code would take minutes to make."""
+
+
+class AccessObserver(Protocol):
+    """Emits code that sees each access before it is done."""
+
+    def access(self, instruction: int, shape: Shape, addresses: Value, lanes: Value) -> None: ...
+
+    def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None: ...
+
 
 EachSpace = Callable[[Space, Value, Value], None]
 """What to do for the lanes in one space: the space, their addresses in it, their mask."""
@@ -48,7 +57,7 @@ class MemoryCode:
     def __init__(
         self,
         operands: Operands,
-        recording: RecordingCode | None,
+        recording: AccessObserver | None,
         sanitizing: SanitizingCode | None,
         clusters: ClusterCode,
         *,

@@ -26,6 +26,16 @@ class Sanitizing:
 
 
 @dataclass(frozen=True, slots=True)
+class Debugging:
+    """The needs of a debugger. `steps`: the code runs one warp after the other in the order of the
+    schedule, and keeps registers lane by lane, so that the state between two turns can be read.
+    `watches`: it counts the accesses to one range of memory (`codegen.watching`)."""
+
+    steps: bool
+    watches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
@@ -36,7 +46,7 @@ class KernelVariant:
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
-    several blocks.
+    several blocks. `debugging`: the needs of a debugger, None without one.
     """
 
     formation: Formation
@@ -48,3 +58,14 @@ class KernelVariant:
     records: bool
     sanitizes: Sanitizing | None = None
     clusters: bool = False
+    debugging: Debugging | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Returns whether every register is kept lane by lane."""
+        return self.mixes or self.records or self.steps
+
+    @property
+    def steps(self) -> bool:
+        """Returns whether a debugger reads the state between turns."""
+        return self.debugging is not None and self.debugging.steps

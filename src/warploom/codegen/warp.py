@@ -37,6 +37,7 @@ from warploom.codegen.sizes import is_long
 from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
 from warploom.codegen.variant import KernelVariant
+from warploom.codegen.watching import WatchingCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
@@ -50,7 +51,7 @@ class WarpFunction:
     ) -> None:
         self.program, self.layout, self._size = program, layout, variant.size
         formation, shuffles = variant.formation, variant.shuffles
-        plain = variant.mixes or variant.records or is_long(program)
+        plain = variant.plain or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
         delays = shuffles and has_group_products(program)
@@ -60,12 +61,15 @@ class WarpFunction:
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
+        watching = None
+        if variant.debugging is not None and variant.debugging.watches:
+            watching = WatchingCode(self.frame)
         sanitizing = None
         if variant.sanitizes is not None:
             sanitizing = SanitizingCode(self.operands, variant.sanitizes)
         clusters = ClusterCode(self.frame, several=variant.clusters)
         self.memory = MemoryCode(
-            self.operands, self.recording, sanitizing, clusters, shuffles=shuffles
+            self.operands, self.recording or watching, sanitizing, clusters, shuffles=shuffles
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from warploom.analysis.program import PARAMETERS
+from warploom.analysis.program import PARAMETERS, Program
 from warploom.core.errors import (
     DeadlockError,
     Dim3,
@@ -23,6 +23,7 @@ from warploom.core.options import checked
 from warploom.host.arguments import Arguments
 from warploom.host.buffer import Buffer
 from warploom.host.clusters import as_dims
+from warploom.host.debugging import Debugger, debugger_of
 from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
 from warploom.host.loaded import LoadedKernel
 from warploom.host.local_memory import local_bytes
@@ -33,6 +34,8 @@ from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
 from warploom.observe.limits import TraceLimits
 from warploom.sanitize.findings import Finding
 
@@ -111,7 +114,10 @@ class Launcher:
         cancellation = Cancellation()
         launch = self._ready(launch, arguments, cancellation)
         tools = self.kernel.context.sanitize if tools is None else tools
-        if tools:
+        debugger = debugger_of(self.kernel)
+        if debugger is not None:
+            work = partial(self._execute, self._debugged(debugger), launch, arguments, progress)
+        elif tools:
             work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
         elif launch.schedule.interrupts:
             context = self.kernel.context
@@ -126,6 +132,16 @@ class Launcher:
         if self.stream is None:
             return Run(self.kernel, launch, Done(work()))
         return Run(self.kernel, launch, self.stream.submit(work, cancellation))
+
+    def _debugged(self, debugger: Debugger) -> Execute:
+        """Returns what runs a launch under a debugger."""
+
+        def execute(
+            program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+        ) -> Callable[[], Tally]:
+            return debugger.execute(self.kernel, program, launch, memory)
+
+        return execute
 
     def _finished(
         self,

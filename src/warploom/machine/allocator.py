@@ -23,6 +23,15 @@ class Allocator:
         self._gaps: list[tuple[int, int]] = [(first, end)]
 
     @property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """The stretches that are free, in order."""
+        return tuple(self._gaps)
+
+    @gaps.setter
+    def gaps(self, gaps: tuple[tuple[int, int], ...]) -> None:
+        self._gaps = list(gaps)
+
+    @property
     def largest(self) -> int:
         """The largest allocation that would fit now, in bytes."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)

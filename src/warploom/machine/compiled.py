@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from warploom.analysis.courses import Size, size_that_tells
@@ -10,7 +11,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel, compile_kernel
-from warploom.codegen.variant import KernelVariant, Sanitizing
+from warploom.codegen.variant import Debugging, KernelVariant, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -55,11 +56,15 @@ class CompiledEngine:
         *,
         records: bool = False,
         sanitizes: Sanitizing | None = None,
+        debugging: Debugging | None = None,
     ) -> CompiledKernel:
         """The machine code of a program for launches like this one, compiled when it is first
         asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes."""
+        takes, `debugging`: the needs of a debugger."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+        if debugging is not None:
+            size = None if debugging.steps else variant.size
+            variant = replace(variant, size=size, debugging=debugging)
         key = self._rules_text, variant
         if key not in program.kept:
             with compiling():

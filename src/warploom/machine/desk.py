@@ -73,7 +73,7 @@ class Desk:
         except BaseException as error:
             self.error = error
             return FAILED
-        self._show_allocations()
+        self.show_allocations()
         return DONE
 
     def _let_others_run(self) -> None:
@@ -137,10 +137,11 @@ class Desk:
         )
         return b"".join(ctypes.string_at(place, 1) for place in places)
 
-    def _show_allocations(self) -> None:
-        """Let checks see what is live now; bounds that they remember may be of what is gone."""
+    def show_allocations(self, *, anew: bool = False) -> None:
+        """Let checks see what is live now; bounds that they remember may be of what is gone.
+        `anew`: the environment has been put back to an earlier state."""
         table = self.services.memory.table_in_launch()
-        if table is self._table:
+        if table is self._table and not anew:
             return
         self._table = table
         for slot, array in (

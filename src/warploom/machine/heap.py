@@ -21,6 +21,16 @@ class Heap:
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
 
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The bytes that each allocation takes, by its address."""
+        return dict(self._sizes)
+
+    @sizes.setter
+    def sizes(self, sizes: dict[int, int]) -> None:
+        self._sizes = dict(sizes)
+        self.used = sum(sizes.values())
+
     def allocate(self, size: int, take: Callable[[int], int]) -> int:
         """The address of `size` new bytes, which `take` finds; 0 where the heap has no room."""
         extent = -(-size // ALIGNMENT) * ALIGNMENT

@@ -59,6 +59,15 @@ class AllocationTable:
         return start, end, flag
 
 
+@dataclass(frozen=True)
+class MemoryState:
+    """What was allocated at one point of a launch, as `DeviceMemory.restore` takes it."""
+
+    live: dict[int, Allocation]
+    gaps: tuple[tuple[int, int], ...]
+    heap: dict[int, int]
+
+
 class DeviceMemory:
     """Memory of `capacity` bytes, or as much of it as the system will reserve."""
 
@@ -252,6 +261,22 @@ class DeviceMemory:
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Copy `data` to `address`, constant memory included."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
+
+    def state(self) -> MemoryState:
+        """Returns what is allocated now."""
+        with self._lock:
+            return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes)
+
+    def restore(self, state: MemoryState) -> None:
+        """Allocates again what was allocated when a launch had come to some point, and nothing
+        else; contents are for the caller. Only allocations of kernels may differ."""
+        with self._lock:
+            self._live = dict(state.live)
+            self._addresses = sorted(self._live)
+            self._used = sum(a.size for a in self._live.values() if a.address not in self._lent)
+            self._allocator.gaps = state.gaps
+            self.heap.sizes = state.heap
+            self._table = None
 
     def table(self) -> AllocationTable:
         """Returns the live allocations as compiled code reads them."""

@@ -95,7 +95,7 @@ class Outfit:
         counts_at, rows_at = places[len(arrays) : len(arrays) + 2]
         named = (*places[1 : len(arrays)], *places[len(arrays) + 2 :])
         starts = dict(zip((*filled, *zeros), named, strict=True))
-        starts |= {at: starts[base] for base, at in _CURRENT.items()}
+        starts |= {at: starts[base] for base, at in CURRENT.items()}
         for slot, value in (*_values(kernel, launch).items(), *starts.items()):
             environment[slot] = value
         start = np.zeros(counts_at, np.uint8)
@@ -209,7 +209,7 @@ def _placed(sizes: Iterable[int]) -> tuple[list[int], int]:
     return places, end
 
 
-_CURRENT = {
+CURRENT = {
     Slot.SHARED_BASE: Slot.SHARED_AT,
     Slot.LOCAL_BASE: Slot.LOCAL_AT,
     Slot.CONTEXTS_BASE: Slot.CONTEXTS_AT,

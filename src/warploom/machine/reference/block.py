@@ -6,12 +6,14 @@ The order is that of `rules.scheduling`, which the compiled engine follows too.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 
 from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.launch import Launch
 from warploom.machine.reference import tensors
+from warploom.machine.reference.control import enter
 from warploom.machine.reference.state import (
     Block,
     Bytes,
@@ -21,9 +23,9 @@ from warploom.machine.reference.state import (
     new_cluster,
     new_warp,
 )
-from warploom.machine.reference.warp import run_turn
+from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.rules import plan_words, scheduling
-from warploom.rules.plan_words import Words
+from warploom.rules.plan_words import RUNNABLE, Words
 from warploom.rules.warp_table import table_words
 
 
@@ -36,40 +38,97 @@ def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
     return slots, states, tables
 
 
-def run_blocks(run: Run) -> None:
-    """Run every block to its end. Raises DeadlockError where none that is left ever can."""
-    plan, warps = run.plan, run.launch.warps_per_block
-    slots, states, tables = run.slots, run.states, run.tables
-    resident: dict[int, list[Warp]] = {}
-    clusters: dict[int, Bytes] = {}
-    scheduling.start_blocks(plan, slots)
-    while (number := scheduling.next_warp(plan, slots, states, tables)) >= 0:
+class Grid:
+    """The blocks of a launch, which take their turns one instruction at a time.
+
+    `resident` are the warps of the block in each slot, `clusters` the shared memory of the blocks
+    of each cluster by its first slot, `warp` the warp that has the turn: None between two turns.
+    `digest` stands for what the registers of a warp hold (`scheduling.after_run`).
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.digest: Callable[[Warp], int] = register_digest
+        self.resident: dict[int, list[Warp]] = {}
+        self.clusters: dict[int, Bytes] = {}
+        self.warp: Warp | None = None
+
+    def begin(self) -> bool:
+        """Begin the turn of the next warp that can run; returns False where all have ended. Raises
+        DeadlockError where none that is left ever can."""
+        run = self.run
+        while self.warp is None:
+            given = run.plan, run.slots, run.states, run.tables
+            number = scheduling.next_warp(*given)
+            if number < 0:
+                self._end(number)
+                return False
+            warp = self._current(number)
+            self._go_on(warp, begin_turn(warp))
+        return True
+
+    def step(self) -> None:
+        """Execute one instruction of the warp that has the turn."""
+        assert self.warp is not None
+        self._go_on(self.warp, step_in_turn(self.warp))
+
+    def go_on(self, warp: Warp, used: int) -> None:
+        """Have a warp go on at its block, in the midst of a turn in which it has executed so many
+        instructions."""
+        warp.used = used
+        self._go_on(warp, enter(warp, warp.splits.block))
+
+    def _go_on(self, warp: Warp, status: int) -> None:
+        """Keep the turn with a warp while it can run."""
+        if status == RUNNABLE:
+            self.warp = warp
+            return
+        self.warp = None
+        warp.state[plan_words.ISSUED] += warp.used
+        scheduling.after_run(
+            self.run.plan, warp.state, warp.splits.table, status, self.digest(warp)
+        )
+
+    def _current(self, number: int) -> Warp:
+        """Return a warp of the current block, which begins here where it is fresh."""
+        run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot = int(plan[plan_words.SLOT])
-        first = slot * warps
         if plan[plan_words.FRESH]:
             plan[plan_words.FRESH] = 0
-            if slot in resident:
-                tensors.retire(run, resident[slot][0].block)
+            if slot in self.resident:
+                tensors.retire(run, self.resident[slot][0].block)
             leader = slot - slot % run.launch.cluster_blocks
-            if leader not in clusters:
-                clusters[leader] = new_cluster(run)
-            block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]), clusters[leader])
-            resident[slot] = [
-                new_warp(block, i, states[first + i], tables[first + i]) for i in range(warps)
+            if leader not in self.clusters:
+                self.clusters[leader] = new_cluster(run)
+            block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]), self.clusters[leader])
+            first = slot * warps
+            self.resident[slot] = [
+                new_warp(block, i, run.states[first + i], run.tables[first + i])
+                for i in range(warps)
             ]
-        warp = resident[slot][number]
-        status = run_turn(warp)
-        warp.state[plan_words.ISSUED] += warp.used
-        scheduling.after_run(plan, warp.state, warp.splits.table, status, _digest(warp))
-    for warps_of_block in resident.values():
-        tensors.retire(run, warps_of_block[0].block)
-    if number == plan_words.DEADLOCK:
-        blocks = {slot: warps[0].block for slot, warps in resident.items() if slots[slot] >= 0}
-        raise _deadlock(run, blocks, resident)
+        return self.resident[slot][number]
+
+    def _end(self, answer: int) -> None:
+        """End the launch, by an answer of the schedule that is no warp."""
+        for warps in self.resident.values():
+            tensors.retire(self.run, warps[0].block)
+        if answer == plan_words.DEADLOCK:
+            slots = self.run.slots
+            blocks = {s: w[0].block for s, w in self.resident.items() if slots[s] >= 0}
+            raise _deadlock(self.run, blocks, self.resident)
 
 
-def _digest(warp: Warp) -> int:
-    """A number for what a warp's registers hold; equal states have equal ones."""
+def run_blocks(run: Run) -> None:
+    """Run every block to its end. Raises DeadlockError where none that is left ever can."""
+    scheduling.start_blocks(run.plan, run.slots)
+    grid = Grid(run)
+    while grid.begin():
+        while grid.warp is not None:
+            grid.step()
+
+
+def register_digest(warp: Warp) -> int:
+    """Return a number for what a warp's registers hold; equal states have equal ones."""
     digest = 0
     for value in warp.registers.values():
         digest = zlib.crc32(value.tobytes(), digest)

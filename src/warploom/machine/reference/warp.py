@@ -35,15 +35,19 @@ from warploom.rules.plan_words import (
 from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 
 
-def run_turn(warp: Warp) -> int:
-    """Run a warp until it ends, waits or has used up its turn; tells which (`rules.scheduling`)."""
+def begin_turn(warp: Warp) -> int:
+    """Begin a turn of a warp; returns RUNNABLE, or why it cannot run (`rules.scheduling`)."""
     warp.used = 0
-    status = resume(warp)
-    while status == RUNNABLE:
-        status = step(warp)
-        if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
-            interrupt(warp)
-            status = TURN_END
+    return resume(warp)
+
+
+def step_in_turn(warp: Warp) -> int:
+    """Execute one instruction of a turn; returns RUNNABLE while the turn goes on, else why it has
+    ended."""
+    status = step(warp)
+    if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
+        interrupt(warp)
+        status = TURN_END
     return status
 
 

@@ -1,0 +1,115 @@
+"""`warploom debug`: a launch of a kernel from a file, or a program, in the debugger."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
+from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
+from warploom.core.errors import WarploomError
+from warploom.debug.terminal.face import TerminalOptions
+from warploom.host.debugging import Quit, attach
+from warploom.host.requests import prepared
+
+Ex = Annotated[
+    list[str] | None,
+    typer.Option("-c", "-ex", "--command", metavar="COMMAND", help="Do a command; repeatable."),
+]
+Script = Annotated[
+    Path | None, typer.Option("-x", "--script", help="Do the commands of a file first.")
+]
+Batch = Annotated[bool, typer.Option("--batch", help="Leave when the commands are done.")]
+Optimized = Annotated[
+    bool,
+    typer.Option(
+        "--optimized", help="Compile as without a debugger; most local variables are gone then."
+    ),
+]
+OneKernel = Annotated[
+    str, typer.Option("--kernel", help="Debug launches of this kernel only, not of all.")
+]
+
+DEBUG_BUILD = "-G"
+"""The compiler's option for code in which every variable can be seen."""
+
+
+NUMBA_BUILD = {"NUMBA_CUDA_DEBUGINFO": "1", "NUMBA_OPT": "0"}
+"""The same for kernels of Numba, as variables of the environment."""
+
+
+def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
+    """Return the commands that the command line gives. Raises WarploomError."""
+    found: list[str] = []
+    if script is not None:
+        try:
+            found += script.read_text().splitlines()
+        except OSError as error:
+            raise WarploomError(f"--script {script}: {error.strerror}") from None
+    return found + (commands or [])
+
+
+@grouped
+def debug(
+    file: File,
+    launched: LaunchOptions,
+    device: DeviceOptions,
+    rules: RuleOptions,
+    command: Ex = None,
+    script: Script = None,
+    optimized: Optimized = False,
+    batch: Batch = False,
+) -> None:
+    """Debug a launch of a kernel: forward and back, with the commands of cuda-gdb. Before a program
+    (`warploom debug program.py`), debug the kernels that it launches; with --dap or --port PORT
+    instead of a file, serve an editor.
+
+    Example: `warploom debug saxpy.cu --grid 4 --block 256 --arg 1000 --arg 2.0 --arg
+    'x:f32[1000]=arange' --arg 'y:f32[1000]=ones' -c 'break saxpy.cu:6 if i == 999' -c run`
+    """
+    gpu = device.make(launched.device, rules)
+    if file.suffix == ".cu" and not optimized:
+        launched = replace(launched, option=[*(launched.option or ()), DEBUG_BUILD])
+    ready = prepared(gpu, launched.request(file))
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    attach(TerminalOptions(commands, alone).debugger())
+    try:
+        ready.launcher(
+            *ready.values,
+            max_instructions=launched.max_instructions,
+            cooperative=launched.cooperative,
+        )
+    except Quit as quit:
+        raise typer.Exit(quit.code) from None
+    finally:
+        attach(None)
+
+
+@grouped
+def debug_program(
+    file: Program,
+    arguments: Arguments = None,
+    *,
+    options: ProgramOptions,
+    command: Ex = None,
+    script: Script = None,
+    kernel: OneKernel = "",
+    batch: Batch = False,
+) -> None:
+    """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
+    the end of a kernel goes on to the next launch, `detach` lets the program go on alone.
+
+    Example: `warploom debug -c 'break scale' train.py --epochs 1`
+    """
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    for name, value in NUMBA_BUILD.items():
+        os.environ.setdefault(name, value)
+    wanted = TerminalOptions(commands, alone, kernel)
+    start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))

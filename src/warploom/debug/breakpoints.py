@@ -1,0 +1,158 @@
+"""Sets breakpoints in a session: resolves places, conditions and what is watched."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from warploom.debug import expressions as tree
+from warploom.debug.evaluation import Evaluator
+from warploom.debug.expressions import Node, parse
+from warploom.debug.inspection import DebugError, Inspection
+from warploom.debug.scene import EvaluationError, Thread
+from warploom.debug.stepper import Stepper
+from warploom.debug.stops import EVENTS, Breakpoint, Watched
+from warploom.debug.target import Target
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Space
+
+
+class Breaking(Inspection):
+    """A session with breakpoints."""
+
+    def __init__(self, kernel: LoadedKernel, target: Target) -> None:
+        super().__init__(kernel, target)
+        self.breakpoints: list[Breakpoint] = []
+        self._numbers = 0
+
+    def add(self, text: str, **options: object) -> Breakpoint:
+        """Add a breakpoint; see `resolve` for the text. Raises DebugError."""
+        location, _, condition = text.partition(" if ")
+        instructions, place = self.resolve(location.strip())
+        made = self._numbered(f"{location.strip()}", instructions=frozenset(instructions))
+        made.place = place
+        if condition.strip():
+            self.set_condition(made, condition.strip())
+        made.temporary = bool(options.get("temporary"))
+        self.breakpoints.append(made)
+        return made
+
+    def catch(self, event: str, least: int = 0) -> Breakpoint:
+        """Add a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
+        conflicts or sectors on. Raises DebugError."""
+        if event not in EVENTS:
+            raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")
+        standard = {"bank-conflict": 1, "uncoalesced": 5}.get(event, 0)
+        made = self._numbered(event)
+        made.event, made.least = event, least or standard
+        self.breakpoints.append(made)
+        return made
+
+    def watch(self, text: str, kind: str = "write") -> Breakpoint:
+        """Add a breakpoint at accesses to what an expression stands for: `kind` is one of
+        `stops.OPS`. Raises EvaluationError or DebugError."""
+        expression, _, condition = text.partition(" if ")
+        made = self._numbered(expression.strip())
+        made.watched, made.kind = self.watched(expression), kind
+        if condition.strip():
+            self.set_condition(made, condition.strip())
+        self.breakpoints.append(made)
+        return made
+
+    def watched(self, text: str) -> Watched:
+        """Return the memory that an expression stands for. Raises DebugError where it stands for
+        none."""
+        evaluator = self.evaluator()
+        value, thread = evaluator.value(text), evaluator.thread
+        if value.place is None or value.place.space is Space.PARAM:
+            raise DebugError(f"{text} is not in memory, so nothing can write it but its own thread")
+        place = value.place.resolved
+        if place.space is Space.SHARED:
+            return Watched(place.space, place.address, value.type.size, thread.warp.block.number)
+        if place.space is Space.LOCAL:
+            own = thread.warp.block.number, thread.warp.number, thread.lane
+            return Watched(place.space, place.address, value.type.size, *own)
+        return Watched(place.space, place.address, value.type.size)
+
+    def _numbered(self, text: str, **given: object) -> Breakpoint:
+        self._numbers += 1
+        return Breakpoint(self._numbers, text, **given)  # type: ignore[arg-type]
+
+    def delete(self, number: int) -> None:
+        """Remove a breakpoint. Raises DebugError where there is none of that number."""
+        self.breakpoints.remove(self.breakpoint(number))
+
+    def breakpoint(self, number: int) -> Breakpoint:
+        """Return a breakpoint. Raises DebugError where there is none of that number."""
+        for each in self.breakpoints:
+            if each.number == number:
+                return each
+        raise DebugError(f"there is no breakpoint {number}; `info breakpoints` lists them")
+
+    def set_condition(self, breakpoint: Breakpoint, text: str) -> None:
+        """Give a breakpoint a condition, or none. Raises EvaluationError."""
+        breakpoint.condition_text = text
+        breakpoint.condition, breakpoint.blocks = None, None
+        if not text:
+            return
+        node = parse(text)
+        breakpoint.blocks = self._blocks_where(node)
+
+        def holds(stepper: Stepper, warp: Warp, lane: int) -> bool:
+            index = warp.next if stepper.warp is warp else stepper.executed
+            thread = Thread(stepper, warp, lane)
+            try:
+                return Evaluator(self.names, thread, self.places.frames(index)[0]).holds(node)
+            except EvaluationError:
+                return False
+
+        breakpoint.condition = holds
+
+    def _blocks_where(self, node: Node) -> range | None:
+        """Return the blocks in which alone a condition can hold, as far as it says so itself: by
+        what it demands of `blockIdx`, in a grid of one dimension."""
+        match node:
+            case tree.Binary("&&", left, right):
+                return self._blocks_where(left) or self._blocks_where(right)
+            case tree.Binary("==", tree.Access(tree.Name("blockIdx"), "x"), tree.Number(value)):
+                one = self.launch.grid[1:] == (1, 1) and isinstance(value, int)
+                return range(int(value), int(value) + 1) if one else None
+            case _:
+                return None
+
+    def resolve(self, text: str) -> tuple[tuple[int, ...], str]:
+        """Return the instructions of `LINE`, `FILE:LINE`, a function or `*INSTRUCTION`, and how the
+        place is called. Raises DebugError where there is no code."""
+        if text.startswith("*"):
+            try:
+                index = int(text[1:], 0)
+            except ValueError:
+                raise DebugError(f"{text} is not * and the number of an instruction") from None
+            if not 0 <= index < len(self.program.instructions):
+                last = len(self.program.instructions) - 1
+                raise DebugError(f"instructions have the numbers 0 to {last}")
+            return (index,), f"instruction {index}"
+        if not text:
+            index = self.instruction_of(self.thread())
+            return ((index or 0),), f"instruction {index}"
+        file, _, number = text.rpartition(":")
+        if re.fullmatch(r"[+-]?\d+", number) and not file.endswith(":"):
+            return self._resolve_line(file or self._file(), int(number))
+        found = self.places.of_function(text)
+        if not found:
+            known = ", ".join(self.places.functions[:12])
+            raise DebugError(f"there is no function {text}; functions with code: {known}")
+        return found, text
+
+    def _resolve_line(self, file: str, line: int) -> tuple[tuple[int, ...], str]:
+        found = self.places.of_line(file, line)
+        if found is None:
+            if not any(self.places.files):
+                raise DebugError(
+                    "the kernel was compiled without lines; compile with -lineinfo, or break at a"
+                    " function or at *INSTRUCTION"
+                )
+            names = ", ".join(PurePath(name).name for name in self.places.files)
+            raise DebugError(f"there is no code at or behind line {line} of {file}; files: {names}")
+        return found[1], f"{PurePath(file).name}:{found[0]}"

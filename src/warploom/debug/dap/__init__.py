@@ -1,0 +1,1 @@
+"""The debugger as a server of the Debug Adapter Protocol, for editors."""

@@ -1,0 +1,75 @@
+"""Messages of the Debug Adapter Protocol over two streams.
+
+A message is JSON behind a header with its length (DAP specification, "Base protocol").
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from queue import Queue
+from typing import Any, BinaryIO
+
+Message = dict[str, Any]
+
+
+class Connection:
+    """Reads messages in a thread of its own, so that a request can interrupt what runs; `urgent` is
+    called with each message as soon as it is there."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO, urgent: Callable[[Message], None]) -> None:
+        self._source, self._sink, self._urgent = source, sink, urgent
+        self._received: Queue[Message | None] = Queue()
+        self._sequence, self._lock = 0, threading.Lock()
+        threading.Thread(target=self._read, daemon=True, name="DAP").start()
+
+    def receive(self) -> Message | None:
+        """Return the next message, None when the client has gone."""
+        return self._received.get()
+
+    def event(self, name: str, **body: Any) -> None:
+        """Send an event."""
+        self._send({"type": "event", "event": name, "body": body})
+
+    def answer(self, request: Message, body: Any = None) -> None:
+        """Answer a request."""
+        made = {"success": True, "command": request["command"], "request_seq": request["seq"]}
+        self._send({"type": "response", **made, "body": {} if body is None else body})
+
+    def refuse(self, request: Message, message: str) -> None:
+        """Answer a request that cannot be done."""
+        made = {"success": False, "command": request["command"], "request_seq": request["seq"]}
+        error = {"id": 1, "format": message.replace("{", "{{"), "showUser": True}
+        self._send({"type": "response", **made, "message": message, "body": {"error": error}})
+
+    def _send(self, message: Message) -> None:
+        with self._lock:
+            self._sequence += 1
+            data = json.dumps({"seq": self._sequence, **message}).encode()
+            try:
+                self._sink.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
+                self._sink.flush()
+            except (OSError, ValueError):  # the client has gone
+                return
+
+    def _read(self) -> None:
+        try:
+            while (message := self._next()) is not None:
+                self._urgent(message)
+                self._received.put(message)
+        except (OSError, ValueError):
+            pass
+        self._received.put(None)
+
+    def _next(self) -> Message | None:
+        length = 0
+        while line := self._source.readline():
+            if not line.strip():
+                break
+            name, _, value = line.partition(b":")
+            if name.strip().lower() == b"content-length":
+                length = int(value)
+        else:
+            return None
+        return json.loads(self._source.read(length))

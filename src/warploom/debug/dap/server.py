@@ -1,0 +1,195 @@
+"""Serves one client: launches what it wants, and debugs each launch of a kernel.
+
+The program, or the one kernel, runs in the thread that serves; a launch of a kernel comes back here
+and is debugged until it has ended (`debug.attaching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from warploom.core.errors import WarploomError
+from warploom.debug.attaching import AttachedDebugger
+from warploom.debug.dap.breaking import Breaking
+from warploom.debug.dap.connection import Connection, Message
+from warploom.debug.dap.inspecting import Inspecting
+from warploom.debug.dap.running import Running
+from warploom.debug.session import Session
+from warploom.host.debugging import Quit, attach
+
+CAPABILITIES = {
+    "supportsConfigurationDoneRequest": True,
+    "supportsFunctionBreakpoints": True,
+    "supportsConditionalBreakpoints": True,
+    "supportsHitConditionalBreakpoints": True,
+    "supportsEvaluateForHovers": True,
+    "supportsStepBack": True,
+    "supportsSetVariable": True,
+    "supportsSetExpression": True,
+    "supportsRestartRequest": True,
+    "supportsExceptionInfoRequest": True,
+    "supportsTerminateRequest": True,
+    "supportsDataBreakpoints": True,
+    "supportsReadMemoryRequest": True,
+    "supportsWriteMemoryRequest": True,
+    "supportsDisassembleRequest": True,
+    "supportsInstructionBreakpoints": True,
+    "supportsSteppingGranularity": True,
+    "supportsLogPoints": True,
+    "supportsLoadedSourcesRequest": True,
+    "supportsBreakpointLocationsRequest": True,
+    "supportsSingleThreadExecutionRequests": False,
+    "exceptionBreakpointFilters": [
+        {"filter": name, "label": label, "default": False}
+        for name, label in (
+            ("divergence", "Lanes of a warp part"),
+            ("reconvergence", "Lanes of a warp meet again"),
+            ("barrier", "A barrier"),
+            ("bank-conflict", "Bank conflicts of shared memory"),
+            ("uncoalesced", "Uncoalesced accesses (over 4 sectors)"),
+            ("nan", "A NaN comes from numbers"),
+        )
+    ],
+}
+"""What the server can do (DAP specification, "Capabilities")."""
+
+Start = Callable[[dict[str, Any]], None]
+"""Runs what a client wants to debug, by the arguments of its `launch` request."""
+
+Handler = Callable[[dict[str, Any]], Any]
+
+
+class Server:
+    """Serves one client over two streams; `start` runs what it launches."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO, start: Start) -> None:
+        self._start = start
+        self.session: Session | None = None
+        # Its thread reads at once, and looks at the session.
+        self.connection = Connection(source, sink, self._urgent)
+        self._wanted: dict[str, Any] = {}
+        self._configured = self._over = False
+        self.breaking = Breaking(self)
+        self.inspecting = Inspecting(self)
+        self.running = Running(self)
+        self._handlers: dict[str, Handler] = {
+            "initialize": self._initialize,
+            "launch": self._launch,
+            "attach": self._launch,
+            "configurationDone": self._configuration_done,
+            "disconnect": self._disconnect,
+            "terminate": self._disconnect,
+            "cancel": lambda _: None,
+            **self.breaking.handlers,
+            **self.inspecting.handlers,
+            **self.running.handlers,
+        }
+
+    def serve(self) -> int:
+        """Serve until the client has gone or wants no more; return the exit code of what ran."""
+        while not self._over and not self._configured:
+            self._next()
+        if self._over:
+            return 0
+        code = self._run()
+        self.session = None
+        self.connection.event("exited", exitCode=code)
+        self.connection.event("terminated")
+        while not self._over:
+            self._next()
+        return code
+
+    def _run(self) -> int:
+        """Run what is to be debugged."""
+        attach(AttachedDebugger(self._debug, self._wanted.get("breakInKernel", "")))
+        try:
+            self._start(self._wanted)
+        except Quit as quit:
+            return quit.code
+        except WarploomError as error:
+            self.connection.event("output", category="stderr", output=f"error: {error}\n")
+            return 1
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            attach(None)
+        return 0
+
+    def _debug(self, session: Session) -> bool:
+        """Debug one launch; returns whether further ones are to be."""
+        session.target.output.write = self._output
+        self.session = session
+        self.breaking.bind(session)
+        if self._wanted.get("stopOnEntry"):
+            self.running.report(session.begin())
+        else:
+            self.running.report(session.start())
+        while not self.running.leaves:
+            if self._over:
+                raise Quit
+            self._next()
+        self.running.leaves = False
+        self.session = None
+        return not self._over
+
+    def _output(self, text: str) -> None:
+        self.connection.event("output", category="stdout", output=text)
+
+    # ---- requests -------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        """Do the next request."""
+        message = self.connection.receive()
+        if message is None:
+            self._over = True
+            return
+        if message.get("type") != "request":
+            return
+        handler = self._handlers.get(message["command"])
+        if handler is None:
+            self.connection.refuse(message, f"there is no request {message['command']}")
+            return
+        try:
+            body = handler(message.get("arguments") or {})
+        except (WarploomError, KeyError, ValueError) as error:
+            missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            self.connection.refuse(message, missing)
+            return
+        self.connection.answer(message, body)
+        self._after(message["command"])
+
+    def _after(self, command: str) -> None:
+        """Do what follows the answer to a request."""
+        if command in ("launch", "attach"):
+            self.connection.event("initialized")
+        self.running.go()
+
+    def _urgent(self, message: Message) -> None:
+        """End what runs where the client wants it; called in the thread that reads."""
+        session = self.session
+        ends = message.get("command") in ("pause", "disconnect", "terminate")
+        if session is not None and ends and self.running.moving:
+            session.timeline.interrupted = True
+
+    def _initialize(self, arguments: dict[str, Any]) -> Any:
+        self.lines_from = 0 if arguments.get("linesStartAt1") is False else 1
+        return CAPABILITIES
+
+    lines_from = 1
+    """The number of the first line, for the client."""
+
+    def _launch(self, arguments: dict[str, Any]) -> None:
+        self._wanted = arguments
+
+    def _configuration_done(self, _: dict[str, Any]) -> None:
+        self._configured = True
+
+    def _disconnect(self, _: dict[str, Any]) -> None:
+        self._over = True
+
+    def opened(self) -> Session:
+        """Return the session. Raises WarploomError where no kernel runs."""
+        if self.session is None:
+            raise WarploomError("no kernel is being debugged now")
+        return self.session

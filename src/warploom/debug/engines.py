@@ -1,0 +1,308 @@
+"""Compiled code that runs a launch part by part, for a debugger.
+
+`BlockEngine` runs the code that a launch has without a debugger, some blocks at a time. That is as
+fast as the kernel is, and the state between two blocks is memory alone. `TurnEngine` stops between
+any two turns of warps (`rules.scheduling`): its code keeps every register in the contexts of warps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.codegen.environment import Slot, Status
+from warploom.codegen.jit import CompiledKernel
+from warploom.codegen.variant import Debugging
+from warploom.codegen.watching import HITS
+from warploom.debug.target import Target
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.outfit import CURRENT, Outfit
+from warploom.machine.work import Work
+from warploom.rules import plan_words
+from warploom.rules.scheduling import WHOLE_TURN
+
+Words = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+SLICE = 128
+"""The least warp instructions that `TurnEngine` runs at a time: what it can go nearer to."""
+
+
+@dataclass(frozen=True)
+class BetweenBlocks:
+    """The state of a launch of which the blocks before `following` have ended, no other begun."""
+
+    following: int
+
+    @property
+    def bytes(self) -> int:
+        """The memory that it takes up."""
+        return 0
+
+    @property
+    def blocks(self) -> range:
+        """The blocks that run: up to the one that follows."""
+        return range(self.following, self.following)
+
+
+@dataclass(frozen=True)
+class BetweenTurns:
+    """The state of a launch between two turns: the arrays of a `TurnEngine`, those of blocks for as
+    many slots as were in use, and numbers of its environment. `blocks` are those from the first
+    that is resident up to the next to begin, None where they begin in another order."""
+
+    numbers: dict[Slot, int]
+    arrays: dict[Slot, Bytes]
+    resident: int
+    blocks: range | None
+
+    @property
+    def bytes(self) -> int:
+        """The memory that it takes up."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+State = BetweenBlocks | BetweenTurns
+
+
+class Engine(Protocol):
+    """Runs a launch part by part."""
+
+    executed: int
+    """Warp instructions since `load`."""
+    failed: bool
+    """Whether the launch has stopped with an error."""
+
+    def load(self, state: State) -> None:
+        """Begin at a state; memory is as it was then."""
+        ...
+
+    def save(self) -> State: ...
+
+    def advance(self, instructions: int) -> bool:
+        """Run about so many warp instructions; returns False where the launch has stopped, by its
+        end or by an error."""
+        ...
+
+    @property
+    def counts(self) -> Words:
+        """What was executed since `load`, as `CountLayout` has it; behind it, accesses to what is
+        watched."""
+        ...
+
+
+LONGEST = 4.0
+"""Seconds that blocks may take together before they are run turn by turn instead."""
+
+
+class BlockEngine:
+    """Runs whole blocks. `interleaved` says that blocks have not run one after the other, or do not
+    come to an end: what it did since `load` is then of no use. `look_up` is called now and then.
+    `watch` are the words of `codegen.watching`, if accesses are counted; `last` is where it stops
+    at the latest."""
+
+    def __init__(
+        self, target: Target, look_up: Callable[[], None], watch: Words | None = None
+    ) -> None:
+        self._target, self._look_up, self._watch = target, look_up, watch
+        self.last = target.launch.blocks
+        self._compiled = CompiledEngine(target.spec, target.options)
+        self.executed, self.failed, self.interleaved = 0, False, False
+        self._following, self._rate = 0, 0.0
+
+    @cached_property
+    def _outfit(self) -> Outfit:
+        launch = self._target.compiled_launch
+        debugging = None if self._watch is None else Debugging(steps=False, watches=True)
+        kernel = self._compiled.kernel(self._target.program, launch, debugging=debugging)
+        return Outfit.of(kernel, launch)
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        """Its machine code."""
+        return self._outfit.kernel
+
+    def load(self, state: State) -> None:
+        assert isinstance(state, BetweenBlocks)
+        self._following = state.following
+        self.executed, self.failed, self.interleaved = 0, False, False
+        self._counts = np.zeros(self.kernel.layout.size + 1, np.int64)
+
+    def save(self) -> State:
+        return BetweenBlocks(self._following)
+
+    @property
+    def counts(self) -> Words:
+        return self._counts.copy()
+
+    def advance(self, instructions: int) -> bool:
+        count = int(instructions / self._rate) if self._rate else 1
+        last = min(self.last, self._following + max(1, count))
+        part = range(self._following, last)
+        work = Work.prepare(
+            self._outfit, self._target.compiled_launch, self._target.memory, _NO_CACHES, part
+        )
+        hits = 0
+        if self._watch is not None:
+            work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
+            hits = int(self._watch[HITS])
+        status, began = Status.PAUSED, time.monotonic()
+        while status == Status.PAUSED and time.monotonic() - began < LONGEST:
+            self._look_up()
+            status = Status(work.go_on())
+        layout = self.kernel.layout
+        counted = work.room.counted[: 8 * layout.size].view(np.int64)
+        executed = layout.executed(counted)
+        self._counts[:-1] += counted
+        self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
+        self.executed += executed
+        self._rate = executed / len(part)
+        resident = work.room.plan[plan_words.MOST_RESIDENT]
+        self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
+        self._following, self.failed = last, status != Status.ENDED
+        self._outfit.give_back(work.room)
+        return not self.failed and last < self._target.launch.blocks
+
+
+class TurnEngine:
+    """Runs turn by turn; a kernel in which nothing repeats, block by block. `watch` are the words
+    of `codegen.watching`, if accesses are counted."""
+
+    def __init__(self, target: Target, watch: Words | None = None) -> None:
+        self._target, self._watch = target, watch
+        self._compiled = CompiledEngine(target.spec, target.options)
+        self.executed, self.failed = 0, False
+
+    @cached_property
+    def kernel(self) -> CompiledKernel:
+        """Its machine code, of a program in which all registers are live."""
+        program, launch = self._target.program, self._target.compiled_launch
+        whole = program.kept.get("all live")
+        if whole is None:
+            whole = program.kept["all live"] = program.with_all_live()
+        debugging = Debugging(steps=True, watches=self._watch is not None)
+        return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
+
+    @cached_property
+    def work(self) -> Work:
+        """Its arrays."""
+        target = self._target
+        outfit = Outfit.of(self.kernel, target.compiled_launch)
+        blocks = range(target.launch.blocks)
+        work = Work.prepare(outfit, target.compiled_launch, target.memory, _NO_CACHES, blocks)
+        if self._watch is not None:
+            work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
+        return work
+
+    @cached_property
+    def _fresh(self) -> BetweenTurns:
+        """The arrays before the launch begins."""
+        return self._saved(0)
+
+    def load(self, state: State) -> None:
+        work, fresh = self.work, self._fresh
+        for slot, part in self._arrays(int(work.room.plan[plan_words.MOST_RESIDENT]) or 1):
+            if slot in work.outfit.by_slot:
+                part[:] = 0
+        self._put(fresh)
+        if isinstance(state, BetweenTurns):
+            self._put(state)
+        else:
+            work.room.plan[plan_words.NEXT_BLOCK] = state.following
+            work.environment[Slot.BLOCKS_DONE] = state.following
+        work.room.forget_bounds()
+        if work.desk is not None:
+            work.desk.error = None
+            work.desk.show_allocations(anew=True)
+        self._start = int(work.environment[Slot.BUDGET])
+        self.executed, self.failed = 0, False
+        self._before = self._counted()
+
+    def save(self) -> State:
+        if not self.kernel.suspends:
+            return BetweenBlocks(int(self.work.environment[Slot.BLOCKS_DONE]))
+        return self._saved(int(self.work.room.plan[plan_words.MOST_RESIDENT]))
+
+    def advance(self, instructions: int) -> bool:
+        work, environment = self.work, self.work.environment
+        outfit, address = work.outfit, work.room.address
+        first, last = 0, self._target.launch.blocks
+        if self.kernel.suspends:
+            environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - instructions
+            environment[Slot.SLICE] = min(max(instructions // 16, SLICE), WHOLE_TURN)
+        else:
+            first = int(environment[Slot.BLOCKS_DONE])
+            each = len(self._target.program.instructions) * self._target.launch.warps_per_block
+            last = min(last, first + max(1, instructions // each))
+        places = address, address + outfit.counts_at, address + outfit.rows_at
+        status = self.kernel.run(*places, first, last)
+        if self.kernel.suspends:
+            self.executed = self._start - int(environment[Slot.BUDGET])
+            more = status == Status.PAUSED
+        else:
+            self.executed = self.kernel.layout.executed(self.counts[:-1])
+            more = status == Status.ENDED and last < self._target.launch.blocks
+        self.failed = status not in (Status.PAUSED, Status.ENDED)
+        return more
+
+    @property
+    def counts(self) -> Words:
+        return self._counted() - self._before
+
+    def _counted(self) -> Words:
+        size = self.kernel.layout.size
+        made = np.empty(size + 1, np.int64)
+        made[:-1] = self.work.room.counted[: 8 * size].view(np.int64)
+        made[-1] = 0 if self._watch is None else self._watch[HITS]
+        return made
+
+    def _saved(self, resident: int) -> BetweenTurns:
+        """Return the arrays that change, of as many slots as were in use."""
+        environment = self.work.environment
+        own = {slot: int(environment[slot]) for slot in _NUMBERS}
+        own |= {at: int(environment[at] - environment[base]) for base, at in CURRENT.items()}
+        arrays = {slot: part.copy() for slot, part in self._arrays(resident)}
+        return BetweenTurns(own, arrays, resident, self._running())
+
+    def _running(self) -> range | None:
+        """Return the blocks from the first that is resident up to the next to begin."""
+        if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
+            return None
+        following = int(self.work.room.plan[plan_words.NEXT_BLOCK])
+        resident = [block for block in self.work.slots.tolist() if block >= 0]
+        return range(min(resident, default=following), following)
+
+    def _put(self, state: BetweenTurns) -> None:
+        environment = self.work.environment
+        for slot in _NUMBERS:
+            environment[slot] = state.numbers[slot]
+        for base, at in CURRENT.items():
+            environment[at] = environment[base] + state.numbers[at]
+        for slot, part in self._arrays(state.resident):
+            part[:] = state.arrays[slot]
+
+    def _arrays(self, resident: int) -> Iterator[tuple[Slot, Bytes]]:
+        """Yield the arrays that change while a launch runs, of so many slots."""
+        work = self.work
+        outfit, arena = work.outfit, work.room.arena
+        sizes = {Slot.PLAN_AT: work.room.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
+        sizes |= {slot: resident * size for slot, size in outfit.by_slot.items()}
+        for slot, size in sizes.items():
+            yield slot, arena[outfit.starts[slot] :][:size]
+
+
+_NUMBERS = (
+    *(Slot.BUDGET, Slot.BLOCK, Slot.BLOCKS_DONE, Slot.IN_TURN, Slot.TURN_LEFT),
+    *(Slot.CTAID_X, Slot.CTAID_Y, Slot.CTAID_Z),
+)
+"""What of an environment changes while a launch runs, beside addresses."""
+
+_NO_CACHES: Words = np.zeros(1, np.int64)
+"""No caches are counted."""

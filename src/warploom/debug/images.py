@@ -1,0 +1,91 @@
+"""Copies of device memory at several points of a launch; pages that are equal are kept once."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.memory import DeviceMemory, MemoryState
+
+Bytes = npt.NDArray[np.uint8]
+
+PAGE_BYTES = 1 << 16
+"""Bytes that are compared and kept at a time."""
+
+_compare: Any = ctypes.CDLL(None).memcmp
+_compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+@dataclass(frozen=True)
+class MemoryImage:
+    """The content of memory at one point of a launch: the pages of each allocation by its address,
+    and what was allocated."""
+
+    pages: dict[int, tuple[Bytes, ...]]
+    state: MemoryState
+
+
+class MemoryImages:
+    """Takes images of a device's memory and puts them back. Constant memory is left out: kernels
+    cannot write it. `allocates`: the kernel itself allocates and frees memory."""
+
+    def __init__(self, memory: DeviceMemory, *, allocates: bool) -> None:
+        self._memory, self._allocates = memory, allocates
+        self._latest: MemoryImage | None = None
+
+    def take(self) -> MemoryImage:
+        """Return the content of memory now."""
+        latest = self._latest.pages if self._latest else {}
+        pages = {
+            address: tuple(_kept(content, latest.get(address, ())))
+            for address, content in self._contents()
+        }
+        self._latest = MemoryImage(pages, self._memory.state())
+        return self._latest
+
+    def put_back(self, image: MemoryImage) -> None:
+        """Make memory what it was when the image was taken."""
+        if self._allocates:
+            self._memory.restore(image.state)
+        for address, content in self._contents():
+            for page, part in zip(image.pages[address], _parts(content), strict=True):
+                if not _equal(page, part):
+                    part[:] = page
+        self._latest = image
+
+    def _contents(self) -> Iterator[tuple[int, Bytes]]:
+        memory = self._memory
+        for allocation in memory.live():
+            if allocation.size and not memory.is_constant(allocation.address):
+                yield allocation.address, memory.view(allocation.address, allocation.size)
+
+
+def bytes_of(images: Iterable[MemoryImage]) -> int:
+    """Return the bytes that images take up together."""
+    unique = {id(p): p.nbytes for image in images for pages in image.pages.values() for p in pages}
+    return sum(unique.values())
+
+
+def _kept(content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
+    """Yield the pages of an allocation: those of an image before where they are the same."""
+    for number, part in enumerate(_parts(content)):
+        page = before[number] if number < len(before) else _ZERO[: len(part)]
+        same = len(page) == len(part) and _equal(page, part)
+        yield page if same else part.copy()
+
+
+_ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)
+
+
+def _parts(content: Bytes) -> Iterator[Bytes]:
+    for start in range(0, len(content), PAGE_BYTES):
+        yield content[start : start + PAGE_BYTES]
+
+
+def _equal(a: Bytes, b: Bytes) -> bool:
+    return _compare(a.ctypes.data, b.ctypes.data, len(b)) == 0

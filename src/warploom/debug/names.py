@@ -1,0 +1,399 @@
+"""What a name in an expression stands for, where a thread is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from warploom.core.mangled import read_symbol
+from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
+from warploom.debug.places import Frame
+from warploom.debug.reaching import Reaching
+from warploom.debug.scene import EvaluationError, Place, Thread
+from warploom.debug.types import (
+    BYTE,
+    CHAR,
+    UNSIGNED,
+    Arithmetic,
+    Array,
+    Encoding,
+    Pointer,
+    Type,
+    type_of_register,
+)
+from warploom.debug.values import Value
+from warploom.host.cpp_types import Class, CppType, read_type
+from warploom.host.loaded import LoadedKernel
+from warploom.host.signatures import Parameter, signature_of
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.ptx.ir import Space
+from warploom.ptx.ir import Variable as PtxVariable
+
+OPTIMISED_OUT = "optimized out"
+
+_BUILTIN = {
+    "threadIdx": "%tid",
+    "blockIdx": "%ctaid",
+    "blockDim": "%ntid",
+    "gridDim": "%nctaid",
+}
+_SHARED = re.compile(
+    r"__shared__\s+(?:__align__\(\d+\)\s*)?([\w: ]+?)\s*\b(\w+)((?:\s*\[[^\]]*\])*)\s*;"
+)
+_LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
+
+
+class Names:
+    """The names of one kernel."""
+
+    def __init__(self, kernel: LoadedKernel) -> None:
+        self._kernel, self._program = kernel, kernel.program
+        self._reaching = Reaching(kernel.program)
+
+    # ---- variables ------------------------------------------------------------------------------
+
+    def variables(self, thread: Thread, frame: Frame) -> list[tuple[str, Value | str]]:
+        """Return the variables of a frame, parameters first, the innermost block last: each with
+        its value, or why it has none."""
+        found: dict[str, Value | str] = {}
+        debugged = self._debugged(thread)
+        for scope in self._scopes(debugged, frame):
+            for variable in sorted(scope.variables, key=lambda v: not v.is_parameter):
+                found.pop(variable.name, None)
+                found[variable.name] = self._value(variable, debugged, thread, frame)
+        if not found and frame.symbol == self._program.name and not frame.depth:
+            found |= dict(self._parameters(thread))
+        for name, value in self._shared(thread):
+            found.setdefault(name, value)
+        return list(found.items())
+
+    def find(self, name: str, thread: Thread, frame: Frame | None) -> Value:
+        """Return what a name stands for; without a frame, in none of the kernel's functions. Raises
+        EvaluationError where it is nothing."""
+        if frame is None:
+            return self._outside(name, thread)
+        if name[0] in "$%":
+            return self._register(name, thread, frame)
+        if name in _BUILTIN or name in ("warpSize", "laneId", "warpId"):
+            return _builtin(name, thread)
+        for known, value in reversed(self.variables(thread, frame)):
+            if known == name:
+                if isinstance(value, str):
+                    raise EvaluationError(f"{name} is {value} here; compile with -G to see it")
+                return value
+        outside = self._global(name, thread)
+        if outside is not None:
+            return outside
+        listed = ", ".join(dict(self.variables(thread, frame))) or "none"
+        raise EvaluationError(f"there is no {name} in {frame.function}; its variables: {listed}")
+
+    def _outside(self, name: str, thread: Thread) -> Value:
+        found = self._global(name, thread)
+        if found is None:
+            raise EvaluationError(f"no thread runs here, and there is no buffer {name}")
+        return found
+
+    def _global(self, name: str, thread: Thread) -> Value | None:
+        """Return a parameter, a variable of the module or a buffer of that name."""
+        for known, value in (*self._parameters(thread), *self._module(thread)):
+            if known == name:
+                return value
+        return self._buffer(name, thread)
+
+    # ---- debug information ----------------------------------------------------------------------
+
+    def _debugged(self, thread: Thread) -> Debugged:
+        made = self._program.instructions[max(0, thread.warp.next)]
+        return read_debug_info(made.span.text.content or self._program.module.text)
+
+    def _scopes(self, debugged: Debugged, frame: Frame) -> list[Scope]:
+        """Return the scopes of a frame, the outermost first: of copies of inlined functions around
+        its line, as many as it is deep."""
+        every = debugged.at(frame.text_line)
+        starts = [0, *(i for i, scope in enumerate(every) if scope.inlined), len(every)]
+        if frame.depth + 1 >= len(starts):
+            return every if not frame.depth else []
+        return every[starts[frame.depth] : starts[frame.depth + 1]]
+
+    def _value(
+        self, variable: Variable, debugged: Debugged, thread: Thread, frame: Frame
+    ) -> Value | str:
+        type = variable.type
+        if type is None:
+            return "of a type that is not described"
+        if variable.constant is not None:
+            size = type.size
+            return Value(type, (variable.constant % (1 << 8 * size)).to_bytes(size, "little"))
+        holds = [at for at in variable.locations if at.start <= frame.text_line < at.end]
+        if not holds:
+            return OPTIMISED_OUT
+        try:
+            found = self._located(holds[0], variable, type, debugged, thread, frame)
+            return found.chosen(thread)
+        except (EvaluationError, KeyError, IndexError) as reason:
+            return str(reason)
+
+    def _located(
+        self,
+        located: Located,
+        variable: Variable,
+        type: Type,
+        debugged: Debugged,
+        thread: Thread,
+        frame: Frame,
+    ) -> Value:
+        """Return the value at a location (DWARF, "Location Descriptions")."""
+        stack: list[int | Place] = []
+        for operation in located.operations:
+            name, given = operation.name, operation.arguments
+            match name:
+                case "DW_OP_regx":
+                    return self._in_register(_register_name(given[0]) + frame.suffix, type, thread)
+                case "DW_OP_addr":
+                    symbol = debugged.symbols[given[0] >> 32 << 32]
+                    place = self._symbol(symbol, frame.suffix, thread)
+                    stack.append(place.moved(given[0] & 0xFFFFFFFF))
+                case "DW_OP_plus_uconst":
+                    stack.append(_moved(stack.pop(), given[0]))
+                case "DW_OP_bregx":
+                    base = thread.register(_register_name(given[0]) + frame.suffix) or 0
+                    stack.append(base + given[1])
+                case "DW_OP_deref":
+                    at = _place(stack.pop())
+                    stack.append(int.from_bytes(thread.read(at, 8), "little"))
+                case "DW_OP_stack_value":
+                    number = stack.pop()
+                    assert isinstance(number, int)
+                    data = (number % (1 << 8 * type.size)).to_bytes(type.size, "little")
+                    return Value(type, data)
+                case _ if name.startswith("DW_OP_lit"):
+                    stack.append(int(name.removeprefix("DW_OP_lit")))
+                case _ if name.startswith("DW_OP_const"):
+                    stack.append(given[0])
+                case _:
+                    raise EvaluationError(f"{name} in its location")
+        return Value(type, place=_place(stack.pop(), variable.space))
+
+    def _in_register(self, name: str, type: Type, thread: Thread) -> Value:
+        bits = thread.register(name)
+        if bits is None:
+            raise EvaluationError(f"the program has no register {name}")
+        if not self._reaching.may_be_written(name, thread.warp.next):
+            raise EvaluationError("not set yet")
+        data = (bits % (1 << 8 * type.size)).to_bytes(type.size, "little")
+        return Value(type, data, register=name)
+
+    def _symbol(self, symbol: str, suffix: str, thread: Thread) -> Place:
+        """Return the place of a PTX variable, in a copy of a function if it is its own there."""
+        function = suffix.removeprefix("@")
+        names = (symbol + suffix, f"{symbol}@{function}", symbol)
+        for name in names:
+            place = self._program.places.get(name)
+            if place is not None:
+                return self._at(name, thread)
+        raise EvaluationError(f"the program has no variable {symbol}")
+
+    def _at(self, name: str, thread: Thread) -> Place:
+        place = self._program.places[name]
+        if place.space in (Space.GLOBAL, Space.CONST):
+            return Place(Space.GLOBAL, thread.launch.globals[place.offset])
+        return Place(place.space, place.offset)
+
+    # ---- without debug information --------------------------------------------------------------
+
+    @cached_property
+    def _declared(self) -> tuple[tuple[PtxVariable, Parameter], ...]:
+        kernel = self._kernel
+        parameters = kernel.function.parameters
+        text = self._program.module.text
+        declared = signature_of(kernel.name, parameters, kernel.source.content, text)
+        return tuple(zip(parameters, declared, strict=True))
+
+    def _parameters(self, thread: Thread) -> Iterator[tuple[str, Value]]:
+        """Yield the kernel's parameters, by their names in its source or in PTX."""
+        for number, (parameter, declared) in enumerate(self._declared):
+            place = self._program.places[parameter.name]
+            type = type_of(declared.type) if declared.type else None
+            if type is None or type.size != parameter.size:
+                type = _of_ptx(parameter)
+            name = declared.name or f"arg{number}"
+            yield name, Value(type, place=Place(Space.PARAM, place.offset))
+
+    def _shared(self, thread: Thread) -> Iterator[tuple[str, Value]]:
+        """Yield the shared variables that the program declares."""
+        source = {m[2]: (m[1], m[3]) for m in _SHARED.finditer(self._own_source)}
+        for symbol, place in self._program.places.items():
+            if place.space is Space.SHARED:
+                name = _plain(symbol)
+                type = _array(source[name], place.size) if name in source else None
+                yield name, Value(type or Array(BYTE, place.size), place=self._at(symbol, thread))
+
+    @cached_property
+    def _own_source(self) -> str:
+        """The source from the kernel's name up to that of the next kernel."""
+        text = self._kernel.source.content
+        name = read_symbol(self._kernel.name).name.rpartition("::")[2]
+        found = re.search(rf"\b{re.escape(name)}\s*\(", text)
+        rest = text[found.end() :] if found else text
+        return rest.partition("__global__")[0]
+
+    def _module(self, thread: Thread) -> Iterator[tuple[str, Value]]:
+        """Yield the variables of the module."""
+        debugged = self._debugged(thread)
+        types = {v.name: v.type for v in debugged.variables if v.type is not None}
+        for symbol in self._program.globals:
+            name = _plain(symbol)
+            if symbol in self._program.places:
+                size = self._program.places[symbol].size
+                yield (
+                    name,
+                    Value(types.get(name) or Array(BYTE, size), place=self._at(symbol, thread)),
+                )
+
+    def _buffer(self, name: str, thread: Thread) -> Value | None:
+        for allocation in thread.warp.run.memory.live():
+            if name in (allocation.name, allocation.name.replace(" ", "_")):
+                place = Place(Space.GLOBAL, allocation.address)
+                return Value(Array(BYTE, allocation.size), place=place)
+        return None
+
+    def _register(self, name: str, thread: Thread, frame: Frame) -> Value:
+        """Return a register: `$r1` or `%r1`, of the copy of the function in which the thread is;
+        special registers; `$pc`."""
+        plain = f"%{name[1:]}"
+        if name == "$pc":
+            return _number(thread.warp.next, UNSIGNED)
+        for known in (plain + frame.suffix, plain, name[1:] + frame.suffix, name[1:]):
+            for register in self._program.registers:
+                if register.name == known:
+                    bits = thread.register(known) or 0
+                    type = type_of_register(register.type)
+                    return Value(type, bits.to_bytes(type.size, "little"), register=known)
+        if plain in SPECIAL_REGISTERS:
+            return _number(thread.special(plain), type_of_register(SPECIAL_REGISTERS[plain].type))
+        raise EvaluationError(f"there is no register {plain}; `info registers` lists them")
+
+
+def type_of(type: CppType) -> Type | None:
+    """Return the type of a parameter as its source declares it."""
+    kind, size = type.element.kind, type.element.bytes
+    encodings = {
+        Class.SIGNED: Encoding.SIGNED,
+        Class.UNSIGNED: Encoding.UNSIGNED,
+        Class.FLOAT: Encoding.FLOAT,
+        Class.BFLOAT: Encoding.BRAIN,
+        Class.BOOL: Encoding.BOOLEAN,
+    }
+    names = {
+        (Class.SIGNED, 1): "signed char",
+        (Class.SIGNED, 2): "short",
+        (Class.SIGNED, 4): "int",
+        (Class.SIGNED, 8): "long long",
+        (Class.UNSIGNED, 1): "unsigned char",
+        (Class.UNSIGNED, 2): "unsigned short",
+        (Class.UNSIGNED, 4): "unsigned int",
+        (Class.UNSIGNED, 8): "unsigned long long",
+        (Class.FLOAT, 2): "half",
+        (Class.FLOAT, 4): "float",
+        (Class.FLOAT, 8): "double",
+        (Class.BFLOAT, 2): "bfloat16",
+        (Class.BOOL, 1): "bool",
+    }
+    made: Type = Arithmetic(names.get((kind, size), kind.value), size, encodings[kind])
+    for _ in range(type.pointers):
+        made = Pointer(made)
+    return made
+
+
+def parsed_type(text: str) -> Type:
+    """Return the type that a cast names. Raises EvaluationError."""
+    plain = " ".join(word for word in text.replace("*", " * ").split() if word != "const")
+    stars = plain.count("*")
+    name = plain.replace("*", "").strip()
+    if name == "char":
+        made: Type | None = CHAR
+    elif name == "void" and stars:
+        return _pointers(None, stars)
+    else:
+        found = read_type(name)
+        made = type_of(found) if found is not None else None
+    if made is None:
+        raise EvaluationError(f"there is no type {text}")
+    return _pointers(made, stars) if stars else made
+
+
+def _pointers(made: Type | None, count: int) -> Type:
+    for _ in range(count):
+        made = Pointer(made)
+    assert made is not None
+    return made
+
+
+def _array(declared: tuple[str, str], size: int) -> Type | None:
+    """Return the type of a shared variable of so many bytes, as its source declares it."""
+    found = read_type(declared[0].strip())
+    made = type_of(found) if found is not None else None
+    counts = re.findall(r"\[\s*(\d*)\s*\]", declared[1])
+    if made is None or len(counts) != declared[1].count("["):
+        return Array(made, size // made.size) if made is not None and "[" in declared[1] else None
+    for count in reversed(counts):
+        made = Array(made, int(count or 0))
+    return made if made.size == size else None
+
+
+def _of_ptx(parameter: PtxVariable) -> Type:
+    whole = type_of_register(parameter.type)
+    count = parameter.size // max(1, whole.size)
+    return whole if count == 1 and not parameter.shape else Array(whole, count)
+
+
+def _plain(symbol: str) -> str:
+    """Return the name of a variable as its source has it."""
+    symbol = symbol.partition("@")[0]
+    if found := _LOCAL_NAME.match(symbol):
+        for other in re.finditer(r"E(\d+)", symbol):
+            rest = symbol[other.end() :]
+            if len(rest) >= int(other[1]) and rest[: int(other[1])].isidentifier():
+                tail = rest[int(other[1]) :]
+                if not tail or tail.startswith("_"):
+                    return rest[: int(other[1])]
+        return found[2]
+    return read_symbol(symbol).name if symbol.startswith("_Z") else symbol
+
+
+def _builtin(name: str, thread: Thread) -> Value:
+    """Return a variable that CUDA C++ defines: of three parts, or a number."""
+    from warploom.debug.types import INT, Member, Structure
+
+    if name not in _BUILTIN:
+        numbers = {
+            "warpSize": thread.warp.size,
+            "laneId": thread.lane,
+            "warpId": thread.warp.number,
+        }
+        return _number(numbers[name], INT)
+    members = tuple(Member(part, UNSIGNED, 4 * i) for i, part in enumerate("xyz"))
+    values = (thread.special(f"{_BUILTIN[name]}.{part}") for part in "xyz")
+    data = b"".join(value.to_bytes(4, "little") for value in values)
+    return Value(Structure("uint3", 12, members), data)
+
+
+def _number(number: int, type: Arithmetic) -> Value:
+    return Value(type, type.data(number))
+
+
+def _register_name(number: int) -> str:
+    """Return the register that a number in DWARF names by its bytes."""
+    size = (number.bit_length() + 7) // 8
+    return number.to_bytes(size, "big").decode("ascii")
+
+
+def _moved(at: int | Place, offset: int) -> int | Place:
+    return at.moved(offset) if isinstance(at, Place) else at + offset
+
+
+def _place(at: int | Place, space: Space | None = None) -> Place:
+    if isinstance(at, Place):
+        return at
+    return Place(space or Space.GENERIC, at)

@@ -1,0 +1,340 @@
+"""Where a launch stops: breakpoints, watched memory, events, and the ends of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.analysis.program import Program
+from warploom.analysis.uses import reads, writes
+from warploom.codegen import watching
+from warploom.codegen.environment import SPACE_CODES, CountLayout
+from warploom.codegen.watching import ATOMIC, LOAD, STORE, WATCH_WORDS
+from warploom.core.types import Kind
+from warploom.debug.stepper import Stepper
+from warploom.isa.spec import Unit
+from warploom.machine.common import access_cost
+from warploom.machine.reference.state import Warp
+from warploom.ptx.ir import Instruction, Register, Space
+from warploom.rules.choice import AccessRules
+from warploom.rules.fields import BANK_CONFLICTS, SECTORS
+
+Words = npt.NDArray[np.int64]
+Condition = Callable[[Stepper, Warp, int], bool]
+"""Whether a lane of a warp meets a condition."""
+
+EVENTS = ("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan")
+"""What `catch` stops at, beside errors, at which every launch stops."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Bytes of memory: `size` from an address in a space on; of shared memory those of a block, of
+    local memory those of a lane of one of its warps."""
+
+    space: Space
+    address: int
+    size: int
+    block: int | None = None
+    warp: int | None = None
+    lane: int | None = None
+
+    def words(self, warps_per_block: int, ops: int) -> Words:
+        """Return it as compiled code reads it (`codegen.watching`)."""
+        words = np.zeros(WATCH_WORDS, np.int64)
+        words[watching.SPACE], words[watching.OPS] = SPACE_CODES[self.space], ops
+        words[watching.START], words[watching.END] = self.address, self.address + self.size
+        first, last = 0, 1 << 62
+        if self.block is not None:
+            first = self.block * warps_per_block
+            last = first + warps_per_block
+        if self.block is not None and self.warp is not None:
+            first += self.warp
+            last = first + 1
+        words[watching.FIRST_WARP], words[watching.LAST_WARP] = first, last
+        words[watching.LANES] = 0xFFFFFFFF if self.lane is None else 1 << self.lane
+        return words
+
+
+OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | ATOMIC}
+"""What a watchpoint of each kind looks at, as bits of `codegen.watching`."""
+
+
+@dataclass
+class Breakpoint:
+    """A place, an event or memory at which a launch stops. `instructions` are those before which it
+    does; `ignored` so many times it does not. `condition` has to hold in some lane, `blocks` are
+    those in which alone it can."""
+
+    number: int
+    text: str
+    instructions: frozenset[int] = frozenset()
+    event: str = ""
+    least: int = 0
+    watched: Watched | None = None
+    kind: str = "write"
+    condition: Condition | None = None
+    condition_text: str = ""
+    blocks: range | None = None
+    enabled: bool = True
+    temporary: bool = False
+    ignored: int = 0
+    hits: int = 0
+    place: str = ""
+
+
+@dataclass
+class Hit:
+    """What a search has found: breakpoints, and a lane in which it is; `lanes` are all of them."""
+
+    breakpoints: list[Breakpoint] = field(default_factory=list[Breakpoint])
+    step: str = ""
+    lanes: int = 0
+    warp: Warp | None = None
+
+
+class Step:
+    """The end of a step of one lane: where it comes to an instruction that `ends` the step, or has
+    left the kernel."""
+
+    def __init__(self, block: int, warp: int, lane: int, ends: Callable[[int], bool]) -> None:
+        self.block, self._warp, self.lane, self._ends = block, warp, lane, ends
+
+    def is_here(self, stepper: Stepper) -> bool:
+        """Return whether the lane is about to execute an instruction that ends the step."""
+        warp = stepper.warp
+        own = warp.block.number == self.block and warp.number == self._warp
+        return own and bool(warp.splits.active >> self.lane & 1) and self._ends(warp.next)
+
+    def has_left(self, stepper: Stepper) -> bool:
+        """Return whether the lane has exited with the last instruction."""
+        warp = stepper.last
+        if warp is None or warp.block.number != self.block or warp.number != self._warp:
+            return False
+        return not warp.splits.live >> self.lane & 1
+
+
+class Stops:
+    """Looks for the next, or the last, place where a launch stops: any of some breakpoints, or the
+    end of a step."""
+
+    def __init__(
+        self,
+        program: Program,
+        rules: AccessRules,
+        warps_per_block: int,
+        breakpoints: list[Breakpoint],
+        step: Step | None = None,
+    ) -> None:
+        self._program, self._rules = program, rules
+        self._breakpoints = [b for b in breakpoints if b.enabled]
+        self._step = step
+        self.hit = Hit()
+        watched = [b for b in self._breakpoints if b.watched is not None]
+        only = len(watched) == 1 and len(self._breakpoints) == 1 and step is None
+        self.watch: Words | None = None
+        if only and watched[0].watched is not None:
+            self.watch = watched[0].watched.words(warps_per_block, OPS[watched[0].kind])
+        self.blocks = self._common_blocks()
+
+    def _common_blocks(self) -> range | None:
+        """Return the blocks between the first and the last in which it can be."""
+        given = [b.blocks for b in self._breakpoints]
+        if self._step is not None:
+            given.append(range(self._step.block, self._step.block + 1))
+        known = [r for r in given if r is not None]
+        if len(known) < len(given) or not known:
+            return None
+        return range(min(r.start for r in known), max(r.stop for r in known))
+
+    # ---- counts ---------------------------------------------------------------------------------
+
+    def may_hit(self, counts: Words, *, watched: bool) -> bool:
+        """Return whether it may be in an interval with these counts."""
+        if self.watch is not None and watched:
+            return bool(counts[-1])
+        return bool(counts[self._counted].any())
+
+    @cached_property
+    def _counted(self) -> Words:
+        """The counts of which one is not zero wherever it is."""
+        layout = CountLayout(self._program, self._rules)
+        if self._step is not None:
+            return np.arange(0, 2 * len(self._program.blocks), 2)
+        found: set[int] = set()
+        for breakpoint in self._breakpoints:
+            match breakpoint.event:
+                case "divergence":
+                    found |= set(layout.branches.values())
+                case "reconvergence":
+                    found |= {at + 1 for at in layout.branches.values()}
+                case "":
+                    wanted = breakpoint.instructions
+                    if breakpoint.watched is not None:
+                        wanted = frozenset(row.instruction for row in layout.rows)
+                    found |= self._blocks_of(wanted)
+                case _:
+                    found |= set(range(0, 2 * len(self._program.blocks), 2))
+        return np.array(sorted(found), np.int64)
+
+    def _blocks_of(self, instructions: frozenset[int]) -> set[int]:
+        """Return the counts of the basic blocks that have some instructions."""
+        every = self._program.blocks
+        return {2 * b.index for b in every if not instructions.isdisjoint(range(b.start, b.stop))}
+
+    # ---- looking --------------------------------------------------------------------------------
+
+    @cached_property
+    def _by_instruction(self) -> dict[int, list[Breakpoint]]:
+        found: dict[int, list[Breakpoint]] = {}
+        for breakpoint in self._breakpoints:
+            for instruction in breakpoint.instructions:
+                found.setdefault(instruction, []).append(breakpoint)
+        return found
+
+    @cached_property
+    def _late(self) -> list[Breakpoint]:
+        """Those that are only known when an instruction has been executed."""
+        return [b for b in self._breakpoints if b.event or b.watched is not None]
+
+    def before(self, stepper: Stepper) -> bool:
+        """Return whether it is where a warp is about to execute an instruction."""
+        hit = Hit(warp=stepper.warp)
+        for breakpoint in self._by_instruction.get(stepper.index, ()):
+            lanes = self._lanes(breakpoint, stepper, stepper.warp, stepper.warp.splits.active)
+            if lanes and self._counts(breakpoint):
+                hit.breakpoints.append(breakpoint)
+                hit.lanes |= lanes
+        if self._step is not None and self._step.is_here(stepper):
+            hit.step = "step"
+            hit.lanes |= 1 << self._step.lane
+        return self._found(hit)
+
+    def after(self, stepper: Stepper) -> bool:
+        """Return whether it is what the last instruction has done."""
+        warp = stepper.last
+        assert warp is not None
+        hit = Hit(warp=warp)
+        for breakpoint in self._late:
+            lanes = self._happened(breakpoint, stepper, warp)
+            lanes = self._lanes(breakpoint, stepper, warp, lanes)
+            if lanes and self._counts(breakpoint):
+                hit.breakpoints.append(breakpoint)
+                hit.lanes |= lanes
+        if self._step is not None and self._step.has_left(stepper):
+            hit.step = "exited"
+            hit.lanes |= 1 << self._step.lane
+        return self._found(hit)
+
+    def _found(self, hit: Hit) -> bool:
+        if hit.breakpoints or hit.step:
+            self.hit = hit
+            return True
+        return False
+
+    def _lanes(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp, lanes: int) -> int:
+        """Return those of some lanes that meet the condition of a breakpoint."""
+        condition = breakpoint.condition
+        if breakpoint.blocks is not None and warp.block.number not in breakpoint.blocks:
+            return 0
+        if condition is None or not lanes:
+            return lanes
+        every = (lane for lane in range(lanes.bit_length()) if lanes >> lane & 1)
+        return sum(1 << lane for lane in every if condition(stepper, warp, lane))
+
+    def _counts(self, breakpoint: Breakpoint) -> bool:
+        """Count a hit; return whether it is one to stop at."""
+        if breakpoint.ignored > 0:
+            breakpoint.ignored -= 1
+            return False
+        return True
+
+    def _happened(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> int:
+        """Return the lanes to which an event has happened with the last instruction."""
+        if breakpoint.watched is not None:
+            return _touching(breakpoint.watched, OPS[breakpoint.kind], stepper, warp)
+        made = self._program.instructions[stepper.executed]
+        active = warp.splits.active or warp.existing
+        match breakpoint.event:
+            case "divergence":
+                return active if stepper.partings else 0
+            case "reconvergence":
+                return active if stepper.meetings else 0
+            case "barrier":
+                return active if made.operation.spec.unit is Unit.BARRIER else 0
+            case "nan":
+                return _new_nans(made, warp)
+            case "bank-conflict":
+                return self._costly(stepper, (Space.SHARED,), BANK_CONFLICTS, breakpoint.least)
+            case _:
+                spaces = (Space.GLOBAL, Space.LOCAL)
+                return self._costly(stepper, spaces, SECTORS, breakpoint.least)
+
+    def _costly(self, stepper: Stepper, spaces: tuple[Space, ...], what: int, least: int) -> int:
+        """Return the lanes of an access that costs at least so much."""
+        rows = {(row.instruction, row.space): row for row in stepper.grid.run.tally.rows}
+        for access in stepper.events.accesses:
+            row = rows.get((access.instruction, access.space))
+            if access.space not in spaces or row is None:
+                continue
+            mask = sum(1 << lane for lane in access.lanes)
+            addresses = [0] * 32
+            for lane, address in zip(access.lanes, access.addresses, strict=True):
+                addresses[lane] = address
+            cost = access_cost(self._program, row, self._rules, mask, tuple(addresses))
+            if cost[what] >= least:
+                return mask
+        return 0
+
+
+def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:
+    """Return the lanes whose last access has touched watched memory."""
+    found = 0
+    if watched.block is not None and warp.block.number != watched.block:
+        return 0
+    if watched.warp is not None and warp.number != watched.warp:
+        return 0
+    for access in stepper.events.accesses:
+        if access.space is not watched.space or not watching.OP_BITS[access.op] & ops:
+            continue
+        for lane, address in zip(access.lanes, access.addresses, strict=True):
+            end = watched.address + watched.size
+            touches = address < end and address + access.size > watched.address
+            if touches and watched.lane in (None, lane):
+                found |= 1 << lane
+    return found
+
+
+def _new_nans(made: Instruction, warp: Warp) -> int:
+    """Return the lanes in which an instruction has made a NaN of numbers that are none."""
+    if Kind.FLOAT not in {r.type.kind for r in writes(made)} and not _is_float(made):
+        return 0
+    own = [r for r in reads(made) if r not in set(writes(made))]
+    given = np.zeros(warp.size, bool)
+    for register in own:
+        given |= _nans(register, warp)
+    results = np.zeros(warp.size, bool)
+    for register in writes(made):
+        results |= _nans(register, warp)
+    mask = int.from_bytes(np.packbits(results & ~given, bitorder="little").tobytes(), "little")
+    return mask & warp.splits.active
+
+
+def _is_float(made: Instruction) -> bool:
+    texts = made.operation.text.split(".")
+    return made.operation.name not in ("setp", "ld", "mov", "st", "cvt") and (
+        texts[-1] in ("f32", "f64")
+    )
+
+
+def _nans(register: Register, warp: Warp) -> npt.NDArray[np.bool_]:
+    """Return the lanes in which a register of 32 or 64 bits holds a NaN."""
+    values = warp.registers[register.name]
+    if register.type.bits not in (32, 64):
+        return np.zeros(warp.size, bool)
+    floats = {32: np.float32, 64: np.float64}[register.type.bits]
+    return np.isnan(values.view(floats))

@@ -1,0 +1,98 @@
+"""The launch that is debugged, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from warploom.analysis.program import Program
+from warploom.analysis.services import service_of
+from warploom.analysis.tensor_waits import completes_later
+from warploom.codegen.in_flight import has_group_products
+from warploom.devices.spec import DeviceSpec
+from warploom.machine.launch import WARP_SIZE, Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.rules.choice import MemoryOptions
+
+
+@dataclass
+class Output:
+    """What a launch has printed. It runs again and again; each text is shown once, and not before
+    the debugger has come to where it is printed. `count` is how many texts the launch has printed
+    where it stands now."""
+
+    write: Callable[[str], object]
+    count: int = 0
+    _texts: list[str] = field(default_factory=list[str])
+    _shown: int = 0
+
+    def take(self, text: str) -> None:
+        """Keep a text that the kernel prints."""
+        self._texts[self.count :] = (
+            [text] if self.count >= len(self._texts) else ([text, *self._texts[self.count + 1 :]])
+        )
+        self.count += 1
+
+    def show(self) -> None:
+        """Write what is printed up to where the launch stands now, and has not been written."""
+        for text in self._texts[self._shown : self.count]:
+            self.write(text)
+        self._shown = max(self._shown, self.count)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One launch: what runs, on which memory of which device."""
+
+    program: Program
+    launch: Launch
+    memory: DeviceMemory
+    spec: DeviceSpec
+    options: MemoryOptions
+    output: Output
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        launch: Launch,
+        memory: DeviceMemory,
+        spec: DeviceSpec,
+        options: MemoryOptions,
+    ) -> Target:
+        """Return the target of a launch."""
+        output = Output(launch.output or sys.stdout.write)
+        unbounded = replace(launch, output=output.take, cancellation=None)
+        return cls(program, unbounded, memory, spec, options, output)
+
+    @property
+    def limit(self) -> int | None:
+        """The warp instructions that the launch may execute."""
+        return self.launch.max_instructions
+
+    @cached_property
+    def compiled_launch(self) -> Launch:
+        """The launch for compiled code, which does not look at the limit."""
+        return replace(self.launch, max_instructions=None)
+
+    @cached_property
+    def allocates(self) -> bool:
+        """Returns whether the kernel calls malloc or free."""
+        return any(service_of(m) in ("malloc", "free") for m in self.program.instructions)
+
+    @cached_property
+    def compiles(self) -> bool:
+        """Returns whether compiled code can run the launch in parts: operations that are not
+        complete between two turns are kept by each machine in its own way."""
+        delays = has_group_products(self.program) or completes_later(self.program)
+        interrupted = bool(self.launch.schedule.interrupts)
+        shuffled = self.launch.schedule.shuffles and delays
+        return self.launch.warp_size == WARP_SIZE and not (shuffled or interrupted)
+
+    @cached_property
+    def goes_block_by_block(self) -> bool:
+        """Returns whether blocks run one after the other, as far as the policy decides it."""
+        clustered = self.launch.cluster_blocks > 1
+        return not (self.launch.schedule.shuffles or clustered or self.launch.cooperative)

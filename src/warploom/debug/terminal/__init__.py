@@ -1,0 +1,1 @@
+"""The debugger in a terminal, with the commands of cuda-gdb."""

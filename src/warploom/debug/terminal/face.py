@@ -1,0 +1,80 @@
+"""The terminal as a face of the debugger: what `debug.attaching` gives launches to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from json import dumps, loads
+
+from warploom.debug.attaching import AttachedDebugger
+from warploom.debug.session import Session
+from warploom.debug.terminal.shell import Terminal
+from warploom.host.debugging import Quit, attach
+
+
+@dataclass(frozen=True)
+class TerminalOptions:
+    """What is done in a terminal: `commands` at the first launch, then what the user types, unless
+    in a `batch`; `kernel` names the kernel whose launches are debugged, empty for all. `failing`:
+    only launches that do something wrong come to the user."""
+
+    commands: list[str] = field(default_factory=list[str])
+    batch: bool = False
+    kernel: str = ""
+    failing: bool = False
+
+    def text(self) -> str:
+        """Return them as a text for the environment of another process."""
+        return dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> TerminalOptions:
+        """Return the options that `text` wrote."""
+        return cls(**loads(text))
+
+    def debugger(
+        self,
+        on_quit: Callable[[Quit], None] | None = None,
+        terminal_ours: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> AttachedDebugger:
+        """Return a debugger that debugs launches so; `on_quit` is called where the user wants no
+        more, `terminal_ours` gives the terminal to it for so long."""
+        left = list(self.commands)
+
+        def face(session: Session) -> bool:
+            with terminal_ours():
+                return debug(session)
+
+        def debug(session: Session) -> bool:
+            terminal = Terminal(session)
+            if self.failing:
+                stop = session.start()
+                if stop.reason != "error":
+                    return True
+                left[:] = self.commands
+                terminal.shell.stopped(stop, None)
+            done = terminal.run(left, echo=True) if left else True
+            left.clear()
+            if self.batch and not done:
+                raise Quit(1)
+            if not (self.batch or terminal.quitting or terminal.leaving):
+                terminal.talk()
+            if terminal.quitting:
+                raise Quit(0 if done else 1)
+            return self.failing or not (self.batch or terminal.detaching)
+
+        return AttachedDebugger(face, self.kernel, on_quit)
+
+
+def attach_in_program(text: str) -> None:
+    """Have launches of this process debugged, by the text of some options. Where the user quits,
+    the process ends: its launches come from libraries that no exception passes."""
+
+    def end(quit: Quit) -> None:
+        sys.stdout.flush()
+        os._exit(quit.code)
+
+    attach(TerminalOptions.of(text).debugger(end))

@@ -1,0 +1,97 @@
+"""Commands that go forward and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.debug.session import DebugError, Stop
+from warploom.debug.terminal.context import Command, Shell, number_of
+
+
+def _goes(go: Callable[[Shell, str], Stop]) -> Callable[[Shell, str], None]:
+    """Return a command that says where the launch stands when it has gone."""
+
+    def do(shell: Shell, rest: str) -> None:
+        before = shell.key()
+        shell.stopped(go(shell, rest), before)
+
+    return do
+
+
+def _steps(kind: str, *, back: bool = False) -> Callable[[Shell, str], None]:
+    """Return the command that steps so."""
+
+    def go(shell: Shell, rest: str) -> Stop:
+        count = number_of(rest, "how many steps", 1)
+        session = shell.session
+        return session.reverse_step(kind, count) if back else session.step(kind, count)
+
+    return _goes(go)
+
+
+def _run(shell: Shell, rest: str) -> Stop:
+    return shell.session.start()
+
+
+def _start(shell: Shell, rest: str) -> Stop:
+    return shell.session.begin()
+
+
+def _continue(shell: Shell, rest: str) -> Stop:
+    ignored = number_of(rest, "how often to go past this breakpoint", 1) - 1
+    for each in shell.session.stop.breakpoints:
+        each.ignored = ignored
+    return shell.session.go_on()
+
+
+def _goto(shell: Shell, rest: str) -> Stop:
+    return shell.session.goto(number_of(rest, "a position, in warp instructions"))
+
+
+def _until(shell: Shell, rest: str) -> Stop:
+    if not rest:
+        raise DebugError("until where? Give a line, FILE:LINE or a function")
+    return shell.session.until(rest)
+
+
+def _wrote(shell: Shell, rest: str) -> Stop:
+    return shell.session.last_access(_asked(rest))
+
+
+def _read(shell: Shell, rest: str) -> Stop:
+    return shell.session.last_access(_asked(rest), "read")
+
+
+def _asked(rest: str) -> str:
+    text = rest.rstrip("?").strip()
+    if not text:
+        raise DebugError("who wrote what? Give an expression that is in memory, such as x[5]")
+    return text
+
+
+COMMANDS = {
+    "run": Command(_goes(_run), "Begin the launch anew, and go on until it stops."),
+    "start": Command(_goes(_start), "Go to the begin of the launch."),
+    "continue": Command(_goes(_continue), "Go on until the launch stops.", "continue [COUNT]"),
+    "reverse-continue": Command(
+        _goes(lambda shell, rest: shell.session.reverse()), "Go back to where it stopped last."
+    ),
+    "step": Command(_steps("line"), "Step to another line, into functions.", "step [COUNT]"),
+    "next": Command(_steps("over"), "Step to another line, over functions.", "next [COUNT]"),
+    "stepi": Command(_steps("instruction"), "Step one PTX instruction.", "stepi [COUNT]"),
+    "nexti": Command(_steps("instruction"), "Step one PTX instruction.", "nexti [COUNT]"),
+    "reverse-step": Command(_steps("line", back=True), "Step back to the line before."),
+    "reverse-next": Command(_steps("over", back=True), "The same, over functions."),
+    "reverse-stepi": Command(_steps("instruction", back=True), "Step back one instruction."),
+    "finish": Command(
+        _goes(lambda shell, rest: shell.session.finish()), "Go on until this function returns."
+    ),
+    "until": Command(_goes(_until), "Go on until the thread comes to a place.", "until LOCATION"),
+    "goto": Command(_goes(_goto), "Go to a position of the launch.", "goto POSITION"),
+    "who wrote": Command(_goes(_wrote), "Go back to the last write.", "who wrote EXPRESSION"),
+    "who read": Command(_goes(_read), "Go back to the last read.", "who read EXPRESSION"),
+    "where diverged": Command(
+        _goes(lambda shell, rest: shell.session.last_divergence()),
+        "Go back to where lanes of this warp parted last.",
+    ),
+}

@@ -1,0 +1,293 @@
+"""Commands that show values, memory, source and code, and change the focus."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePath
+
+from warploom.core.errors import WarploomError
+from warploom.debug.scene import Place
+from warploom.debug.session import DebugError
+from warploom.debug.terminal.context import Command, Shell, number_of
+from warploom.debug.types import (
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    Arithmetic,
+    Array,
+    Encoding,
+)
+from warploom.debug.values import Value, number_text, written
+from warploom.ptx.ir import Space
+
+LISTED = 10
+"""Lines that `list` shows."""
+
+_FORMAT = re.compile(r"/(\d*)([a-z]*)\s*(.*)", re.DOTALL)
+_SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
+
+
+def _print(shell: Shell, rest: str) -> None:
+    found = _FORMAT.fullmatch(rest)
+    letters, text = (found[2], found[3]) if found else ("", rest)
+    if not text:
+        raise DebugError("print what? Give an expression")
+    value = shell.session.evaluate(text)
+    thread = shell.session.evaluator().thread
+    shell.history += 1
+    shown = _formatted(value, letters, shell) if letters else written(value, thread)
+    shell.say(f"${shell.history} = {shown}")
+
+
+def _formatted(value: Value, letters: str, shell: Shell) -> str:
+    """Return a value in another format: x, d, u, o, t, c, a or f."""
+    thread = shell.session.evaluator().thread
+    if isinstance(value.type, Array):
+        parts = (_formatted(part, letters, shell) for _, part in value.parts(thread))
+        return "{" + ", ".join(parts) + "}"
+    return _in_format(value.bytes(thread), letters[0])
+
+
+def _in_format(data: bytes, letter: str) -> str:
+    unsigned = int.from_bytes(data, "little")
+    signed = int.from_bytes(data, "little", signed=True)
+    match letter:
+        case "x" | "a":
+            return f"{unsigned:#x}"
+        case "o":
+            return f"0{unsigned:o}"
+        case "t":
+            return f"{unsigned:b}"
+        case "d":
+            return str(signed)
+        case "u":
+            return str(unsigned)
+        case "c":
+            return number_text(CHAR, data[:1])
+        case "f":
+            types = {4: FLOAT, 8: DOUBLE, 2: Arithmetic("half", 2, Encoding.FLOAT)}
+            return number_text(types[len(data)], data) if len(data) in types else str(signed)
+        case _:
+            raise DebugError(f"there is no format {letter}; there are x d u o t c a f")
+
+
+def _examine(shell: Shell, rest: str) -> None:
+    """`x/8fw ADDRESS`."""
+    found = _FORMAT.fullmatch(rest)
+    count, letters, text = (found[1], found[2], found[3]) if found else ("", "", rest)
+    size = next((_SIZES[letter] for letter in letters if letter in _SIZES), 0)
+    letter = next((each for each in letters if each not in _SIZES), "x")
+    size = size or (1 if letter in "cs" else 4)
+    number = int(count or 1)
+    if letter == "i":
+        _disassemble_from(shell, text, number)
+        return
+    place, name = _start_of(shell, text)
+    thread = shell.session.evaluator().thread
+    width = {1: 8, 2: 8, 4: 4, 8: 2}[size]
+    for row in range(0, number, width):
+        at = place.moved(row * size)
+        cells = [
+            _in_format(thread.read(at.moved(i * size), size), letter)
+            for i in range(min(width, number - row))
+        ]
+        shell.say(f"{at.generic:#x}{_named(shell, at, name)}:\t" + "\t".join(cells))
+
+
+def _start_of(shell: Shell, text: str) -> tuple[Place, str]:
+    """Return where an expression points to, or where it is."""
+    value = shell.session.evaluate(text)
+    if isinstance(value.type, Array) and value.place is not None:
+        return value.place, text
+    address = int(value.number(shell.session.evaluator().thread))
+    return Place(Space.GENERIC, address), text
+
+
+def _named(shell: Shell, place: Place, name: str) -> str:
+    where = place.resolved
+    found = shell.session.target.memory.find(where.address)
+    if where.space is not Space.GLOBAL:
+        return f" <{where.space.value}+{where.address}>"
+    return "" if found is None else f" <{found.name}+{where.address - found.address}>"
+
+
+def _display(shell: Shell, rest: str) -> None:
+    if not rest:
+        for number, text in shell.displays.items():
+            shell.say(f"{number}: {text}")
+        return
+    shell.session.evaluate(rest)
+    shell.displays[max(shell.displays, default=0) + 1] = rest
+
+
+def _undisplay(shell: Shell, rest: str) -> None:
+    if not rest:
+        shell.displays.clear()
+    for word in rest.split():
+        shell.displays.pop(number_of(word, "the number of a display"), None)
+
+
+def _set(shell: Shell, rest: str) -> None:
+    if "=" not in rest:
+        raise DebugError("set variable takes an assignment, such as x[5] = 1.5")
+    shell.session.evaluate(rest)
+
+
+def _lanes(shell: Shell, rest: str) -> None:
+    """An expression in all lanes of the warp."""
+    session = shell.session
+    focus, shown = session.focus, list[str]()
+    warp = session.thread().warp
+    for lane in range(warp.size):
+        if not warp.existing >> lane & 1:
+            shown.append("-")
+            continue
+        session.focus = replace(focus, lane=lane)
+        try:
+            evaluator = session.evaluator()
+            text = written(evaluator.value(rest), evaluator.thread)
+        except WarploomError:
+            text = "?"
+        shown.append(text if warp.splits.active >> lane & 1 else f"({text})")
+    session.focus = focus
+    shell.say(f"{rest} in the lanes of warp {focus.warp} (in brackets: not active)")
+    width = max(map(len, shown)) + 1
+    for first in range(0, len(shown), 8):
+        cells = "".join(f"{text:>{width}}" for text in shown[first : first + 8])
+        shell.say(f"  lane {first:2}:{cells}")
+
+
+def _grid(shell: Shell, rest: str) -> None:
+    """An expression in all threads of the block, as its first two axes lie."""
+    session = shell.session
+    focus, launch = session.focus, session.launch
+    wide, high, deep = launch.block
+    cells: list[str] = []
+    for linear in range(launch.threads_per_block):
+        warp, lane = divmod(linear, launch.warp_size)
+        session.focus = replace(focus, warp=warp, lane=lane)
+        try:
+            evaluator = session.evaluator()
+            cells.append(written(evaluator.value(rest), evaluator.thread))
+        except WarploomError:
+            cells.append("?")
+    session.focus = focus
+    width = max(map(len, cells)) + 1
+    for z in range(deep):
+        for y in range(high):
+            row = cells[(z * high + y) * wide : (z * high + y + 1) * wide]
+            where = f"({y},{z})" if deep > 1 else f"y={y}" if high > 1 else ""
+            for first in range(0, wide, 16):
+                part = "".join(f"{text:>{width}}" for text in row[first : first + 16])
+                shell.say(f"  {where} x={first:3}:{part}")
+
+
+def _list(shell: Shell, rest: str) -> None:
+    session = shell.session
+    file, first = shell.listed or (session.main_file, 1)
+    if rest:
+        name, _, number = rest.rpartition(":")
+        if number.isdigit():
+            file, first = name or file, max(1, int(number) - LISTED // 2)
+        else:
+            instructions, _ = session.resolve(rest)
+            frame = session.places.frames(instructions[0])[0]
+            file, first = frame.file, max(1, frame.line - LISTED // 2)
+    lines = session.source_lines(file)
+    if lines is None:
+        raise DebugError(
+            f"the source {file or 'of this kernel'} cannot be found; try `disassemble`"
+        )
+    here = None
+    try:
+        frame = session.frame()
+        here = frame.line if PurePath(frame.file).name == PurePath(file).name else None
+    except WarploomError:
+        pass
+    for number in range(first, min(first + LISTED, len(lines) + 1)):
+        mark = "=>" if number == here else "  "
+        shell.say(f"{mark} {number}\t{lines[number - 1]}")
+    shell.listed = (file, first + LISTED)
+
+
+def _disassemble(shell: Shell, rest: str) -> None:
+    if rest:
+        _disassemble_from(shell, rest, 12)
+        return
+    session = shell.session
+    here = session.instruction_of(session.thread()) or 0
+    _show_code(shell, max(0, here - 6), min(len(session.program.instructions), here + 7))
+
+
+def _disassemble_from(shell: Shell, text: str, count: int) -> None:
+    session = shell.session
+    if text.strip() in ("", "$pc"):
+        first = session.instruction_of(session.thread()) or 0
+    elif text.strip().isdigit():
+        first = int(text)
+    else:
+        first = session.resolve(text.strip())[0][0]
+    _show_code(shell, first, min(first + count, len(session.program.instructions)))
+
+
+def _show_code(shell: Shell, first: int, end: int) -> None:
+    session = shell.session
+    here = session.instruction_of(session.thread()) if session.stepper.has_warp else None
+    starts = {block.start: block.index for block in session.program.blocks}
+    for index in range(first, end):
+        if index in starts:
+            shell.say(f"  block {starts[index]}:")
+        frame = session.places.frames(index)[0]
+        where = f"{PurePath(frame.file).name}:{frame.line}" if frame.line else ""
+        mark = "=>" if index == here else "  "
+        shell.say(f"{mark} {index:5}  {where:20} {shell.instruction_text(index)}")
+
+
+def _backtrace(shell: Shell, rest: str) -> None:
+    for number, frame in enumerate(shell.session.frames()):
+        shell.say(f"#{number}  {frame}")
+
+
+def _frame(shell: Shell, rest: str) -> None:
+    session = shell.session
+    frames = session.frames()
+    number = number_of(rest, "the number of a frame", session.focus.frame)
+    if not 0 <= number < len(frames):
+        raise DebugError(f"there is no frame {number}; `backtrace` lists them")
+    session.focus = replace(session.focus, frame=number)
+    shell.say(f"#{number}  {shell.place_text()}")
+
+
+def _moves_frame(by: int) -> Command:
+    def do(shell: Shell, rest: str) -> None:
+        _frame(shell, str(shell.session.focus.frame + by))
+
+    return Command(do, "Look at the frame that called this one." if by > 0 else "The opposite.")
+
+
+def _echo(shell: Shell, rest: str) -> None:
+    shell.say(rest)
+
+
+def _ptype(shell: Shell, rest: str) -> None:
+    shell.say(f"type = {shell.session.evaluate(rest).type.name}")
+
+
+COMMANDS = {
+    "print": Command(_print, "Show the value of an expression.", "print[/FORMAT] EXPRESSION"),
+    "x": Command(_examine, "Show memory: a count, a format, a size.", "x/COUNTFORMATSIZE ADDRESS"),
+    "display": Command(_display, "Show a value at each stop.", "display EXPRESSION"),
+    "undisplay": Command(_undisplay, "Show it no more.", "undisplay [NUMBER...]"),
+    "set variable": Command(_set, "Change a variable, memory or a register.", "set variable A = B"),
+    "lanes": Command(_lanes, "Show a value in all lanes of the warp.", "lanes EXPRESSION"),
+    "grid": Command(_grid, "Show a value in all threads of the block.", "grid EXPRESSION"),
+    "ptype": Command(_ptype, "Show the type of an expression.", "ptype EXPRESSION"),
+    "list": Command(_list, "Show source.", "list [LINE|FILE:LINE|FUNCTION]"),
+    "disassemble": Command(_disassemble, "Show PTX.", "disassemble [LOCATION]"),
+    "backtrace": Command(_backtrace, "Show the calls that lead here."),
+    "frame": Command(_frame, "Look at another frame.", "frame NUMBER"),
+    "up": _moves_frame(1),
+    "down": _moves_frame(-1),
+    "echo": Command(_echo, "Write a text.", "echo TEXT"),
+}

@@ -1,0 +1,95 @@
+"""Commands that say where the launch stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.debug.session import DebugError
+from warploom.debug.stops import EVENTS
+from warploom.debug.terminal.context import Command, Shell, number_of
+
+
+def _break(shell: Shell, rest: str) -> None:
+    made = shell.session.add(rest)
+    count = len(made.instructions)
+    where = f" ({count} instructions)" if count > 1 else ""
+    shell.say(f"Breakpoint {made.number} at {made.place}{where}")
+
+
+def _tbreak(shell: Shell, rest: str) -> None:
+    made = shell.session.add(rest, temporary=True)
+    shell.say(f"Temporary breakpoint {made.number} at {made.place}")
+
+
+def _catch(shell: Shell, rest: str) -> None:
+    words = rest.split()
+    if not words:
+        raise DebugError(f"catch what? {', '.join(EVENTS)}")
+    least = number_of(words[1], "from how many on") if len(words) > 1 else 0
+    made = shell.session.catch(words[0], least)
+    shell.say(f"Catchpoint {made.number} ({made.event}{f' >= {made.least}' if made.least else ''})")
+
+
+def _watches(kind: str) -> Callable[[Shell, str], None]:
+    def do(shell: Shell, rest: str) -> None:
+        made = shell.session.watch(rest, kind)
+        assert made.watched is not None
+        size, space = made.watched.size, made.watched.space.value
+        shell.say(f"Watchpoint {made.number}: {made.text} ({size} bytes of {space} memory)")
+
+    return do
+
+
+def _delete(shell: Shell, rest: str) -> None:
+    session = shell.session
+    if not rest:
+        session.breakpoints.clear()
+    for word in rest.split():
+        session.delete(number_of(word, "the number of a breakpoint"))
+
+
+def _enables(enabled: bool) -> Callable[[Shell, str], None]:
+    def do(shell: Shell, rest: str) -> None:
+        session = shell.session
+        wanted = [number_of(word, "the number of a breakpoint") for word in rest.split()]
+        for each in [session.breakpoint(n) for n in wanted] or session.breakpoints:
+            each.enabled = enabled
+
+    return do
+
+
+def _condition(shell: Shell, rest: str) -> None:
+    number, _, condition = rest.partition(" ")
+    made = shell.session.breakpoint(number_of(number, "the number of a breakpoint"))
+    shell.session.set_condition(made, condition.strip())
+
+
+def _ignore(shell: Shell, rest: str) -> None:
+    words = rest.split()
+    if len(words) != 2:
+        raise DebugError("ignore takes the number of a breakpoint and how often to go past it")
+    made = shell.session.breakpoint(number_of(words[0], "the number of a breakpoint"))
+    made.ignored = number_of(words[1], "how often")
+
+
+COMMANDS = {
+    "break": Command(
+        _break,
+        "Stop before a line, a function or an instruction.",
+        "break [LOCATION] [if CONDITION]",
+    ),
+    "tbreak": Command(_tbreak, "The same, once.", "tbreak LOCATION [if CONDITION]"),
+    "catch": Command(
+        _catch, f"Stop at an event: {', '.join(EVENTS)}.", "catch EVENT [AT LEAST SO MANY]"
+    ),
+    "watch": Command(_watches("write"), "Stop when memory is written.", "watch EXPRESSION"),
+    "rwatch": Command(_watches("read"), "Stop when memory is read.", "rwatch EXPRESSION"),
+    "awatch": Command(_watches("access"), "Stop when memory is accessed.", "awatch EXPRESSION"),
+    "delete": Command(_delete, "Remove breakpoints, or all.", "delete [NUMBER...]"),
+    "enable": Command(_enables(True), "Stop at breakpoints again.", "enable [NUMBER...]"),
+    "disable": Command(_enables(False), "Do not stop at breakpoints.", "disable [NUMBER...]"),
+    "condition": Command(
+        _condition, "Give a breakpoint a condition, or none.", "condition NUMBER [CONDITION]"
+    ),
+    "ignore": Command(_ignore, "Go past a breakpoint some times.", "ignore NUMBER COUNT"),
+}

@@ -1,0 +1,47 @@
+"""Where a debugger takes over the launches of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from warploom.analysis.program import Program
+from warploom.host.loaded import LoadedKernel
+from warploom.machine.launch import Launch
+from warploom.machine.memory import DeviceMemory
+from warploom.machine.tally import Tally
+
+
+class Debugger(Protocol):
+    """Runs launches in place of an engine."""
+
+    def wants(self, kernel: LoadedKernel) -> bool:
+        """Return whether launches of a kernel are debugged."""
+        ...
+
+    def execute(
+        self, kernel: LoadedKernel, program: Program, launch: Launch, memory: DeviceMemory
+    ) -> Callable[[], Tally]:
+        """Run a launch to its end; return what makes its tally."""
+        ...
+
+
+class Quit(BaseException):
+    """The user wants no more of the program that is debugged; `code` is its exit code."""
+
+    def __init__(self, code: int = 0) -> None:
+        super().__init__()
+        self.code = code
+
+
+_attached: list[Debugger] = []
+
+
+def attach(debugger: Debugger | None) -> None:
+    """Have a debugger run the launches that it wants from now on; None: nobody."""
+    _attached[:] = [] if debugger is None else [debugger]
+
+
+def debugger_of(kernel: LoadedKernel) -> Debugger | None:
+    """Return the debugger that wants the launches of a kernel, if there is one."""
+    return next((each for each in _attached if each.wants(kernel)), None)
