@@ -306,3 +306,29 @@ def test_one_copy_brings_a_box_to_all_blocks(program: tuple[wl.Device, wl.Module
     expected[:4] = data[60:, 8:40]
     assert (out == expected).all()
     assert run.counters.global_load_sectors == 2 * 4 * 4
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_block_alone_is_a_cluster_of_one(way: tuple[str, str]) -> None:
+    """CUTLASS arrives at mbarriers by `mapa` in clusters of 1 x 1, too."""
+    body = """
+    @%first mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    shl.b32 %r1, %t, 2; mov.u32 %r2, box; add.u32 %r2, %r2, %r1;
+    mapa.shared::cluster.u32 %r3, %r2, 0;
+    add.u32 %r4, %t, 5;
+    st.shared::cluster.b32 [%r3], %r4;
+    mov.u32 %r5, bar; mapa.shared::cluster.u32 %r6, %r5, %rank;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];
+L:  mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra L;
+    ld.shared.b32 %r7, [%r2];
+    mov.u32 %r8, %ctaid.x; mad.lo.u32 %r8, %r8, 32, %t;
+    mul.wide.u32 %d1, %r8, 4; add.u64 %d1, %out, %d1;
+    st.global.b32 [%d1], %r7;
+    ret;
+    """
+    out, _ = run(body, (5,), 32, 160, way)
+    assert out.tolist() == [5 + lane for lane in range(32)] * 5
+    with pytest.raises(wl.KernelFault):
+        run(body.replace("%r3, %r2, 0", "%r3, %r2, 1"), (5,), 32, 160, way)

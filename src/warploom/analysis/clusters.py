@@ -21,3 +21,13 @@ def reaches_cluster(made: Instruction) -> bool:
 def has_cluster_barrier(program: Program) -> bool:
     """Return whether a program has the barrier of a cluster."""
     return any(is_cluster_barrier(made.operation) for made in program.instructions)
+
+
+def maps_addresses(program: Program) -> bool:
+    """Return whether a program makes addresses of blocks of its cluster, if only of its own: by
+    `mapa`. The program keeps the answer."""
+    known = program.kept.get(maps_addresses)
+    if known is None:
+        names = {made.operation.name for made in program.instructions}
+        known = program.kept[maps_addresses] = "mapa" in names
+    return bool(known)

@@ -46,7 +46,8 @@ class KernelVariant:
     one side after the other. `shuffles`: warps, blocks and the lanes of an atomic go in an order
     that the launch's policy chooses. `records`: the code writes a log of all that it does
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
-    several blocks. `debugging`: the needs of a debugger, None without one.
+    several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
+    None without one.
     """
 
     formation: Formation

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
+from warploom.analysis.clusters import maps_addresses
 from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
@@ -97,7 +98,7 @@ class CompiledEngine:
             shuffles=schedule.shuffles,
             records=records,
             sanitizes=sanitizes,
-            clusters=launch.cluster_blocks > 1,
+            clusters=launch.cluster_blocks > 1 or maps_addresses(program),
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from warploom.analysis.accesses import accesses, route_of
 from warploom.analysis.accesses import reached as spaces_reached
-from warploom.analysis.clusters import reaches_cluster
+from warploom.analysis.clusters import maps_addresses, reaches_cluster
 from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
 from warploom.machine.caches import local_address
@@ -310,7 +310,8 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
 def _is_in_cluster(warp: Warp, request: Request) -> bool:
     """Returns whether an access to shared memory may lead to another block's."""
     made = warp.run.program.instructions[request.index]
-    return warp.run.launch.cluster_blocks > 1 and reaches_cluster(made)
+    run = warp.run
+    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and reaches_cluster(made)
 
 
 def _in_cluster(warp: Warp, request: Request, lane: int, address: int) -> tuple[int, Store]:
