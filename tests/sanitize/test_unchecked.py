@@ -7,6 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.analysis.accesses import accesses
+from warploom.analysis.footprints import Given, global_reaches
 from warploom.analysis.intervals import loads_between_barriers
 from warploom.ptx.ir import Space
 
@@ -126,3 +127,19 @@ def test_shared_memory_that_a_part_of_the_threads_wrote(engine: str) -> None:
         (0, 0, 0),
         3,
     )
+
+
+def test_kernels_with_textures_and_surfaces_are_checked() -> None:
+    gpu = wl.Device(sanitize=("race", "init"))
+    kernel = gpu.compile(
+        "__global__ void fetch(cudaTextureObject_t t, float *out) {"
+        "  out[threadIdx.x / 2] = tex1Dfetch<float>(t, threadIdx.x); }"
+        "__global__ void put(cudaSurfaceObject_t s, float *out) {"
+        "  float v; surf2Dread(&v, s, 4 * threadIdx.x, 0);"
+        "  surf2Dwrite(v + 1, s, 4 * threadIdx.x, 0);"
+        "  out[threadIdx.x / 2] = v + threadIdx.x; }"
+    )
+    for name in ("fetch", "put"):
+        given = Given((1, 1, 1), (32, 1, 1), bytes(64), (), lambda address: None)
+        reaches = global_reaches(kernel[name].program, given)
+        assert [reach.op for reach in reaches] == ["store"]

@@ -28,8 +28,11 @@ from warploom.ptx.ir import (
     spread,
 )
 
-NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
-"""Spaces that blocks do not share, or cannot write."""
+NOT_SHARED = (
+    *(Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST),
+    *(Space.TEXTURE, Space.SURFACE),
+)
+"""Spaces that blocks do not share, cannot write, or reach by no pointer."""
 
 TOLD_BY_ORDER = ("%clock", "%globaltimer", "%smid", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
@@ -217,7 +220,8 @@ class _Flow:
 
     def _found(self, instruction: Instruction) -> Value:
         """A value out of memory: unknown, and a pointer only if it is as wide as one."""
-        narrow = instruction.operation.modifiers.scalar().bits < POINTER_BITS
+        modifiers = instruction.operation.modifiers
+        narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
         return Value(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> Value:

@@ -1,4 +1,4 @@
-"""Which loads of shared memory no store can race with, because whole barriers lie between.
+"""Finds loads of shared memory that no store can race with: whole barriers lie between.
 
 A *boundary* is the entry, or a barrier that all threads of a block wait at. While all of them meet
 at the same boundaries, the instructions that a block executes between two meetings can be reached

@@ -1,4 +1,4 @@
-"""Which accesses of a launch the tools need not see, because what they find is known beforehand.
+"""Finds accesses of a launch that the tools need not see: their findings are known beforehand.
 
 A launch that never stores to an allocation has no race there, and its loads find what was written
 before. Where a pointer comes from is followed through the program (`analysis.footprints`); a store
@@ -109,7 +109,7 @@ def _global_origins(program: Program, given: Given) -> _Origins:
     """Returns where the accesses of a launch to global memory may lead."""
     loads, stored = dict[int, frozenset[int]](), frozenset[int]()
     followed = not any(map(_leads_anywhere, program.instructions))
-    for reach in global_reaches(program, given):
+    for reach in global_reaches(program, given) if followed else ():
         origins = reach.where.origins
         if reach.op != "load":
             followed = followed and origins is not None
