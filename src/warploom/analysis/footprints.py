@@ -1,4 +1,4 @@
-"""Where the blocks of a launch reach in global memory, and whether they stay apart.
+"""Finds where the blocks of a launch reach in global memory, and whether they stay apart.
 
 Blocks that do can run at the same time on several workers, and whatever the order, the result is
 the same. What is known of a launch — its shape, its parameters, where allocations begin — is
@@ -28,11 +28,11 @@ from warploom.ptx.ir import (
     spread,
 )
 
-NOT_SHARED = (
-    *(Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST),
-    *(Space.TEXTURE, Space.SURFACE),
-)
-"""Spaces that blocks do not share, cannot write, or reach by no pointer."""
+NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
+"""Spaces that blocks do not share, or cannot write."""
+
+TEXELS = (Space.TEXTURE, Space.SURFACE)
+"""Spaces that are reached by objects, not by pointers."""
 
 TOLD_BY_ORDER = ("%clock", "%globaltimer", "%smid", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
@@ -40,7 +40,7 @@ TOLD_BY_ORDER = ("%clock", "%globaltimer", "%smid", "%gridid")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is known of a launch. `allocation_of` tells where the allocation begins that an address
+    """The known facts of a launch. `allocation_of` tells where the allocation begins that an address
     lies in, or None."""
 
     grid: Dim3
@@ -52,8 +52,8 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a register holds: its form, if known, and the allocations that it may point into; None
-    for any."""
+    """The value of a register: its form, if known, and the allocations that it may point into;
+    None for any."""
 
     form: Form | None
     origins: frozenset[int] | None
@@ -169,7 +169,7 @@ class _Flow:
         for index in range(block.start, block.stop):
             instruction = self.program.instructions[index]
             for space, op in accesses(instruction):
-                if space in NOT_SHARED:
+                if space in NOT_SHARED or space in TEXELS:
                     continue
                 addresses = [o for o in instruction.operands if isinstance(o, Address)]
                 # Of `cp.async` the second address is the one in global memory.
@@ -178,7 +178,7 @@ class _Flow:
             self._step(instruction, state)
 
     def _step(self, instruction: Instruction, state: dict[str, Value]) -> None:
-        """What an instruction leaves in its destinations."""
+        """Sets what an instruction leaves in its destinations."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for place, target in enumerate(targets):
