@@ -40,8 +40,8 @@ TOLD_BY_ORDER = ("%clock", "%globaltimer", "%smid", "%gridid")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The known facts of a launch. `allocation_of` tells where the allocation begins that an address
-    lies in, or None."""
+    """The known facts of a launch. `allocation_of` tells where the allocation begins that an
+    address lies in, or None."""
 
     grid: Dim3
     block: Dim3

@@ -1,4 +1,4 @@
-"""How commands show their help and their usage errors: options in groups, one style of errors."""
+"""Shows the help and the usage errors of commands: options in groups, one style of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at in a session: the thread in focus, its frames, variables and source."""
+"""Shows the thread in focus of a session: its frames, variables and source."""
 
 from __future__ import annotations
 

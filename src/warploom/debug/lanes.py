@@ -1,4 +1,4 @@
-"""Where the lanes of a warp are between two steps, and why some do not run."""
+"""Finds where the lanes of a warp are between two steps, and why some do not run."""
 
 from __future__ import annotations
 

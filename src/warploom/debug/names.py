@@ -1,4 +1,4 @@
-"""What a name in an expression stands for, where a thread is."""
+"""Looks up what a name in an expression stands for, at the place of a thread."""
 
 from __future__ import annotations
 

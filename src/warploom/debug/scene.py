@@ -1,4 +1,4 @@
-"""What a thread sees where the launch stands: registers, memory, special values, symbols."""
+"""Reads a thread's registers, memory, special values and symbols at the current position."""
 
 from __future__ import annotations
 

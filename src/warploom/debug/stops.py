@@ -1,4 +1,4 @@
-"""Where a launch stops: breakpoints, watched memory, events, and the ends of steps."""
+"""Decides where a launch stops: breakpoints, watched memory, events, and the ends of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a debugger takes over the launches of this process."""
+"""Lets a debugger take over the launches of this process."""
 
 from __future__ import annotations
 

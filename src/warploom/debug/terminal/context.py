@@ -1,4 +1,4 @@
-"""What commands of the terminal share: the session, and how places are written."""
+"""Holds what commands of the terminal share: the session, and how places are written."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NO_GROUP, ASYNC_GROUP, BULK_GROUP = range(3)
 """Groups: none (an mbarrier is told), those of `cp.async`, and those of `cp.async.bulk`."""
 
 LOAD, STORE, SEND = range(3)
-"""What is copied: global to shared memory, shared to global memory, registers to shared memory."""
+"""Directions: global to shared memory, shared to global memory, registers to shared memory."""
 
 CAPACITY = 512
 """Entries of a list; when it is full, the older half completes."""
