@@ -80,7 +80,7 @@ def _as_text(found: WeakOutcomes, *, graphs: bool) -> str:
     if found.answer is not None:
         lines.append(f"The condition holds: {'yes' if found.answer else 'no'}.")
     if found.longer:
-        lines.append("Loops may go round more often than was looked at: --rounds looks further.")
+        lines.append("Loops may be repeated more often than was looked at: --rounds looks further.")
     if found.stuck:
         lines.append("In some executions threads wait at a barrier for ever.")
     return "\n".join(lines)
