@@ -21,16 +21,17 @@ from warploom.cli.programs import Arguments, Program, ProgramOptions, start_prog
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
-from warploom.sanitize.findings import ERROR, TOOLS, Finding
+from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
+from warploom.sanitize.leaks import alive_on_heap, leaks
 from warploom.sanitize.summary import Summary, summarised
 
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
 
-ALL_TOOLS = ",".join(TOOLS)
+ALL_TOOLS = ",".join(PROGRAM_TOOLS)
 
 Tool = Annotated[
-    str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {','.join(TOOLS)}.")
+    str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {ALL_TOOLS}.")
 ]
 ErrorExitcode = Annotated[int, typer.Option(help="The exit status where there are errors.")]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most so many findings.")]
@@ -55,8 +56,8 @@ class FindingOptions:
         """The tools. Raises WarploomError for a name that is none."""
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
-            if name not in TOOLS:
-                raise WarploomError(f"--tool: there is no tool {name!r}; there are {TOOLS}")
+            if name not in PROGRAM_TOOLS:
+                raise WarploomError(f"--tool: there is no tool {name!r}; there are {ALL_TOOLS}")
         return names
 
     def summary(self, findings: list[Finding]) -> Summary:
@@ -86,11 +87,14 @@ def check(
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg
     'total:f32[1]=zeros'`
     """
-    tools, findings = found.tools, list[Finding]()
+    tools = tuple(tool for tool in found.tools if tool in TOOLS)
+    findings = list[Finding]()
     request = launched.request(file)
     gpu = device.make(launched.device, rules)
     for schedule in ORDERS[:orders]:
         findings += _findings(gpu, request, schedule, tools)
+        if LEAK in found.tools and schedule == ORDERS[0]:
+            findings += leaks(alive_on_heap(gpu.memory))
     _tell(found.summary(findings), found.error_exitcode, as_json=as_json)
 
 
