@@ -53,6 +53,7 @@ CHECKS = {
     "record_texels": "int64(i64*, i64*, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
+    "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
 }
 
 _RULE = "int64(u64*, int64, int64, i64*)"
@@ -60,7 +61,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
-    "detect_event",
+    *("detect_event", "detect_copies"),
     "watch_access",
     *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
     *("hold_copies", "put_off_copies"),
@@ -82,6 +83,7 @@ _PLACES = {
     "reshape": "codegen.reshape_rules",
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",
+    "detect_copies": "rules.happens_before.tensor_copies",
     "issue": "rules.tensors.issue",
     "wait": "rules.tensors.waits",
     "group": "rules.tensors.waits",
@@ -89,12 +91,13 @@ _PLACES = {
     "put": "rules.late_copies.hold",
     "retire": "rules.tensors.waits",
 }
-"""The modules of these functions, by the first word of their names; others are in codegen.turns."""
+"""The modules of these functions, by their names or the first words of these; others are in
+codegen.turns."""
 
 
 def _found(name: str) -> Callable[..., object]:
     """A function of CHECKS."""
-    place = _PLACES.get(name.partition("_")[0], "codegen.turns")
+    place = _PLACES.get(name) or _PLACES.get(name.partition("_")[0], "codegen.turns")
     return getattr(importlib.import_module(f"warploom.{place}"), name)
 
 

@@ -5,7 +5,7 @@ compiled for that. Kernels that are not sanitized have none of it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -16,13 +16,14 @@ from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I8, I32, I64, PTR, Lanes, Value, vector
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.codegen.operands import Operands
 from warploom.codegen.unwritten import emit_unwritten
 from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.happens_before import words
+from warploom.rules.happens_before.tensor_copies import PIECE
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 """How the detector numbers spaces; in local memory it only checks bounds."""
@@ -217,6 +218,33 @@ class SanitizingCode:
             number = self.operands.uniform(groups[0], on) if groups else I64(-1)
             given[words.E_NUMBER] = number
         self._take(index, on, given)
+
+    def copies(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
+        """Emit the event of copies of tensors; `given` are memory, rows of operands, the words that
+        `rules.tensors.issue` works with, and the allocations."""
+        if not self._wanted.accesses:
+            return
+        frame, memory = self.frame, given[0]
+        _fill(
+            self.lanes,
+            self._event,
+            {
+                words.E_KIND: I64(words.ACCESS),
+                words.E_INSTRUCTION: I64(index),
+                words.E_BLOCK: frame.slot(Slot.BLOCK),
+                words.E_WARP: frame.warp,
+                words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
+            },
+        )
+        state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
+        everything = ir.Constant(PTR, None)
+        passed = state, self._event, plan, memory, everything, *given[1:], self._values
+        call(self.lanes, "detect_copies", *passed, I64(request))
+
+    @functools.cached_property
+    def _values(self) -> Value:
+        """Room for what lanes store."""
+        return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
     def _clear(self, shape: Shape, memory: Memory) -> None:
         """Writes zeros where lanes that are kept from memory find what they load."""

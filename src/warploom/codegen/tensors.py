@@ -58,15 +58,14 @@ class TensorCode:
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             self.place()
+            bounds = (frame.pointer(n) for n in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT))
+            given = self.host_memory, self.row(0), self.scratch(0), *bounds
+            if self.memory.sanitizing is not None:
+                self.memory.sanitizing.copies(index, on, given, asked.request)
             failed = call(
                 self.lanes,
                 "issue_copies",
-                self.host_memory,
-                self.row(0),
-                self.scratch(0),
-                frame.pointer(Slot.STARTS_AT),
-                frame.pointer(Slot.ENDS_AT),
-                frame.pointer(Slot.FLAGS_AT),
+                *given,
                 self._counts(index, Space.GLOBAL),
                 self._counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.core.types import B32, U32
+from warploom.machine.host_memory import host_memory
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.state import Wanted, Warp
+from warploom.machine.reference.state import TensorCopies, Wanted, Warp
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 
@@ -101,6 +102,31 @@ class EventSource:
             lowest = (mask & -mask).bit_length() - 1
             at[words.E_NUMBER] = int(read(warp, given[0], U32)[lowest]) if given else -1
         self._take(warp, instruction, mask, at, masks)
+
+    def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
+        """Takes copies of tensors."""
+        from warploom.rules.happens_before.tensor_copies import PIECE, detect_copies
+
+        state: Any = self._state
+        event = [0] * words.EVENT_WORDS
+        event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
+        event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
+        event[words.E_LANES] = mask
+        table = copies.table
+        detect_copies(
+            state,
+            event,
+            warp.run.plan.astype(np.int64),
+            host_memory(),
+            HostMemory(),
+            copies.rows.tolist(),
+            copies.scratch,
+            table.starts,
+            table.ends,
+            table.flags,
+            np.zeros(LANES * PIECE, np.uint8),
+            copies.request,
+        )
 
     def _take(
         self,

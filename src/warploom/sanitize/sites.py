@@ -101,9 +101,10 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
 
 def _is_copy(made: Instruction) -> bool:
     """Returns whether a `cp` copies bytes."""
-    return is_bulk_copy(made.operation) or (
-        "global" in made.operation.modifiers and "bulk" not in made.operation.modifiers
-    )
+    modifiers = made.operation.modifiers
+    if "bulk" not in modifiers:
+        return "global" in modifiers
+    return is_bulk_copy(made.operation) or ("tensor" in modifiers and "prefetch" not in modifiers)
 
 
 def _mbarrier_flags(made: Instruction) -> int:

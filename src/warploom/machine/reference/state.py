@@ -22,7 +22,7 @@ from warploom.machine.launch import (
     shared_stride,
     unravel,
 )
-from warploom.machine.memory import DeviceMemory
+from warploom.machine.memory import AllocationTable, DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
@@ -63,6 +63,21 @@ class Sanitizer(Protocol):
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
         """Lanes execute an instruction that is neither of these."""
         ...
+
+    def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
+        """Lanes begin copies of tensors."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCopies:
+    """What `rules.tensors.issue` is given for copies: a request, the operands of the lanes in rows,
+    the words that it works with, and the allocations."""
+
+    request: int
+    rows: Words
+    scratch: Words
+    table: AllocationTable
 
 
 @dataclass(frozen=True, slots=True)

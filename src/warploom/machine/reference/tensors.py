@@ -18,7 +18,7 @@ from warploom.machine.launch import shared_stride
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
-from warploom.machine.reference.state import Block, Run, Warp
+from warploom.machine.reference.state import Block, Run, TensorCopies, Warp
 from warploom.ptx.ir import Address, Instruction, Operand, Space
 from warploom.rules.clusters import live_blocks
 from warploom.rules.distinct import ALL_LANES
@@ -55,6 +55,9 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         scratch[entries.ALLOCATIONS] = table.count
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
         work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        if warp.run.sanitizer is not None and some:
+            copies = TensorCopies(asked.request, lanes, scratch, table)
+            warp.run.sanitizer.copies(warp, index, some, copies)
         with np.errstate(all="ignore"):
             failed = issue_copies(
                 host_memory(),

@@ -59,6 +59,20 @@ def detect_event(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: A
     """Takes an event `e` (`words`) of a launch whose state is `s`; returns the lanes that may do
     what it says. `plan` is the schedule's, `memory` all of the host's by address, `addresses` those
     of the lanes, or the masks that they name, `data` what they store, element by element."""
+    warp_at = begin_event(s, e, plan)
+    kept = e[E_LANES]
+    if e[E_KIND] == ACCESS:
+        kept = access(s, e, plan, memory, addresses, data)
+    else:
+        synchronise(s, e, addresses)
+    if s[LOCKSTEP]:
+        s[warp_at + V_TIME] += 1
+    return int(kept)
+
+
+@jitable
+def begin_event(s: Any, e: Any, plan: Any) -> int:
+    """Turn to the block and the warp of an event; return where the warp's words are."""
     s[ME_SLOT] = s[SLOTS_AT] + max(plan[SLOT], 0) * s[SLOT_WORDS]
     s[ME_BLOCK] = e[E_BLOCK]
     s[ME_INSTRUCTION] = e[E_INSTRUCTION]
@@ -70,14 +84,7 @@ def detect_event(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: A
         depart(s, e[E_WARP], e[E_LANES])
     if s[LOCKSTEP]:
         s[warp_at + V_SYNCED] = s[warp_at + V_TIME]
-    kept = e[E_LANES]
-    if e[E_KIND] == ACCESS:
-        kept = access(s, e, plan, memory, addresses, data)
-    else:
-        synchronise(s, e, addresses)
-    if s[LOCKSTEP]:
-        s[warp_at + V_TIME] += 1
-    return int(kept)
+    return int(warp_at)
 
 
 @jitable
