@@ -191,6 +191,25 @@ def test_too_many_threads_are_refused(loaded: wl.Module) -> None:
         wl.litmus(loaded["counted"][2, 128], np.zeros(2, np.int32))
 
 
+def test_too_many_executions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warploom.memory_model.search.MOST", 100)
+    module = wl.Device().compile(
+        'extern "C" __global__ void k(int *x) { for (int i = 0; i < 4; i++) atomicAdd(x, 1); }'
+    )
+    with pytest.raises(WarploomError, match="more than 100 executions: take fewer threads"):
+        wl.litmus(module["k"][4, 1], np.zeros(1, np.int32))
+
+
+def test_too_many_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warploom.memory_model.paths.MOST", 10)
+    module = wl.Device().compile(
+        'extern "C" __global__ void k(volatile int *x, int *r) {'
+        "for (int i = 0; i < 4; i++) if (x[i]) r[i] = 1; }"
+    )
+    with pytest.raises(WarploomError, match="more than 10 ways to go"):
+        wl.litmus(module["k"][2, 1], np.zeros(4, np.int32), np.zeros(4, np.int32))
+
+
 def test_memory_stays_as_it_is(loaded: wl.Module) -> None:
     x = np.zeros(2, np.int32)
     wl.litmus(loaded["counted"][2, 1], x)

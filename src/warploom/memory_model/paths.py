@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from warploom.core.errors import WarploomError
 from warploom.memory_model.events import Event
 from warploom.memory_model.values import Value, loads_of
 
@@ -67,9 +68,13 @@ class Path:
             raise TooLong
 
 
+MOST = 10_000
+"""So many paths of a thread are looked at."""
+
+
 def paths_of(run: Callable[[Path], None], rounds: int) -> tuple[list[Path], bool]:
     """Return all paths of a thread that come to any place at most `rounds` times, and whether
-    there are longer ones."""
+    there are longer ones. Raises WarploomError where there are too many."""
     found: list[Path] = []
     pending: list[tuple[int, ...]] = [()]
     longer = False
@@ -83,4 +88,8 @@ def paths_of(run: Callable[[Path], None], rounds: int) -> tuple[list[Path], bool
             longer = True
         else:
             found.append(path)
+        if len(found) + len(pending) > MOST:
+            raise WarploomError(
+                f"a thread has more than {MOST:,} ways to go: take fewer loops that loads end"
+            )
     return found, longer

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product as choices
 
+from warploom.core.errors import WarploomError
 from warploom.memory_model.cat import Model
 from warploom.memory_model.evaluation import Evaluation
 from warploom.memory_model.events import Coordinates, Kind
@@ -16,6 +17,9 @@ from warploom.memory_model.relations import Relation
 
 ROUNDS = 2
 """How often a path may come to any place of a program, where nobody says."""
+
+MOST = 20_000
+"""So many beginnings of executions are looked at: seconds to minutes, by their events."""
 
 PRUNE = 8
 """Where so many ways to choose the rest are left, a beginning is held against the model first."""
@@ -77,7 +81,8 @@ class Outcomes:
 
 def outcomes(program: Program, model: Model, rounds: int = ROUNDS) -> Outcomes:
     """Return the final states that `model` allows for a program, of paths that come to any place at
-    most `rounds` times. Raises WarploomError where the program or the model is none."""
+    most `rounds` times. Raises WarploomError where the model is none, and where the program has too
+    many executions."""
     search = _Search(program, model)
     longer = False
     paths: list[list[Path]] = []
@@ -96,6 +101,7 @@ class _Search:
     def __init__(self, program: Program, model: Model) -> None:
         self.allowed: dict[State, Witness] = {}
         self.stuck = False
+        self._seen = 0
         self._program, self._model = program, model
 
     def combine(self, paths: Sequence[Path]) -> None:
@@ -110,6 +116,7 @@ class _Search:
         self, combination: Combination, evaluation: Evaluation, rf: dict[int, int]
     ) -> Iterator[dict[int, int]]:
         """Yield every choice of a write for each read that fits the paths."""
+        self._count()
         left = combination.reads[len(rf) :]
         if not left:
             yield rf
@@ -124,6 +131,15 @@ class _Search:
             if ways > PRUNE and not self._may_hold(combination, evaluation, extended):
                 continue
             yield from self._readings(combination, evaluation, extended)
+
+    def _count(self) -> None:
+        """Count one more beginning of an execution. Raises WarploomError for one too many."""
+        self._seen += 1
+        if self._seen > MOST:
+            raise WarploomError(
+                f"{self._program.name} has more than {MOST:,} executions: take fewer threads, loops"
+                f" or accesses to the same places"
+            )
 
     def _may_hold(
         self, combination: Combination, evaluation: Evaluation, rf: Mapping[int, int]
@@ -155,6 +171,7 @@ class _Search:
             before = _initial_first(combination) | fenced.relation("co-before")
             either = fenced.relation("co-either")
             for co in orders(size, before, either, partial(_allows, fenced)):
+                self._count()
                 self._judge(combination, fenced, registers, Witness(combination, rf, co, fence_sc))
 
     def _judge(
