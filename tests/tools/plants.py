@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from io import BytesIO
 from typing import Any
 
-import zstandard
 from fuzzing.targets import files
 
 from warploom.clients import fatbin
@@ -49,7 +47,7 @@ def damaged_files() -> None:
     for ever, and an entry of the cache that is damaged end the process."""
 
     def unpack(data: bytes, size: int) -> bytes:
-        return zstandard.ZstdDecompressor().stream_reader(BytesIO(data)).read(size)
+        return zstd.ZstdDecompressor().decompress(data, size)
 
     def gunzip(data: bytes, most_bytes: int) -> bytes:
         time.sleep(3600)

@@ -130,7 +130,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
         from warploom.report.perfetto import write_trace
     except ImportError:
         raise WarploomError(
-            "a trace for Perfetto needs its package: pip install 'warploom[perfetto]'"
+            'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
     left_out = ", no more: the room for them was used up" if count >= MOST_STATES else ""

@@ -27,7 +27,7 @@ _GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(.+)")
 OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
 """PTX for the oldest devices that nvcc knows: it runs on all."""
 
-INSTALL = "pip install 'warploom[nvcc]'"
+INSTALL = 'pip install "warploom[nvcc]"'
 """What installs all wheels that make an nvcc; they do not depend on each other."""
 
 

@@ -1,6 +1,6 @@
 """What NVIDIA's assembler says of a kernel: registers, spills, barriers.
 
-`ptxas` comes with the wheel nvidia-cuda-nvcc (the extra `ptxas`) or with a CUDA toolkit on the
+`ptxas` comes with the extra `ptxas` (the wheel nvidia-cuda-nvcc) or with a CUDA toolkit on the
 PATH. It runs without a GPU; nothing but its messages is used.
 """
 
@@ -15,6 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from warploom.codegen import cache
+
+INSTALL = 'pip install "warploom[ptxas]"'
+"""Command that installs ptxas, nvdisasm and SciPy."""
 
 SECONDS = 120
 """Longer than this, ptxas is not waited for."""

@@ -23,7 +23,7 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
         from distributed import Client
     except ImportError:
         raise WarploomError(
-            "a cluster needs Dask: `pip install 'warploom[cluster]'`, here and where the workers"
+            'a cluster needs Dask: `pip install "warploom[cluster]"`, here and where the workers'
             " run"
         ) from None
     with Client(cluster) as client, client.get_executor(pure=False) as executor:

@@ -65,7 +65,7 @@ class Shown:
             import traitlets
         except ImportError:
             raise WarploomError(
-                "a widget needs anywidget: `pip install warploom[notebook]`"
+                'a widget needs anywidget: `pip install "warploom[notebook]"`'
             ) from None
         kind = type(
             "WarpView",
