@@ -12,6 +12,7 @@ from fuzzing.targets import files
 from warploom.clients import fatbin
 from warploom.codegen import access_check, cache, lower
 from warploom.codegen.lanes import I64
+from warploom.core import zstd
 from warploom.observe import trace
 
 

@@ -2,7 +2,8 @@
 
 Both come with the extra `ptxas` or with a CUDA toolkit on the PATH and run without a GPU; SciPy,
 which the extra has as well, solves for the counts of basic blocks. What is assembled is the PTX
-text with every instruction in a line of its own, so that the line table of the machine code (`-lineinfo`) names instructions.
+text with every instruction in a line of its own, so that the line table of the machine code
+(`-lineinfo`) names instructions.
 """
 
 from __future__ import annotations
