@@ -1,25 +1,19 @@
 """How long a million warp steps take to record, and how large their trace is.
 
-    python benchmarks/trace.py [--browser]
+    python benchmarks/trace.py
 
-The kernel is a search that parts lanes, reads scattered words and counts with atomics: about as
-hard as a trace gets. With --browser, the page is opened in Chromium too: how long until it shows
-the trace, and how long a step takes.
+The kernel is a search that diverges, reads scattered words and counts with atomics: about as hard
+as a trace gets. `benchmarks/page.py` opens it in a browser.
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 import warploom as wl
 from warploom.observe.trace import Trace
-from warploom.ui.page import export
-from warploom.ui.shows import exported_show
 
 SOURCE = """
 __global__ void search(int n, const int *keys, const int *wanted, int *found, int *hits)
@@ -40,13 +34,7 @@ BLOCKS, THREADS, KEYS = 656, 256, 4096
 
 def main() -> None:
     """Measure, and print a table."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--browser", action="store_true", help="measure the page too")
-    given = options.parse_args()
-    trace = recorded()
-    data = trace.to_bytes()
-    if given.browser:
-        in_browser(trace, data)
+    recorded()
 
 
 def recorded() -> Trace:
@@ -75,41 +63,6 @@ def recorded() -> Trace:
             f" {size / 1e6:.1f} MB"
         )
     return trace
-
-
-def in_browser(trace: Trace, data: bytes) -> None:
-    """Open the trace as a page, and step through it as fast as the browser draws."""
-    from playwright.sync_api import sync_playwright
-
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page_file = Path(folder) / "page.html"
-        page_file.write_text(export(exported_show("search", ("search",)), [data]))
-        chromium = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-background-networking"],
-        )
-        page = chromium.new_page(viewport={"width": 1280, "height": 720})
-        started = time.perf_counter()
-        page.goto(page_file.as_uri())
-        page.wait_for_selector(".app")
-        print(f"opened in {time.perf_counter() - started:.2f} s")
-        for name, key in (("a step", "ArrowRight"), ("to the next event", "Shift+ArrowRight")):
-            frames = page.evaluate(_STEPS, key)
-            print(f"{name}: {frames['mean']:.1f} ms on average, {frames['worst']:.1f} ms at worst")
-        chromium.close()
-
-
-_STEPS = """async (keys) => {
-  const key = keys.split("+").pop(), shiftKey = keys.includes("Shift");
-  const times = [];
-  for (let i = 0; i < 240; i++) {
-    const begun = performance.now();
-    document.dispatchEvent(new KeyboardEvent("keydown", { key, shiftKey, bubbles: true }));
-    await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-    if (i >= 20) times.push(performance.now() - begun);
-  }
-  return { mean: times.reduce((a, b) => a + b) / times.length, worst: Math.max(...times) };
-}"""
 
 
 if __name__ == "__main__":

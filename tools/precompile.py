@@ -51,7 +51,7 @@ def units() -> Iterator[Unit]:
             for source in (starting_source(lesson), lesson.task.solution):
                 task = task_request(lesson, source)
                 launches += [task, *(changed(task, variant) for variant in lesson.task.also)]
-        yield from (_unit(one) for one in launches if not one.name.endswith(".ptx"))
+        yield from (_unit(one) for one in launches if not one.ptx)
     for file in sorted(EXAMPLES.glob("*.cu")):
         for capability in EXAMPLE_CAPABILITIES:
             yield Unit(file.read_text(), (), capability)

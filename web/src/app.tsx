@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
-import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
+import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
@@ -159,9 +159,11 @@ function Top() {
               Run
             </button>
           ) : (
-            <button onClick={startEditing} title="Edit the kernel (E)">
-              Edit
-            </button>
+            editable.value && (
+              <button onClick={startEditing} title="Edit the kernel (E)">
+                Edit
+              </button>
+            )
           )}
           <button aria-pressed={launchOpen.value} onClick={() => (launchOpen.value = !launchOpen.value)} title="Arguments, device, schedule (R)">
             Launch

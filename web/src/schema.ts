@@ -227,7 +227,9 @@ export interface Trace {
 export interface LaunchRequest {
   name: string;
   source: string;
+  ptx: string;
   kernel: string;
+  before: readonly string[];
   grid: string;
   block: string;
   shared: number;
@@ -285,7 +287,9 @@ export interface Question {
 
 export interface Variant {
   label: string;
+  ptx: string | null;
   kernel: string | null;
+  before: readonly string[] | null;
   device: string | null;
   schedule: string | null;
   seed: number | null;

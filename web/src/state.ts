@@ -30,6 +30,8 @@ export const speed = signal(4);
 
 export const request = signal<LaunchRequest | null>(null);
 export const editing = signal(false);
+/** A server can compile the source; what another compiler made of it would stay as it is. */
+export const editable = computed(() => (show.value?.live ?? false) && !request.value?.ptx);
 export const launchOpen = signal(false);
 export const lessonsOpen = signal(false);
 export const helpOpen = signal(false);

@@ -15,8 +15,10 @@ from warploom.core.errors import (
     PtxError,
     WarploomError,
 )
+from warploom.core.source import Text
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
+from warploom.host.module import Module
 from warploom.host.requests import Prepared, Request, dims, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
@@ -108,8 +110,7 @@ def prepare_launch(
         caches=caches,
         memory_bytes=own if memory_bytes is None else min(own, memory_bytes),
     )
-    language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
-    module = gpu.compile(request.source, language, request.options, name=request.name)
+    module = _compiled(gpu, request)
     launch = Request(
         file=Path(request.name),
         kernel=request.kernel or None,
@@ -119,7 +120,21 @@ def prepare_launch(
         args=request.args,
         options=request.options,
     )
-    return prepared_from(gpu, module, launch)
+    ready = prepared_from(gpu, module, launch)
+    shape = dims("--grid", request.grid), dims("--block", request.block)
+    for name in request.before:
+        module[name][*shape, 0, request.shared](*ready.values)
+    return ready
+
+
+def _compiled(gpu: Device, request: LaunchRequest) -> Module:
+    """Return the program of a request. PTX of another compiler keeps the source of that one."""
+    if request.ptx:
+        module = gpu.compile(request.ptx, "ptx", name=f"{request.name}.ptx")
+        module.source = Text(request.name, request.source)
+        return module
+    language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
+    return gpu.compile(request.source, language, request.options, name=request.name)
 
 
 def refusal_of(error: WarploomError) -> Refusal:

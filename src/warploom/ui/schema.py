@@ -17,12 +17,16 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     `engine` is AUTOMATIC, "reference" (everything is recorded) or "compiled" (fast; registers are
     not). `trace_warps` and `trace_steps` bound the recording; `trace_blocks` are the blocks to
     record, the first that run where there are none. `timed`: model the time, too, with `scheduler`
-    (the device's own if None), and show what the warps of SM `sm` did.
+    (the device's own if None), and show what the warps of SM `sm` did. `before`: kernels of the
+    program that run first, with the same grid, block and arguments. `ptx`: what another compiler
+    made of `source`, which is then shown and not compiled.
     """
 
     name: str
     source: str
+    ptx: str = ""
     kernel: str = ""
+    before: tuple[str, ...] = ()
     grid: str = "1"
     block: str = "32"
     shared: int = 0
@@ -104,7 +108,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     that is None stays as it is."""
 
     label: str = ""
+    ptx: str | None = None
     kernel: str | None = None
+    before: tuple[str, ...] | None = None
     device: str | None = None
     schedule: str | None = None
     seed: int | None = None
