@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+import trace as recording
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import trace as recording
-
-import warploom as wl
 from warploom.observe.trace import Trace
 from warploom.ui.page import export
 from warploom.ui.record import record
@@ -34,6 +33,14 @@ __global__ void copy(const float *in, float *out)
 """
 
 STEPS, WARM_UP = 220, 20
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A page in the browser, and the session that measures its main thread."""
+
+    page: Any
+    session: Any
 
 
 def main() -> None:
@@ -61,44 +68,43 @@ def measure(search: Trace, copy: Trace) -> None:
             executable_path="/usr/bin/chromium",
             args=["--no-sandbox", "--disable-background-networking"],
         )
-        page = opened(chromium, search, Path(folder) / "search.html", "a million steps")
-        stepped(page, "a step", "ArrowRight")
-        stepped(page, "to the next event", "Shift+ArrowRight")
-        page = opened(chromium, copy, Path(folder) / "copy.html", "4,096 elements")
-        page.keyboard.press("2")
-        page.locator(".arrays button", has_text="out").click()
-        page.keyboard.press("Home")
-        assert page.locator(".grid-of-cells canvas").count() == 1
-        stepped(page, "a step, with the data of 4,096 elements", "ArrowRight")
+        search_page = open_page(chromium, search, Path(folder) / "search.html", "a million steps")
+        stepped(search_page, "a step", "ArrowRight")
+        stepped(search_page, "to the next event", "Shift+ArrowRight")
+        copy_page = open_page(chromium, copy, Path(folder) / "copy.html", "4,096 elements")
+        copy_page.page.keyboard.press("2")
+        copy_page.page.locator(".arrays button", has_text="out").click()
+        copy_page.page.keyboard.press("Home")
+        assert copy_page.page.locator(".grid-of-cells canvas").count() == 1
+        stepped(copy_page, "a step, with the data of 4,096 elements", "ArrowRight")
         chromium.close()
 
 
-def opened(chromium: Any, trace: Trace, file: Path, name: str) -> Any:
-    """Open the page of a trace; return it. Print how long it takes until steps are shown."""
+def open_page(chromium: Any, trace: Trace, file: Path, name: str) -> Opened:
+    """Open the page of a trace. Print how long it takes until steps are shown."""
     file.write_text(export(exported_show(name, (name,)), [trace.to_bytes()]))
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
     started = time.perf_counter()
     page.goto(file.as_uri())
     page.wait_for_selector(".app")
     taken = time.perf_counter() - started
-    print(f"{name}: opened in {taken:.2f} s, {busy(page):.2f} s of the processor")
-    return page
+    print(f"{name}: opened in {taken:.2f} s, {busy(session):.2f} s of the processor")
+    return Opened(page, session)
 
 
-def busy(page: Any) -> float:
-    """Return the seconds that the page's main thread has worked."""
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+def busy(session: Any) -> float:
+    """Return the seconds that the page's main thread has worked since the page was opened."""
     metrics = session.send("Performance.getMetrics")["metrics"]
-    session.detach()
     return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
 
 
-def stepped(page: Any, name: str, key: str) -> None:
+def stepped(opened: Opened, name: str, key: str) -> None:
     """Press a key again and again; print how long each takes until a frame is drawn."""
-    before = busy(page)
-    times: list[float] = page.evaluate(_STEPS, [key, STEPS])
-    each = 1000 * (busy(page) - before) / STEPS
+    before = busy(opened.session)
+    times: list[float] = opened.page.evaluate(_STEPS, [key, STEPS])
+    each = 1000 * (busy(opened.session) - before) / STEPS
     kept = sorted(times[WARM_UP:])
     print(
         f"{name}: {sum(kept) / len(kept):.1f} ms on average, {kept[len(kept) * 95 // 100]:.1f} ms"
