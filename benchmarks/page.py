@@ -2,7 +2,7 @@
 
     python benchmarks/page.py [--trace FILE.wl]
 
-The trace is that of `benchmarks/trace.py`; with --trace it is kept in a file, and read from there
+The trace is that of `benchmarks/traces.py`; with --trace it is kept in a file, and read from there
 the next time. Two times are given: by the clock, until the browser has drawn a frame (a frame takes
 16.7 ms at 60 a second), and of the processor in the page's main thread (Chromium's TaskDuration),
 which other work on the computer does not lengthen.
@@ -13,10 +13,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-import trace as recording
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import traces as recording
 
 from warploom.observe.trace import Trace
 from warploom.ui.page import export

@@ -10,6 +10,7 @@ import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Data } from "./views/Data.tsx";
+import { Findings } from "./views/Findings.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
 import { Numbers } from "./views/Numbers.tsx";
@@ -45,6 +46,7 @@ export function App() {
       <Top />
       <Trouble />
       <Launch />
+      <Findings />
       <main style={split.value ? { "--split": `${split.value}%` } : {}}>
         <div class="left">
           <LessonPanel />

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as replace_settings
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from warploom.cli.options import (
     DeviceOptions,
@@ -17,12 +19,17 @@ from warploom.cli.options import (
     RuleOptions,
     grouped,
 )
+from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
+from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, TOOLS, Finding
 from warploom.sanitize.summary import Summary, summarised
+from warploom.ui.record import record
+from warploom.ui.schema import LaunchRequest
+from warploom.ui.shows import exported_show, live_show
 
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
@@ -67,6 +74,16 @@ class FindingOptions:
         return summary
 
 
+@dataclass(frozen=True)
+class ShownOptions:
+    """Options that show the checked launch step by step, at the first finding's later access."""
+
+    view: Annotated[
+        bool, typer.Option("--view", help="Open the page at the first finding's later access.")
+    ] = False
+    export: Export = None
+
+
 @grouped
 def check(
     file: File,
@@ -74,6 +91,8 @@ def check(
     device: DeviceOptions,
     rules: RuleOptions,
     found: FindingOptions,
+    page: PageOptions,
+    shown: ShownOptions,
     orders: Annotated[
         int, typer.Option(min=1, max=len(ORDERS), help="Check under so many legal orders.")
     ] = 2,
@@ -86,12 +105,25 @@ def check(
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg
     'total:f32[1]=zeros'`
     """
-    tools, findings = found.tools, list[Finding]()
-    request = launched.request(file)
+    tools, request = found.tools, launched.request(file)
     gpu = device.make(launched.device, rules)
-    for schedule in ORDERS[:orders]:
-        findings += _findings(gpu, request, schedule, tools)
-    _tell(found.summary(findings), found.error_exitcode, as_json=as_json)
+    by_order = {order: _findings(gpu, request, order, tools) for order in ORDERS[:orders]}
+    summary = found.summary([one for findings in by_order.values() for one in findings])
+    _print(summary, as_json=as_json)
+    if shown.view or shown.export:
+        order = next((order for order, findings in by_order.items() if findings), ORDERS[0])
+        asked = request_of(file, launched, rules, TraceOptions())
+        _show(replace(asked, schedule=order, sanitize=tools), page, shown.export)
+    _exit(summary, found.error_exitcode)
+
+
+def _show(request: LaunchRequest, page: PageOptions, export: Path | None) -> None:
+    """Serve the page of a checked launch, or write it to a file."""
+    title, data = Path(request.name).name, record(request).to_bytes()
+    if export:
+        write_page(export, exported_show(title, (title,)), [data])
+    else:
+        page.serve(live_show(title, 1, request=request), [data])
 
 
 def _findings(
@@ -109,9 +141,13 @@ def _findings(
     return run.findings
 
 
-def _tell(summary: Summary, exitcode: int, *, as_json: bool) -> None:
-    """Prints a summary; exits with the status for errors where there are some."""
-    print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="")
+def _print(summary: Summary, *, as_json: bool) -> None:
+    """Print a summary as text or as JSON."""
+    print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="", flush=True)
+
+
+def _exit(summary: Summary, exitcode: int) -> None:
+    """Exit with the status for errors if there are some."""
     if summary.number(ERROR):
         sys.exit(exitcode)
 
@@ -125,7 +161,7 @@ def check_program(
 
     Example: `warploom check --tool race train.py --epochs 1`
     """
-    settings = replace(
+    settings = replace_settings(
         options.settings("none"),
         sanitize=",".join(found.tools),
         sanitize_exitcode=found.error_exitcode,

@@ -235,6 +235,13 @@ TITLES = {
     "PageOptions": "Page",
     "FindingOptions": "Findings",
     "ProgramOptions": "Program",
+    "ModelOptions": "Model of time",
+    "BlockOptions": "Block",
+    "SweepOptions": "Sweep",
+    "Outputs": "Files",
+    "OutputOptions": "Files",
+    "AddedOptions": "Beside the steps",
+    "ShownOptions": "Page",
 }
 """The headings of the groups of options in a command's help."""
 

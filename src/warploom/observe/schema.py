@@ -243,11 +243,47 @@ class Fault(msgspec.Struct, frozen=True):
     thread: int
 
 
+class Party(msgspec.Struct, frozen=True):
+    """A thread of a finding: its block's number, its warp and lane, the instruction, and the step
+    of its access, -1 where that is not recorded."""
+
+    block: int
+    warp: int
+    lane: int
+    instruction: int
+    step: int
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of a sanitizer (`sanitize.findings`). `parties` are the later access and, where
+    there are two, the earlier one; `size` bytes at `offset` of `buffer` are what they reach."""
+
+    tool: str
+    kind: str
+    severity: str
+    message: str
+    space: str
+    buffer: str
+    offset: int
+    size: int
+    parties: tuple[Party, ...]
+
+
 class LeftOut(msgspec.Struct, frozen=True):
     """How much was not recorded."""
 
     steps: int = 0
     warps: int = 0
+
+
+class ModelledRoof(msgspec.Struct, frozen=True):
+    """A throughput of the device: the fraction of it that the launch used, and the most `unit` that
+    the device does in a second (`timing.roofs`)."""
+
+    name: str
+    used: float
+    peak: float
+    unit: str
 
 
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,7 +296,7 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     launch, `state` (u8) an index of `states`, which have Nsight Compute's names; `since` and
     `until` (u64) are cycles, the second the first of the next state. `instruction` (u32) is what
     the warp was at, and `visit` (u32) how often it had come there before. `left_out` are the
-    cycles of the SM's warps for which there was no room.
+    cycles of the SM's warps for which there was no room. `roofs` are the device's throughputs.
     """
 
     scheduler: str
@@ -280,3 +316,4 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     instruction: bytes
     visit: bytes
     left_out: int
+    roofs: tuple[ModelledRoof, ...] = ()

@@ -29,6 +29,7 @@ from warploom.observe.schema import (
     Code,
     DeviceFacts,
     Fault,
+    Finding,
     LaunchFacts,
     LeftOut,
     ModelledTime,
@@ -62,8 +63,8 @@ FAILURES = (
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
     """What a launch did. `error` is what ended it, empty if it ended without one, and `fault` the
-    access that did, if it was one. `modelled` is how long
-    it would take, where that was asked for (`Timing.add_to`)."""
+    access that did, if it was one. `modelled` is how long it would take, where that was asked for
+    (`Timing.add_to`), `findings` what sanitizers found in the same launch."""
 
     version: int
     launch: LaunchFacts
@@ -88,6 +89,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     error: str
     fault: Fault | None = None
     modelled: ModelledTime | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def warp_size(self) -> int:

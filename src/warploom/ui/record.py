@@ -23,8 +23,11 @@ from warploom.host.requests import Prepared, Request, dims, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
+from warploom.sanitize.findings import Finding
+from warploom.sanitize.summary import together
 from warploom.timing.result import Timing
 from warploom.timing.traced import MOST_STATES, blocks_of
+from warploom.ui.findings import with_findings
 from warploom.ui.schema import AUTOMATIC, LaunchRequest, Refusal, SourceError
 
 MOST_WARPS = 64
@@ -38,7 +41,8 @@ def record(request: LaunchRequest, memory_bytes: int | None = None) -> Trace:
     """Returns the trace of a launch, with its modelled time where that is asked for, on a device
     with at most `memory_bytes` of memory. Raises what the compiler or the launch does."""
     timing = _timed(request, memory_bytes) if request.timed else None
-    return record_with(request, timing, memory_bytes)
+    trace = record_with(request, timing, memory_bytes)
+    return with_findings(trace, _findings(request, memory_bytes)) if request.sanitize else trace
 
 
 def record_with(
@@ -61,6 +65,18 @@ def record_with(
         cooperative=request.cooperative,
     )
     return timing.add_to(trace, request.sm) if timing else trace
+
+
+def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]:
+    """Return what sanitizers find in a launch, each pair of lines once."""
+    ready = prepare_launch(request, memory_bytes)
+    run = ready.launcher(
+        *ready.values,
+        max_instructions=request.max_instructions,
+        cooperative=request.cooperative,
+        sanitize=request.sanitize,
+    )
+    return together(run.findings)
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:

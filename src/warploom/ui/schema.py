@@ -18,8 +18,9 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     not). `trace_warps` and `trace_steps` bound the recording; `trace_blocks` are the blocks to
     record, the first that run where there are none. `timed`: model the time, too, with `scheduler`
     (the device's own if None), and show what the warps of SM `sm` did. `before`: kernels of the
-    program that run first, with the same grid, block and arguments. `ptx`: what another compiler
-    made of `source`, which is then shown and not compiled.
+    program that run first, with the same grid, block and arguments. `sanitize`: tools of the
+    sanitizer that check the launch, too. `ptx`: what another compiler made of `source`, which is
+    then shown and not compiled.
     """
 
     name: str
@@ -44,6 +45,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     trace_steps: int = 100_000
     trace_blocks: tuple[int, ...] = ()
     timed: bool = False
+    sanitize: tuple[str, ...] = ()
     scheduler: str | None = None
     sm: int = 0
 

@@ -1,6 +1,6 @@
 """How long a million warp steps take to record, and how large their trace is.
 
-    python benchmarks/trace.py
+    python benchmarks/traces.py
 
 The kernel is a search that diverges, reads scattered words and counts with atomics: about as hard
 as a trace gets. `benchmarks/page.py` opens it in a browser.
