@@ -50,7 +50,7 @@ def record_with(
 ) -> Trace:
     """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
     the SM that is shown, if not others are asked for."""
-    ready = prepare_launch(request, memory_bytes)
+    ready = prepare_launch(request, memory_bytes, engine=engine_of(request))
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
