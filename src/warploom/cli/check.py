@@ -59,7 +59,7 @@ class FindingOptions:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools. Raises WarploomError for a name that is none."""
+        """Return the tools. Raises WarploomError for a name that is none."""
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
             if name not in TOOLS:

@@ -33,7 +33,7 @@ def gunzip(data: bytes, most_bytes: int) -> bytes:
 
 
 def _size_of(data: bytes, most_bytes: int) -> int:
-    """The bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
+    """Return the bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
     unpacker, size = zlib.decompressobj(GZIP), 0
     for start in range(0, len(data), PART):
         rest = data[start : start + PART]

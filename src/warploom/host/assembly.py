@@ -43,7 +43,7 @@ class Assembly:
 
 @dataclass(frozen=True)
 class NoAssembly:
-    """Why there is no machine code of a kernel, as a sentence for its user."""
+    """A reason for which there is no machine code of a kernel, as a sentence for its user."""
 
     reason: str
 

@@ -38,7 +38,7 @@ class DeviceFacts(msgspec.Struct, frozen=True):
 
 
 class OccupancyFacts(msgspec.Struct, frozen=True):
-    """How many of the launch's blocks an SM holds, and what limits them; modelled."""
+    """The occupancy of the launch: the blocks that an SM holds, and what limits them; modelled."""
 
     active_blocks: int
     active_warps: int
@@ -49,7 +49,7 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
 
 
 class LaunchFacts(msgspec.Struct, frozen=True):
-    """What was launched, and how: `kernel` as PTX calls it and `name` as the source does; grid and
+    """The launch: `kernel` as PTX calls it and `name` as the source does; grid and
     block as (x, y, z)."""
 
     kernel: str
@@ -176,7 +176,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Accesses(msgspec.Struct, frozen=True):
-    """What steps did to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
+    """The accesses to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
     `base` (u64) is an address, the shape's offsets count from it."""
 
     count: int
@@ -187,7 +187,7 @@ class Accesses(msgspec.Struct, frozen=True):
 
 
 class Writes(msgspec.Struct, frozen=True):
-    """What registers became, for warps whose registers were recorded: columns of u32.
+    """The writes of registers, for warps whose registers were recorded: columns of u32.
 
     Behind `step`, register `register` holds number `value` of `narrow` (rows of 32 u32, one for
     each lane) or, for registers of 64 bits, of `wide` (rows of 32 u64).
@@ -270,7 +270,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """How much was not recorded."""
+    """The amount that was not recorded."""
 
     steps: int = 0
     warps: int = 0
@@ -287,7 +287,7 @@ class ModelledRoof(msgspec.Struct, frozen=True):
 
 
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What the warps of one SM did at every cycle, as `timing` models it: nothing here was counted.
+    """The states of one SM's warps at every cycle, as `timing` models them: nothing was counted.
 
     `cycles` are those of the whole launch, by the SMs' clock; of its `blocks` the first
     `sampled_blocks` were replayed. `sms` had blocks, and `sm` is the one of which there is more:

@@ -1,4 +1,4 @@
-"""What the page and the server tell each other, beside traces (`observe.trace`).
+"""Defines the messages between the page and the server, beside traces (`observe.trace`).
 
 `tools/page_types.py` makes the page's TypeScript types of these.
 """
@@ -58,8 +58,8 @@ class SourceError(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why there is no trace: `kind` is "compile", "launch", "time", "memory", "stopped",
-    "busy" or "usage"."""
+    """A reason for which there is no trace: `kind` is "compile", "launch", "time", "memory",
+    "stopped", "busy" or "usage"."""
 
     kind: str
     message: str
@@ -163,7 +163,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """How a kernel did in one requirement: `measured` is what it showed, in words."""
+    """The result of one requirement: `measured` is what the kernel showed, in words."""
 
     label: str
     passed: bool
@@ -171,7 +171,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How a learner's kernel did in a lesson's task. `error` is why it did not run, if it did
+    """The result of a learner's kernel in a lesson's task. `error` is why it did not run, if it did
     not; `errors` are the compiler's messages."""
 
     lesson: str
@@ -237,9 +237,9 @@ class DeviceChoice(msgspec.Struct, frozen=True):
 
 
 class Show(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page opens with. `live`: a server is there that runs kernels. `traces` is how many
-    there are to begin with: one, or two to compare; `labels` are what they are called. `progress`
-    has "read" or "done" for the lessons that the user has been through."""
+    """The content that a page opens with. `live`: a server is there that runs kernels. `traces` is
+    how many there are to begin with: one, or two to compare; `labels` are what they are called.
+    `progress` has "read" or "done" for the lessons that the user has been through."""
 
     title: str
     live: bool
