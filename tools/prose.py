@@ -40,8 +40,10 @@ QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who"
 """Words that no docstring begins with."""
 
 NOUN_PHRASES = frozenset(
-    ("A", "All", "An", "As", "Both", "By", "Each", "Every", "In", "Its", "No", "Of", "One")
-    + ("That", "The", "Those", "Two")
+    (
+        *("A", "All", "An", "As", "Both", "By", "Each", "Every", "In", "Its", "No", "Of", "One"),
+        *("That", "The", "Those", "Two"),
+    )
 )
 """Words that no docstring of a function begins with: it begins with a verb."""
 
