@@ -65,11 +65,6 @@ def _limited(ptx: str, options: Sequence[str]) -> str:
     return _BARE_ENTRY.sub(rf"\1\n.maxnreg {given[-1]}\n{{", ptx) if given else ptx
 
 
-def nvrtc_is_there() -> bool:
-    """Return whether NVRTC can be loaded."""
-    return _nvrtc() is not None
-
-
 def without_nvrtc() -> str:
     """Return what to do where CUDA C++ cannot be compiled, in one line."""
     if sys.platform == "darwin":
