@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from warploom.host.device import Device
     from warploom.host.explore import explore
     from warploom.host.kernel import Kernel
+    from warploom.host.litmus import litmus
     from warploom.host.local_memory import LocalMemory
     from warploom.host.module import Module
     from warploom.host.occupancy import occupancy
@@ -84,6 +85,7 @@ __all__ = [
     "WarploomError",
     "__version__",
     "explore",
+    "litmus",
     "occupancy",
     "show",
     "testing",
@@ -105,6 +107,7 @@ _PLACES = {
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
     "explore": "host.explore",
+    "litmus": "host.litmus",
     "occupancy": "host.occupancy",
     "show": "ui.notebook",
     "tune": "host.tune",

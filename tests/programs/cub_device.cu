@@ -47,5 +47,6 @@ int main() {
   cudaLaunchCooperativeKernel((void *)grid, dim3(8), dim3(96), args, 0, 0);
   cudaMemcpy(&s, c, 4, cudaMemcpyDeviceToHost);
   printf("grid %d\n", (int)(s == 768 * 767 / 2));
+  cudaFree(a); cudaFree(b); cudaFree(c); cudaFree(temp);
   return 0;
 }

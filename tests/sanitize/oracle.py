@@ -59,7 +59,7 @@ class Oracle:
         self.clocks: defaultdict[Thread, Clock] = defaultdict(dict)
         self.accesses: defaultdict[int, list[Done]] = defaultdict(list)
         self.released: defaultdict[int, list[Release]] = defaultdict(list)
-        self.fences: dict[Thread, Release] = {}
+        self.fences: defaultdict[Thread, list[Release]] = defaultdict(list)
         self.read: defaultdict[Thread, list[tuple[Release, str]]] = defaultdict(list)
         self.barriers: dict[tuple[int, int], Meeting] = {}
         self.waits: dict[Thread, Meeting] = {}
@@ -136,7 +136,7 @@ class Oracle:
         for release, read_scope in self.read[thread]:
             if included(release, thread, scope) and included(release, thread, read_scope):
                 self.clocks[thread] = joined(self.clocks[thread], release.clock)
-        self.fences[thread] = Release(thread, dict(self.clocks[thread]), scope)
+        self.fences[thread].append(Release(thread, dict(self.clocks[thread]), scope))
         self._step(thread)
 
     def _acquire(self, thread: Thread, address: int, order: str, scope: str) -> None:
@@ -153,8 +153,7 @@ class Oracle:
         if order in ("release", "acq_rel"):
             made = [Release(thread, dict(self.clocks[thread]), scope)]
             self._step(thread)
-        if thread in self.fences:
-            fence = self.fences[thread]
+        for fence in self.fences[thread]:
             narrow = scope if scope not in WIDE else fence.scope
             made.append(Release(thread, fence.clock, narrow))
         self.released[address] = [*kept, *made]

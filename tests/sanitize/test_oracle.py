@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -80,6 +81,37 @@ def program(seed: int) -> str:
     return "\n".join([*lines, "ret; }"])
 
 
+ONE = "setp.eq.u32 %p, %tid, {thread}; setp.eq.and.u32 %p, %block, {block}, %p;"
+PLAIN = ("@%p st.global.u32 [%base], %tid;", "@%p ld.global.u32 %r, [%base];")
+SIGNALS = (
+    *("@%p atom.{scope}.global.add.u32 %r, [%base+{flag}], 1;",) * 3,
+    "@%p atom.{scope}.global.exch.b32 %r, [%base+{flag}], 1;",
+    "@%p st.relaxed.{scope}.global.u32 [%base+{flag}], 1;",
+    "@%p ld.relaxed.{scope}.global.u32 %r, [%base+{flag}];",
+    "@%p ld.acquire.{scope}.global.u32 %r, [%base+{flag}];",
+    "@%p st.release.{scope}.global.u32 [%base+{flag}], 1;",
+)
+
+
+def fenced_program(seed: int) -> str:
+    """Returns the PTX of a random program of four threads, two in each block: plain accesses of one
+    word, and signals and fences of both scopes that may order them."""
+    draw = Random(seed)
+    lines = [HEAD]
+    for _ in range(draw.randint(10, 24)):
+        scope, kind = draw.choice(("cta", "gpu", "gpu")), draw.random()
+        thread, block = draw.choice((0, 33)), draw.randrange(BLOCKS)
+        lines.append(ONE.format(thread=thread, block=block))
+        if kind < 0.2:
+            lines.append(draw.choice(PLAIN))
+        elif kind < 0.6:
+            flag = 4 * draw.choice((1, 1, 2))
+            lines.append(draw.choice(SIGNALS).format(scope=scope, flag=flag))
+        else:
+            lines.append(f"@%p fence.{draw.choice(('acq_rel', 'sc'))}.{scope};")
+    return "\n".join([*lines, "ret; }"])
+
+
 WEAK_HEAD = """.version 8.0
 .target sm_90
 .address_size 64
@@ -124,14 +156,14 @@ def weak_program(seed: int) -> str:
 
 
 def verdicts(
-    text: str, threads: int, seed: int, engine: str
+    text: str, threads: int, seed: int, engine: str, interrupts: Sequence[int] = ()
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Returns the pairs of instructions that race, by the detector and by the oracle."""
     kernel = wl.Device("h100", engine="reference").compile(text, "ptx")["k"]
     checking = wl.Device("h100", engine=engine)
     oracle = Oracle(threads)
     schedule = ("converge", "random", "fair", "adversarial")[seed % 4]
-    options = {"schedule": schedule, "seed": seed}
+    options = {"schedule": schedule, "seed": seed, "interrupts": interrupts}
     checked = checking.compile(text, "ptx")["k"][BLOCKS, threads].sanitized(
         ("race",), np.zeros(256, np.int32), **options
     )
@@ -139,8 +171,10 @@ def verdicts(
     return checked.conflicts, oracle.races
 
 
-def check(text: str, threads: int, seed: int, engine: str = "reference") -> None:
-    found, right = verdicts(text, threads, seed, engine)
+def check(
+    text: str, threads: int, seed: int, engine: str = "reference", interrupts: Sequence[int] = ()
+) -> None:
+    found, right = verdicts(text, threads, seed, engine, interrupts)
     assert bool(found) == bool(right), f"seed {seed}: {found}, {right}\n{text}"
     assert found <= right, f"seed {seed}: {found - right} are no races\n{text}"
 
@@ -149,6 +183,18 @@ def check(text: str, threads: int, seed: int, engine: str = "reference") -> None
 def test_detector_and_oracle_agree(first: int) -> None:
     for seed in range(first, first + 10):
         check(program(seed), THREADS, seed)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(20, 520, 20))]
+)
+def test_detector_and_oracle_agree_on_signals_and_fences(first: int) -> None:
+    """Warps are interrupted before half of the instructions, so that signals go to and fro."""
+    for seed in range(first, first + 20):
+        text = fenced_program(seed)
+        places = range(7, 7 + 3 * text.count("@%p"))
+        interrupts = tuple(place for place in places if Random(seed + place).random() < 0.5)
+        check(text, THREADS, seed, interrupts=interrupts)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -44,7 +44,7 @@ def missing_bounds_check() -> None:
 
 
 def damaged_files() -> None:
-    """Lets compressed PTX that is damaged raise zstandard's exception, a trace that is damaged take
+    """Lets compressed PTX that is damaged raise zstd's exception, a trace that is damaged take
     for ever, and an entry of the cache that is damaged end the process."""
 
     def unpack(data: bytes, size: int) -> bytes:

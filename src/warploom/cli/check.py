@@ -25,7 +25,8 @@ from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
-from warploom.sanitize.findings import ERROR, TOOLS, Finding
+from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
+from warploom.sanitize.leaks import alive_on_heap, leaks
 from warploom.sanitize.summary import Summary, summarised
 from warploom.ui.record import record
 from warploom.ui.schema import LaunchRequest
@@ -34,10 +35,10 @@ from warploom.ui.shows import exported_show, live_show
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
 
-ALL_TOOLS = ",".join(TOOLS)
+ALL_TOOLS = ",".join(PROGRAM_TOOLS)
 
 Tool = Annotated[
-    str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {','.join(TOOLS)}.")
+    str, typer.Option("--tool", metavar="NAMES", help=f"What checks: any of {ALL_TOOLS}.")
 ]
 ErrorExitcode = Annotated[int, typer.Option(help="The exit status where there are errors.")]
 Limit = Annotated[int, typer.Option(min=1, help="Show at most so many findings.")]
@@ -62,8 +63,8 @@ class FindingOptions:
         """Return the tools. Raises WarploomError for a name that is none."""
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
-            if name not in TOOLS:
-                raise WarploomError(f"--tool: there is no tool {name!r}; there are {TOOLS}")
+            if name not in PROGRAM_TOOLS:
+                raise WarploomError(f"--tool: there is no tool {name!r}; there are {ALL_TOOLS}")
         return names
 
     def summary(self, findings: list[Finding]) -> Summary:
@@ -105,10 +106,16 @@ def check(
     Example: `warploom check sum.cu --kernel sum --block 64 --arg 'f32[64]=ones' --arg
     'total:f32[1]=zeros'`
     """
-    tools, request = found.tools, launched.request(file)
+    tools = tuple(tool for tool in found.tools if tool in TOOLS)
+    request = launched.request(file)
     gpu = device.make(launched.device, rules)
-    by_order = {order: _findings(gpu, request, order, tools) for order in ORDERS[:orders]}
-    summary = found.summary([one for findings in by_order.values() for one in findings])
+    by_order: dict[str, list[Finding]] = {}
+    leaked: list[Finding] = []
+    for order in ORDERS[:orders]:
+        by_order[order] = list(_findings(gpu, request, order, tools))
+        if LEAK in found.tools and order == ORDERS[0]:
+            leaked = leaks(alive_on_heap(gpu.memory))
+    summary = found.summary([*(one for each in by_order.values() for one in each), *leaked])
     _print(summary, as_json=as_json)
     if shown.view or shown.export:
         order = next((order for order, findings in by_order.items() if findings), ORDERS[0])

@@ -1,8 +1,8 @@
 """The program `warploom`: its verbs, and what its exit codes mean.
 
-Exit codes: 0 ok, 1 results differ (`explore`) or there are errors (`check`), 2 bad usage, 3 the
-source does not compile or is not PTX that is understood, 4 the launch was refused, 5 the kernel did
-something wrong.
+Exit codes: 0 ok, 1 results differ (`explore`), there are errors (`check`) or a condition does not
+hold (`litmus`), 2 bad usage, 3 the source does not compile or is not PTX that is understood, 4 the
+launch was refused, 5 the kernel did something wrong.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from warploom.cli.doctor import doctor
 from warploom.cli.explore import explore
 from warploom.cli.help import USAGE_ERRORS, GroupedCommand, usage_message
 from warploom.cli.learn import learn
+from warploom.cli.litmus import litmus
 from warploom.cli.occupancy import occupancy
 from warploom.cli.profile import profile
 from warploom.cli.programs import nvcc, program, shell
@@ -69,8 +70,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 ok, 1 results differ (explore) or errors (check), 2 bad usage, 3 compile"
-    " or PTX error, 4 launch refused, 5 kernel fault.",
+    epilog="Exit codes: 0 ok, 1 results differ (explore), errors (check) or a condition does not"
+    " hold (litmus), 2 bad usage, 3 compile or PTX error, 4 launch refused, 5 kernel fault.",
 )
 
 
@@ -102,6 +103,7 @@ app.command(cls=GroupedCommand)(time)
 app.command(cls=GroupedCommand)(sass)
 app.command(cls=GroupedCommand)(tune)
 app.command(cls=GroupedCommand)(explore)
+app.command(cls=GroupedCommand)(litmus)
 app.command(cls=GroupedCommand)(view)
 app.command(cls=GroupedCommand)(learn)
 app.command(cls=GroupedCommand)(occupancy)

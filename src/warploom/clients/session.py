@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +28,8 @@ from warploom.host.loaded import LoadedKernel
 from warploom.host.names import source_name
 from warploom.host.run import Done, Execution, Run
 from warploom.report.export import as_json
-from warploom.sanitize.findings import ERROR, Finding
+from warploom.sanitize.findings import ERROR, LEAK, Finding
+from warploom.sanitize.leaks import Alive, alive_on_heap, leaks
 
 BATCH = 4096
 """Counts of launches are kept for so many instructions, then added up."""
@@ -102,6 +103,8 @@ class Session:
         """The schedule and the seed of the launches from now on, where not the device's."""
         self.findings: list[Finding] = []
         """What the sanitizers of launches found."""
+        self.alive: Callable[[], list[Alive]] = list
+        """Lists the memory that the program has not freed."""
         self._lock = Lock()
         self.if_nothing_ran = ""
         """What to tell at the end where no launch was tried: why that may be."""
@@ -173,7 +176,10 @@ class Session:
 
         settings = self.settings
         file = Path(settings.sanitize_suppress) if settings.sanitize_suppress else None
-        summary = summarised(self.findings, file, settings.sanitize_limit)
+        findings = self.findings
+        if LEAK in settings.tools and "device" in self.__dict__:
+            findings = [*findings, *leaks([*alive_on_heap(self.device.memory), *self.alive()])]
+        summary = summarised(findings, file, settings.sanitize_limit)
         sys.stdout.flush()
         print(summary.text(), file=sys.stderr, end="", flush=True)
         if settings.sanitize_sarif:

@@ -15,6 +15,7 @@ from warploom.devices.catalog import DEFAULT, find_device
 from warploom.host.context import schedule_of
 from warploom.host.device import Device
 from warploom.host.run import Run
+from warploom.sanitize.findings import TOOLS
 
 PREFIX = "WARPLOOM_"
 REPORTS = ("none", "short", "full")
@@ -26,8 +27,8 @@ class Settings:
     """The device, and what is told at the end: `report` is one of REPORTS, `json` a file, in
     whose name `%p` stands for the number of the process.
 
-    `sanitize` names the tools that check each launch, with commas between them. What they find is
-    told at the end: at most `sanitize_limit` findings, without those of the file
+    `sanitize` names the tools that check each launch, and "leak", with commas between them. What
+    they find is told at the end: at most `sanitize_limit` findings, without those of the file
     `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
     process ends with `sanitize_exitcode`. `debug` has launches debugged in the terminal
     (`debug.terminal.face`)."""
@@ -79,6 +80,11 @@ class Settings:
             for name, value in values.items()
         }
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Return the tools that check launches, and what is left at the end."""
+        return tuple(self.sanitize.split(",")) if self.sanitize else ()
+
     def make_device(self, on_run: Callable[[Run], object]) -> Device:
         """Return the device that they describe; it tells of each launch that ended well."""
         return Device(
@@ -89,7 +95,7 @@ class Settings:
             workers=self.workers,
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,
-            sanitize=tuple(self.sanitize.split(",")) if self.sanitize else (),
+            sanitize=tuple(tool for tool in self.tools if tool in TOOLS),
         )
 
 

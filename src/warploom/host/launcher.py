@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 
 WORKSPACE_BYTES = 8
+
+Examined = TypeVar("Examined")
 
 
 class LaunchOptions(TypedDict, total=False):
@@ -230,6 +232,24 @@ class Launcher:
         return SanitizedLaunch(
             context.spec, context.options, context.engine_name, tools, context.memory.unwritten
         )
+
+    def examined(
+        self,
+        examine: Callable[[Program, Launch, DeviceMemory], Examined],
+        *args: Any,
+        **options: Unpack[LaunchOptions],
+    ) -> Examined:
+        """Return what `examine` makes of the program, the launch and the memory as it would begin;
+        launches nothing. Raises LaunchError for arguments that do not fit."""
+        launch, arguments = self._launch(options, args), self._pack(args, options)
+        memory = self.kernel.context.memory
+        number = memory.begin_launch()
+        try:
+            launch = self._ready(launch, arguments, Cancellation())
+            return examine(self.kernel.program, launch, memory)
+        finally:
+            memory.end_launch(number)
+            arguments.release()
 
     def check(self, *args: Any, strict: bool | None = None) -> None:
         """Raises LaunchError for arguments that do not fit; launches nothing."""

@@ -20,6 +20,8 @@ class Heap:
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
+        self.lines: dict[int, str] = {}
+        """The source lines that made the allocations, by their addresses."""
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -31,18 +33,21 @@ class Heap:
         self._sizes = dict(sizes)
         self.used = sum(sizes.values())
 
-    def allocate(self, size: int, take: Callable[[int], int]) -> int:
-        """The address of `size` new bytes, which `take` finds; 0 where the heap has no room."""
+    def allocate(self, size: int, take: Callable[[int], int], line: str) -> int:
+        """Return the address of `size` new bytes, which `take` finds, for a kernel at `line`; 0
+        where the heap has no room."""
         extent = -(-size // ALIGNMENT) * ALIGNMENT
         if size == 0 or self.used + extent > self.limit:
             return 0
         address = take(size)
         self._sizes[address] = extent
+        self.lines[address] = line
         self.used += extent
         return address
 
     def release(self, address: int) -> bool:
         """Forget what begins at `address`; False where nothing of the heap does."""
         extent = self._sizes.pop(address, None)
+        self.lines.pop(address, None)
         self.used -= extent or 0
         return extent is not None

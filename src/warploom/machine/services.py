@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from warploom.analysis.program import Program
 from warploom.core.errors import DeviceAssert, KernelFault
@@ -86,7 +87,13 @@ class Services:
         """`malloc`."""
         block, thread = self._place(call, lane)
         name = f"malloc by thread {thread} of block {block}"
-        return self.memory.heap.allocate(size, lambda n: self.memory.allocate(n, name).address)
+        line = self.program.line(call.instruction)
+        take = partial(self._take, name)
+        return self.memory.heap.allocate(size, take, line)
+
+    def _take(self, name: str, size: int) -> int:
+        """Return the address of a new allocation."""
+        return self.memory.allocate(size, name).address
 
     def release(self, call: Call, lane: int, address: int) -> int:
         """`free`; nothing happens to a null pointer."""

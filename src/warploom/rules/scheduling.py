@@ -270,22 +270,29 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 @jitable
 def turn_of(plan: Words, number: int, blocks: int) -> int:
-    """Which of so many blocks, or clusters, begins as the one of that number."""
+    """Return which of so many blocks, or clusters, begins as the one of that number."""
     if plan[POLICY] == ADVERSARIAL:
         return blocks - 1 - number
     if plan[POLICY] != RANDOM:
         return number
-    stride = 1 + scrambled(plan[SEED], 1) % blocks
-    while greatest_common_divisor(stride, blocks) != 1:
-        stride += 1
-    return (number * stride + scrambled(plan[SEED], 2)) % blocks
+    return permuted(plan[SEED], number, blocks)
 
 
 @jitable
-def greatest_common_divisor(a: int, b: int) -> int:
-    while b != 0:
-        a, b = b, a % b
-    return a
+def permuted(seed: int, number: int, count: int) -> int:
+    """Return where a permutation of the numbers below `count` takes one of them: a Feistel network
+    over the next power of 4, gone through again until the number is below `count`."""
+    half = 1
+    while 1 << 2 * half < count:
+        half += 1
+    low = (1 << half) - 1
+    value = number
+    while True:
+        for turn in range(4):
+            left, right = value >> half, value & low
+            value = right << half | (left ^ (scrambled(seed, 8 * right + turn) & low))
+        if value < count:
+            return value
 
 
 @jitable
@@ -298,9 +305,12 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """The block in the current slot has had its round: another has the next one."""
+    """Give the next round to another block than the one in the current slot. Where blocks wait for
+    each other they have it in turn, so that each is asked before the launch is given up."""
     if can_start(plan):
         plan[SLOT] = NONE
+    elif plan[POLICY] == RANDOM and plan[HOPELESS] == 0:
+        resume_slot(plan, slots, scrambled(plan[SEED], plan[ROUND]) % plan[SLOTS])
     else:
         resume_slot(plan, slots, plan[SLOT] + 1)
 

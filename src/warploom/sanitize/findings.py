@@ -9,6 +9,12 @@ from warploom.core.errors import Dim3
 TOOLS = ("mem", "race", "sync", "init")
 """The tools that a launch can have."""
 
+LEAK = "leak"
+"""The tool that looks at memory when a program ends."""
+
+PROGRAM_TOOLS = (*TOOLS, LEAK)
+"""The tools that a program can have."""
+
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
@@ -27,7 +33,7 @@ class Thread:
 class Finding:
     """One thing that is wrong with a launch, or may be.
 
-    `tool` is one of TOOLS, or "leak"; `severity` "error", "warning" or "note". `line` is the place
+    `tool` is one of PROGRAM_TOOLS; `severity` "error", "warning" or "note". `line` is the place
     of the later access and `other_line` that of the earlier one, as `file:line`, empty where there
     is none; `threads` are theirs, in that order, and `instructions` their numbers in the program.
     `buffer` names the allocation, and `offset` is the byte there that the later access reaches.

@@ -14,8 +14,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from warploom.clients.driver.attributes import attributes_of
 from warploom.clients.driver.results import DriverError, Result
+from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
 from warploom.clients.session import session
 from warploom.host.device import Device
+from warploom.sanitize.findings import LEAK
+from warploom.sanitize.leaks import Alive
 
 T = TypeVar("T")
 
@@ -78,16 +81,26 @@ class Context:
     limits: dict[int, int] = field(default_factory=dict[int, int])
 
 
+def frames_if_wanted() -> tuple[Frame, ...]:
+    """Return the frames of the program that calls, where leaks are looked for in it; none of
+    Python's, whose objects end with it in no order."""
+    if LEAK not in session().settings.tools or not is_program():
+        return ()
+    return program_frames()
+
+
 @dataclass(frozen=True)
 class Owned:
     """Facts of an allocation: its `kind` ("device", "host", "managed", "registered"), the
-    context that it ends with, the flags that it was made with, its pool."""
+    context that it ends with, the flags that it was made with, its pool, the frames of the program
+    that made it where leaks are looked for."""
 
     kind: str
     context: Context
     size: int
     flags: int = 0
     pool: int = 0
+    made: tuple[Frame, ...] = field(default_factory=frames_if_wanted)
 
 
 @dataclass
@@ -142,7 +155,18 @@ class State:
         self.primary_flags = 0
         self._stacks: dict[int, list[Context]] = {}
         self._launching: set[int] = set()
+        session().alive = self.alive
         self._due: deque[Callable[[], object]] = deque()
+
+    def alive(self) -> list[Alive]:
+        """Return what the program has allocated and not freed."""
+        if not is_program():
+            return []
+        return [
+            Alive(owned.kind, owned.size, address, shown_frames(owned.made))
+            for address, owned in self.allocations.items()
+            if address not in self.graph_memory
+        ]
 
     @property
     def device(self) -> Device:

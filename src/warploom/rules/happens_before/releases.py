@@ -27,6 +27,7 @@ from warploom.rules.happens_before.words import (
     L_PROXY_INTERVAL,
     L_PROXY_TIME,
     L_READ,
+    L_WIDE_FENCE,
     LOCATION_WORDS,
     LOCATIONS,
     LOCATIONS_AT,
@@ -129,20 +130,37 @@ def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
     chain = s[place + O_CHAIN] if is_atomic else 0
     if chain and flags & RELEASES == 0 and same_release(s, s[chain + C_RELEASE], fence, scope):
         return
-    if releases:
+    if flags & RELEASES:
         release = take(s, RELEASE_WORDS + CHAIN_WORDS)
-        if release == 0:
-            return
-        if flags & RELEASES:
+        if release:
             note_release(s, release, scope)
-        else:
-            for word in range(RELEASE_WORDS):
-                s[release + word] = s[fence + word]
-            s[release + K_SCOPE] = min(scope, s[fence + K_SCOPE])
-        s[release + RELEASE_WORDS + C_NEXT] = chain
-        s[release + RELEASE_WORDS + C_RELEASE] = release
-        chain = release + RELEASE_WORDS
+            chain = linked(s, release, chain)
+    elif releases:
+        wide = s[ME_LANE_AT] + L_WIDE_FENCE
+        if scope >= GPU and s[wide + K_BLOCK] == s[ME_BLOCK] + 1:
+            chain = fenced(s, wide, scope, chain)
+        chain = fenced(s, fence, scope, chain)
     s[place + O_CHAIN] = chain
+
+
+@jitable
+def fenced(s: Any, fence: int, scope: int, chain: int) -> int:
+    """Return a chain that begins with the release of a fence by a write of a scope behind it."""
+    release = take(s, RELEASE_WORDS + CHAIN_WORDS)
+    if release == 0:
+        return chain
+    for word in range(RELEASE_WORDS):
+        s[release + word] = s[fence + word]
+    s[release + K_SCOPE] = min(scope, s[fence + K_SCOPE])
+    return linked(s, release, chain)
+
+
+@jitable
+def linked(s: Any, release: int, chain: int) -> int:
+    """Return a chain that begins with a release, behind which its node has room."""
+    s[release + RELEASE_WORDS + C_NEXT] = chain
+    s[release + RELEASE_WORDS + C_RELEASE] = release
+    return int(release + RELEASE_WORDS)
 
 
 @jitable
@@ -172,14 +190,31 @@ def fence(s: Any, e: Any, flags: int) -> None:
         left &= left - 1
         lane = s[ME_LANE_AT]
         if flags & ACQUIRES:
-            node = s[lane + L_READ]
-            while node:
-                acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_SECOND]))
-                node = s[node + N_NEXT]
-            s[lane + L_READ] = 0
+            acquire_what_was_read(s, scope)
         if flags & RELEASES:
+            own = s[ME_BLOCK] + 1
+            if scope >= GPU:
+                s[lane + L_WIDE_FENCE + K_BLOCK] = 0
+            elif s[lane + L_FENCE + K_BLOCK] == own and s[lane + L_FENCE + K_SCOPE] >= GPU:
+                for word in range(RELEASE_WORDS):
+                    s[lane + L_WIDE_FENCE + word] = s[lane + L_FENCE + word]
             note_release(s, lane + L_FENCE, scope)
     s[s[ME_WARP_AT] + V_TIME] += 1
+
+
+@jitable
+def acquire_what_was_read(s: Any, scope: int) -> None:
+    """The current thread passes a fence: it learns of what strong reads have seen, as far as the
+    fence's scope goes. What they saw of a wider scope is left for a fence of that scope."""
+    node, kept = s[s[ME_LANE_AT] + L_READ], 0
+    while node:
+        following = s[node + N_NEXT]
+        acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_SECOND]))
+        if scope < GPU and s[node + N_SECOND] >= GPU:
+            s[node + N_NEXT] = kept
+            kept = node
+        node = following
+    s[s[ME_LANE_AT] + L_READ] = kept
 
 
 @jitable

@@ -195,7 +195,7 @@ barrier at which it waits, and one, and the generation of that; the releases tha
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
 in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
 the chain of releases that it acquired last. Behind the rings stands the release that its last fence
-made."""
+made, and, where that was of a narrow scope, that of its last fence of a wide one before it."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
@@ -205,7 +205,8 @@ OF_ALL = 1 << 8
 
 # ---- a release: what a thread knew ----
 K_BLOCK, K_INTERVAL, K_THREAD, K_TIME, K_SYNCED, K_ROW, K_KNOWN, K_SCOPE, RELEASE_WORDS = range(9)
-LANE_WORDS = L_FENCE + RELEASE_WORDS
+L_WIDE_FENCE = L_FENCE + RELEASE_WORDS
+LANE_WORDS = L_WIDE_FENCE + RELEASE_WORDS
 """BLOCK: and one. THREAD knew its own accesses before TIME, and before SYNCED those of its warp.
 ROW: a copy of its row, 0 for none. KNOWN: its set. SCOPE: of the release pattern."""
 

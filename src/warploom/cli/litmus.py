@@ -1,0 +1,102 @@
+"""`warploom litmus`: all outcomes that the memory model allows for a small program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warploom.cli.options import Json, LaunchOptions, grouped
+from warploom.core.errors import WarploomError
+from warploom.host.device import Device
+from warploom.host.litmus import WeakOutcome, WeakOutcomes, litmus_test
+from warploom.host.litmus import litmus as litmus_of
+from warploom.host.requests import prepared
+from warploom.memory_model.search import ROUNDS
+
+HOLDS_NOT = 1
+"""The exit code where the question of a litmus test has the answer no."""
+
+File = Annotated[
+    Path, typer.Argument(help="A litmus test (.litmus), or a kernel (.cu, .ptx) to launch small.")
+]
+
+
+@grouped
+def litmus(
+    file: File,
+    launched: LaunchOptions,
+    model: Annotated[
+        str, typer.Option(help="The memory model: ptx, sc (interleavings) or a file of cat.")
+    ] = "ptx",
+    rounds: Annotated[
+        int, typer.Option(min=1, help="How often a thread may come to one place of the program.")
+    ] = ROUNDS,
+    graphs: Annotated[
+        bool, typer.Option("--graphs", help="Show an execution for every outcome.")
+    ] = False,
+    dot: Annotated[
+        Path | None, typer.Option(help="A folder for the executions as Graphviz files.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List all outcomes that PTX's memory model allows for a small program.
+
+    Each is marked as one that some interleaving of the threads gives, or a weak one, which is shown
+    with an execution. Exit code 1 where the question of a litmus test has the answer no. Example:
+    `warploom litmus sb.cu --grid 2 --block 1 --arg 'x:i32[1]=zeros' --arg 'y:i32[1]=zeros'`
+    """
+    if file.suffix == ".litmus":
+        found = litmus_test(_text(file), model, rounds)
+    else:
+        ready = prepared(Device(launched.device), launched.request(file))
+        found = litmus_of(ready.launcher, *ready.values, model=model, rounds=rounds)
+    if dot is not None:
+        dot.mkdir(parents=True, exist_ok=True)
+        for number, one in enumerate(found.outcomes):
+            (dot / f"{number}.dot").write_text(one.dot, "utf-8")
+    print(json.dumps(_as_json(found), indent=2) if as_json else _as_text(found, graphs=graphs))
+    if found.answer is False:
+        sys.exit(HOLDS_NOT)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise WarploomError(f"{file}: {error.strerror}") from None
+
+
+def _as_text(found: WeakOutcomes, *, graphs: bool) -> str:
+    weak = len(found.weak)
+    count = len(found.outcomes)
+    lines = [f"{found.name}: {count} {'outcome' if count == 1 else 'outcomes'}, {weak} weak."]
+    for one in found.outcomes:
+        lines += _outcome_lines(one, graph=graphs or not one.interleaved)
+    if found.answer is not None:
+        lines.append(f"The condition holds: {'yes' if found.answer else 'no'}.")
+    if found.longer:
+        lines.append("Loops may be repeated more often than was looked at: --rounds looks further.")
+    if found.stuck:
+        lines.append("In some executions threads wait at a barrier for ever.")
+    return "\n".join(lines)
+
+
+def _outcome_lines(one: WeakOutcome, *, graph: bool) -> list[str]:
+    values = ", ".join(f"{label} = {value}" for label, value in one.values.items())
+    kind = "" if one.interleaved else "   weak: no interleaving gives it"
+    return [f"  {values or 'nothing is written'}{kind}"] + [f"      {e}" for e in one.graph] * graph
+
+
+def _as_json(found: WeakOutcomes) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "outcomes": [{**asdict(one), "values": dict(one.values)} for one in found.outcomes],
+        "answer": found.answer,
+        "longer": found.longer,
+        "stuck": found.stuck,
+    }

@@ -1,0 +1,304 @@
+"""Threads of a PTX kernel, run on paths: each thread by itself, its loads to be decided later.
+
+What depends on other threads in another way than through memory and barriers (shuffles, votes, the
+clock) is refused, and so are local memory and asynchronous copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.analysis.program import Program
+from warploom.analysis.synchronising import is_warp_barrier
+from warploom.core.errors import WarploomError
+from warploom.core.types import B32, U64, ScalarType
+from warploom.isa.effectless import is_effectless
+from warploom.isa.spec import Operation, Unit
+from warploom.machine.launch import Launch
+from warploom.memory_model.accesses import Memory, order_of, strength_of
+from warploom.memory_model.events import Arrival, Coordinates, Event, Kind, Place, Strength
+from warploom.memory_model.paths import Path
+from warploom.memory_model.registers import Refused, Registers, term_value
+from warploom.memory_model.values import Loaded, Value, combined, loads_of
+from warploom.ptx.ir import (
+    Address,
+    Instruction,
+    Operand,
+    Sink,
+    Space,
+    Vector,
+)
+
+ENDS = ("ret", "exit")
+FENCES = ("fence", "membar")
+BARRIERS = ("bar", "barrier")
+WARP_BARRIER = -2
+"""The number that the barrier of a warp has among barriers; its instance is the warp's number."""
+
+
+@dataclass(frozen=True)
+class KernelThread:
+    """Thread `thread` of block `block` of a launch."""
+
+    program: Program
+    launch: Launch
+    memory: Memory
+    block: int
+    thread: int
+
+    @property
+    def name(self) -> str:
+        """The thread as messages name it."""
+        return f"block {self.block} thread {self.thread}"
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """Where it runs."""
+        return Coordinates(self.block, self.block - self.launch.rank_of(self.block))
+
+    def run(self, path: Path) -> None:
+        """Run the thread on a path. Raises WarploomError for what is not explored."""
+        registers = Registers(self.program, self.launch, self.block, self.thread)
+        _Run(self, path, registers).run()
+
+
+@dataclass
+class _Run:
+    """A thread on its way along one path."""
+
+    thread: KernelThread
+    path: Path
+    registers: Registers
+    index: int = 0
+    guarded: frozenset[int] = frozenset()
+    """The reads on which it depends whether the instruction at hand happens."""
+
+    def run(self) -> None:
+        """Execute until the thread ends."""
+        program = self.thread.program
+        block = 0
+        while block != program.exit:
+            self.path.visit(block)
+            block = self._block(block)
+
+    def _block(self, number: int) -> int:
+        """Execute a basic block; return the next."""
+        program = self.thread.program
+        block = program.blocks[number]
+        for self.index in range(block.start, block.stop):
+            instruction = program.instructions[self.index]
+            name = instruction.operation.name
+            if name == "bra" or name in ENDS:
+                if not self._branches(instruction):
+                    return block.successors[-1]
+                return block.successors[0] if name == "bra" else program.exit
+            if self._happens(instruction):
+                try:
+                    self._execute(instruction)
+                except Refused as reason:
+                    raise self._refused(reason) from None
+        return block.successors[0]
+
+    def _branches(self, instruction: Instruction) -> bool:
+        """Return whether a branch is taken; what follows depends on it."""
+        if instruction.guard is None:
+            return True
+        return self.path.branch(self._guard(instruction))
+
+    def _happens(self, instruction: Instruction) -> bool:
+        """Return whether the guard of an instruction lets it happen."""
+        if instruction.guard is None:
+            self.guarded = frozenset()
+            return True
+        value = self._guard(instruction)
+        self.guarded = loads_of(value)
+        return bool(self.path.decide(value, (0, 1)))
+
+    def _guard(self, instruction: Instruction) -> Value:
+        assert instruction.guard is not None
+        register = instruction.guard.register
+        if instruction.guard.negated:
+            return self.registers.negated(register)
+        return self.registers.values.get(register.name, 0)
+
+    def _refused(self, reason: object) -> WarploomError:
+        line = self.thread.program.line(self.index)
+        text = self.thread.program.instructions[self.index].operation.text
+        return WarploomError(f"{line}: {text}: {reason} by the memory model")
+
+    def _execute(self, instruction: Instruction) -> None:
+        """Execute one instruction that happens."""
+        operation = instruction.operation
+        name, unit = operation.name, operation.spec.unit
+        if name in ("ld", "ldu"):
+            self._load(instruction)
+        elif name == "st":
+            self._store(instruction)
+        elif name in FENCES:
+            self._fence(operation)
+        elif name in BARRIERS or is_warp_barrier(instruction):
+            self._barrier(instruction)
+        elif unit is Unit.ATOMIC and name in ("atom", "red"):
+            self._atomic(instruction)
+        elif name == "mov" and _packs(instruction):
+            self.registers.move_vector(instruction)
+        elif name == "cvta":
+            self.registers.convert_address(instruction)
+        elif operation.spec.semantics is not None and unit not in UNEXPLORED:
+            self.registers.compute(instruction)
+        elif not is_effectless(operation):
+            raise Refused("it is not explored")
+
+    # ---- what others see --------------------------------------------------------------------
+
+    def _load(self, instruction: Instruction) -> None:
+        destination, address = instruction.operands[:2]
+        type = instruction.operation.modifiers.scalar()
+        elements = destination.elements if isinstance(destination, Vector) else (destination,)
+        space = _space(instruction.operation)
+        where, on = self._where(address)
+        for place, element in enumerate(elements):
+            at = where + place * type.bytes
+            if space is Space.PARAM:
+                held = self.thread.launch.parameters[at : at + type.bytes]
+                self.registers.write(element, int.from_bytes(held, "little"), type)
+                continue
+            event = self._event(Kind.READ, instruction, self._place(space, at, type), on)
+            self.registers.write(element, Loaded(self.path.add(event)), type)
+
+    def _store(self, instruction: Instruction) -> None:
+        if "async" in instruction.operation.modifiers:
+            raise Refused("an asynchronous store is not explored")
+        address, source = instruction.operands[:2]
+        type = instruction.operation.modifiers.scalar()
+        elements = source.elements if isinstance(source, Vector) else (source,)
+        where, on = self._where(address)
+        space = _space(instruction.operation)
+        for place, element in enumerate(elements):
+            value = self.registers.read(element, type)
+            at = self._place(space, where + place * type.bytes, type)
+            self.path.add(self._event(Kind.WRITE, instruction, at, on, value))
+
+    def _atomic(self, instruction: Instruction) -> None:
+        """Execute `atom` or `red`: a read and, but for a compare that fails, a write."""
+        operation = instruction.operation
+        if operation.modifiers["vec"] is not None:
+            raise Refused("a vector atomic is not explored")
+        operands = instruction.operands
+        target, address, *given = operands if operation.name == "atom" else (Sink(), *operands)
+        type = operation.modifiers.scalar()
+        values = [self.registers.read(each, type) for each in given[: operation.value_count]]
+        where, on = self._where(address)
+        space = _space(operation)
+        place = self._place(space, where, type)
+        strength = strength_of(operation)
+        reads = Strength(order_of(strength, "release"), strength.scope)
+        writes = Strength(order_of(strength, "acquire"), strength.scope)
+        read = self.path.add(self._event(Kind.READ, instruction, place, on, strength=reads))
+        old = Loaded(read)
+        pairs = [(value, type) for value in (old, *values)]
+        answer = operation.answer(len(values))
+        self.registers.write(target, term_value(answer, pairs), answer.type)
+        if operation.modifiers["op"] == "cas":
+            same = combined(lambda a, b: int(a == b), old, values[0])
+            if not self.path.decide(same, (0, 1)):
+                return
+        new = term_value(operation.combine(len(values), space.value), pairs)
+        event = self._event(Kind.WRITE, instruction, place, on, new, writes, read)
+        self.path.add(event)
+
+    def _fence(self, operation: Operation) -> None:
+        modifiers = operation.modifiers
+        if "proxy" in operation.text.split("."):
+            kind = modifiers["kind"]
+            if kind != "alias":
+                return  # nothing here goes through another proxy
+            strength = Strength("weak", "cta", "alias")
+        else:
+            strength = strength_of(operation)
+        self.path.add(self._event_at(Kind.FENCE, strength))
+
+    def _barrier(self, instruction: Instruction) -> None:
+        operation, launch = instruction.operation, self.thread.launch
+        if is_warp_barrier(instruction):
+            mask = self.registers.read(instruction.operands[0], B32)
+            if not isinstance(mask, int):
+                raise Refused("a mask that depends on a loaded value is not explored")
+            warp = self.thread.thread // launch.warp_size
+            arrival = Arrival(WARP_BARRIER, mask.bit_count(), True, warp)
+        elif "red" in operation.modifiers or "cluster" in operation.text:
+            raise Refused("such a barrier is not explored")
+        else:
+            number, *count = (self.registers.read(each, B32) for each in instruction.operands)
+            threads = count[0] if count else launch.threads_per_block
+            arrival = Arrival(number, threads, "arrive" not in operation.modifiers)
+        self.path.add(self._event_at(Kind.BARRIER, Strength("weak", "cta"), arrival))
+
+    def _where(self, address: Operand) -> tuple[int, frozenset[int]]:
+        """Return an address on this path, and the reads on which it depends."""
+        assert isinstance(address, Address)
+        base: Value = 0 if address.base is None else self.registers.read(address.base, U64)
+        on = loads_of(base)
+        if on:
+            raise Refused("an address that depends on a loaded value is not explored")
+        assert isinstance(base, int)
+        return base + address.offset, on
+
+    def _place(self, space: Space, address: int, type: ScalarType) -> Place:
+        """Return the location of an access. Raises WarploomError where there is none."""
+        found = self.thread.memory.place(space, self.thread.block, address, type.bytes)
+        if isinstance(found, str):
+            raise Refused(found)
+        return found
+
+    def _event(
+        self,
+        kind: Kind,
+        instruction: Instruction,
+        place: Place,
+        address: frozenset[int],
+        value: Value = 0,
+        strength: Strength | None = None,
+        partner: int | None = None,
+    ) -> Event:
+        return Event(
+            kind,
+            strength or strength_of(instruction.operation),
+            place,
+            value,
+            partner,
+            address,
+            loads_of(value),
+            self.path.control | self.guarded,
+            None,
+            f"{instruction.operation.text} {place.physical}",
+            self.thread.program.line(self.index),
+        )
+
+    def _event_at(self, kind: Kind, strength: Strength, arrival: Arrival | None = None) -> Event:
+        """Return an event that reaches no memory."""
+        program = self.thread.program
+        return Event(
+            kind,
+            strength,
+            control=self.path.control | self.guarded,
+            arrival=arrival,
+            text=program.instructions[self.index].operation.text,
+            line=program.line(self.index),
+        )
+
+
+UNEXPLORED = (Unit.WARP, Unit.MATRIX, Unit.TEXTURE, Unit.ATOMIC, Unit.MEMORY, Unit.CONTROL)
+"""Classes of instructions that are no function of the thread's own registers."""
+
+
+def _space(operation: Operation) -> Space:
+    """Return the state space that an access names, generic where it names none."""
+    named = operation.modifiers["space"]
+    return Space(named.partition("::")[0]) if named else Space.GENERIC
+
+
+def _packs(instruction: Instruction) -> bool:
+    """Return whether a `mov` has a vector on one side and its whole on the other."""
+    packed = any(isinstance(operand, Vector) for operand in instruction.operands)
+    return packed and "vec" not in instruction.operation.modifiers

@@ -1,0 +1,63 @@
+"""Findings of the tool "leak": memory that is alive when a program ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from warploom.machine.memory import DeviceMemory
+from warploom.sanitize.findings import WARNING, Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """An allocation that nobody has freed: its `kind` ("device", "managed", "host", "heap"), and
+    where it was made, the innermost place first."""
+
+    kind: str
+    size: int
+    address: int
+    made: tuple[str, ...] = ()
+
+
+def alive_on_heap(memory: DeviceMemory) -> list[Alive]:
+    """Return what kernels have allocated with `malloc` and nobody has freed."""
+    heap = memory.heap
+    return [
+        Alive("heap", size, address, (heap.lines[address],) if address in heap.lines else ())
+        for address, size in heap.sizes.items()
+    ]
+
+
+FREED_BY = {
+    "device": "cudaFree",
+    "managed": "cudaFree",
+    "host": "cudaFreeHost",
+    "registered": "cudaHostUnregister",
+    "heap": "free, in a kernel",
+}
+
+
+def leaks(alive: Iterable[Alive]) -> list[Finding]:
+    """Return a finding for each place that made what is alive, and kind of memory."""
+    groups: dict[tuple[str, tuple[str, ...]], list[Alive]] = {}
+    for one in alive:
+        groups.setdefault((one.kind, one.made), []).append(one)
+    return [_finding(kind, made, found) for (kind, made), found in groups.items()]
+
+
+def _finding(kind: str, made: tuple[str, ...], found: list[Alive]) -> Finding:
+    first, size = found[0], sum(one.size for one in found)
+    at = f"{'the first ' * (len(found) > 1)}at {first.address:#x}"
+    memory = "the kernels' heap" if kind == "heap" else f"{kind} memory"
+    words = ["made by", *["called by"] * len(made)]
+    places = [f"    {word} {place}" for word, place in zip(words, made, strict=False)]
+    message = "\n".join(
+        (
+            f"Leaked {size:,} bytes of {memory}, {at}",
+            *places,
+            f"    Nobody has freed it at the end of the program. Free it with {FREED_BY[kind]}.",
+        )
+    )
+    line = made[0].rpartition("(")[2].rstrip(")") if made else ""
+    return Finding("leak", "leaked memory", WARNING, kind, line, "", (), "", message, len(found))
