@@ -18,7 +18,7 @@ TORCH := .venv-torch
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --no-compile --editable . --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[cuda,ptxas]" --group dev
 	touch $@
 
 # Without this the first launch compiles the helpers, and so does each worker of the tests.
@@ -49,7 +49,7 @@ test-all: $(VENV)/helpers
 $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients]" --group dev cffi poetry-core
+	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients,ptxas]" --group dev cffi poetry-core
 	$(CLIENTS)/bin/python tools/build_pycuda.py
 	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner
 	$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-build-isolation \
@@ -64,7 +64,7 @@ test-clients: $(CLIENTS)/installed
 $(TORCH)/installed: pyproject.toml
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch,nvcc]" pytest hypothesis==6.170.15 \
+	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch,nvcc,ptxas]" pytest hypothesis==6.170.15 \
 	  expecttest ninja
 	touch $@
 

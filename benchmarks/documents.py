@@ -17,4 +17,4 @@ def write(section: str, table: str, page: Path = PERFORMANCE) -> None:
     _, ended, after = rest.partition(last)
     if not (found and ended):
         raise ValueError(f"{page} has no place for a table: {first} ... {last}")
-    page.write_text(f"{before}{first}\n```\n{table.rstrip()}\n```\n{last}{after}")
+    page.write_text(f"{before}{first}\n```text\n{table.rstrip()}\n```\n{last}{after}")

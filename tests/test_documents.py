@@ -12,7 +12,7 @@ def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- a -->\nold\n<!-- end of a -->\nafter\n")
     documents.write("a", "new\n", page)
-    assert page.read_text() == "before\n<!-- a -->\n```\nnew\n```\n<!-- end of a -->\nafter\n"
+    assert page.read_text() == "before\n<!-- a -->\n```text\nnew\n```\n<!-- end of a -->\nafter\n"
 
 
 def test_a_page_without_a_place_is_refused(tmp_path: Path) -> None:

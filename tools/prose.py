@@ -1,12 +1,14 @@
-"""Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`.
+"""Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`,
+and the first words of docstrings.
 
 python tools/prose.py [FILE ...]
 
-The file is a style of Vale, which reads it as well. Exit status 1 if a word of it was found.
+The file is a style of Vale, which reads it as well. Exit status 1 if something was found.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -31,8 +33,45 @@ WHERE = (
 """What is checked if no file is named: what users read, and the code of the page."""
 
 
+PACKAGES = ["cli", "clients", "core", "frontends", "host", "isa", "observe", "ptx", "report", "ui"]
+"""Packages whose docstrings are checked."""
+
+QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
+"""Words that no docstring begins with."""
+
+NOUN_PHRASES = frozenset(
+    (
+        *("A", "All", "An", "As", "Both", "By", "Each", "Every", "In", "Its", "No", "Of", "One"),
+        *("That", "The", "Those", "Two"),
+    )
+)
+"""Words that no docstring of a function begins with: it begins with a verb."""
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def docstring_findings(file: Path) -> Iterator[str]:
+    """Yield where a docstring of a file does not say with a verb what the thing does. Formulas, by
+    which instructions are defined (`@op`), are none."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if not isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
+            continue
+        first = (ast.get_docstring(node) or ".").split()[0]
+        barred = QUESTIONS
+        if isinstance(node, FUNCTIONS) and not any(map(_defines, node.decorator_list)):
+            barred = QUESTIONS | NOUN_PHRASES
+        if first in barred:
+            line = getattr(node, "lineno", 1)
+            yield f"{file.relative_to(ROOT)}:{line}: begin the docstring with a verb, not {first!r}"
+
+
+def _defines(decorator: ast.expr) -> bool:
+    """Return whether a decorator defines an instruction."""
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "op"
+
+
 def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
-    """Yields where a file has one of the words, and what to write."""
+    """Yield where a file has one of the words, and what to write."""
     for number, line in enumerate(file.read_text().splitlines(), 1):
         for pattern, better in words.items():
             for found in re.finditer(rf"\b(?:{pattern})\b", line, re.IGNORECASE):
@@ -45,6 +84,10 @@ def main() -> None:
     named = [Path(name).absolute() for name in sys.argv[1:]]
     files = named or sorted(file for pattern in WHERE for file in ROOT.glob(pattern))
     found = [told for file in files for told in findings(file, words)]
+    if not named:
+        sources = (ROOT / "src" / "warploom" / name for name in PACKAGES)
+        modules = sorted(file for folder in sources for file in folder.rglob("*.py"))
+        found += [told for file in modules for told in docstring_findings(file)]
     print("\n".join(found), end="\n" if found else "")
     sys.exit(bool(found))
 

@@ -1,17 +1,19 @@
 """Makes the pictures of docs/view.md: each view of the page, in Chromium.
 
-python tools/screenshots.py
+python tools/screenshots.py [NAME ...]
 """
 
 from __future__ import annotations
 
+import base64
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
 from warploom.ui.page import export
@@ -23,7 +25,8 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 
 @dataclass(frozen=True)
 class Picture:
-    """A lesson, the keys to press, and how the page is looked at; `timed`: with modelled time."""
+    """A lesson, the keys to press, and how the page is looked at. `timed`: with modelled time;
+    `checked`: with the findings of the sanitizer, and without the lesson."""
 
     name: str
     lesson: str
@@ -31,6 +34,7 @@ class Picture:
     size: tuple[int, int] = (1280, 720)
     scheme: str = "light"
     timed: bool = False
+    checked: bool = False
 
 
 PICTURES = (
@@ -40,11 +44,12 @@ PICTURES = (
     Picture("code", "shuffle", "n n x", (1280, 720), "dark"),
     Picture("memory", "structures", "n"),
     Picture("banks", "banks", "n n", (1280, 900)),
-    Picture("machine", "occupancy", "n n n"),
+    Picture("machine", "occupancy", "n n n", (1280, 900), timed=True),
     Picture("numbers", "switch", "n n n n n", (1280, 800)),
     Picture("time", "reduction", "n n 5", (1280, 860), timed=True),
     Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
     Picture("compare", "lock", "n n n", (1440, 900)),
+    Picture("finding", "exchange", "", (1280, 860), checked=True),
     Picture("lesson", "lockstep", ""),
     Picture("task", "banks", "n n n n n", (1280, 860)),
     Picture("phone", "coalescing", "n n", (390, 844)),
@@ -52,38 +57,93 @@ PICTURES = (
     Picture("large", "banks", "n n", (1920, 1080)),
 )
 
+SHEETS = ((390, 844), (800, 1000), (1280, 800), (1920, 1080))
+"""Sizes at which all views are shown beside each other."""
+
+VIEWS = {"Memory": "1", "Data": "2", "Machine": "3", "Numbers": "4", "Time": "5", "Warp": "6"}
+"""Views and their keys; the last one, the code, is beside each of them from 800 pixels on."""
+
+SHEET_STYLE = """<style>
+body { display: grid; grid-template-columns: repeat(%d, 1fr); gap: 10px; margin: 10px;
+  font: 13px sans-serif }
+figure { margin: 0 }
+img { width: 100%%; border: 1px solid #888 }
+</style>"""
+
+THUMB = 400
+"""Pixels by which a view is wide on a sheet."""
+
 
 def main() -> None:
-    """Take every picture."""
+    """Take every picture, or those that are named."""
     FOLDER.mkdir(parents=True, exist_ok=True)
+    named = set(sys.argv[1:])
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         for picture in PICTURES:
-            take(browser, picture)
+            if not named or picture.name in named:
+                take(browser, picture)
+        for size in SHEETS:
+            if not named or "sheets" in named:
+                take_sheet(browser, size)
         browser.close()
 
 
 def take(browser: Browser, picture: Picture) -> None:
     """Open the lesson, press the keys, keep what is to be seen."""
+    page = opened(browser, picture)
+    press(page, picture.keys)
+    page.screenshot(path=FOLDER / f"{picture.name}.png")
+    page.close()
+
+
+def take_sheet(browser: Browser, size: tuple[int, int]) -> None:
+    """Keep every view at one size, beside each other."""
+    views = {**VIEWS, "Code": "7"} if size[0] < 800 else VIEWS
+    page = opened(browser, Picture("", "latency", "n n n", size, timed=True, checked=True))
+    press(page, "Home " + "ArrowRight " * 24)
+    parts: list[str] = []
+    for name, key in views.items():
+        press(page, key)
+        taken = base64.b64encode(page.screenshot()).decode()
+        parts.append(f"<figure>{name}<br><img src='data:image/png;base64,{taken}'></figure>")
+    page.close()
+    columns, wide = (len(views), THUMB // 2) if size[0] < 800 else (3, THUMB)
+    sheet = browser.new_page(viewport={"width": columns * wide + 40, "height": 100})
+    sheet.set_content(f"{SHEET_STYLE % columns}{''.join(parts)}")
+    sheet.screenshot(path=FOLDER / f"views-{size[0]}.png", full_page=True)
+    sheet.close()
+
+
+def opened(browser: Browser, picture: Picture) -> Page:
+    """Return a page with the launches of a picture's lesson."""
     lesson = find_lesson(picture.lesson)
     assert lesson is not None
-    requests = (replace(request, timed=picture.timed) for request in requests_of(lesson))
+    tools = ("race",) if picture.checked else ()
+    requests = [
+        replace(request, timed=picture.timed or request.timed, sanitize=tools)
+        for request in requests_of(lesson)
+    ]
     traces = [record(request).to_bytes() for request in requests]
-    show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
+    taught = None if picture.checked else lesson
+    show = exported_show(lesson.title, labels_of(lesson), lesson=taught)
     width, height = picture.size
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.emulate_media(color_scheme="dark" if picture.scheme == "dark" else "light")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(export(show, traces))
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.emulate_media(color_scheme="dark" if picture.scheme == "dark" else "light")
         page.goto(file.as_uri())
         page.wait_for_selector(".tabs")
-        for key in picture.keys.split():
-            page.keyboard.press(key)
-        page.wait_for_timeout(300)
-        page.screenshot(path=FOLDER / f"{picture.name}.png")
-        page.close()
+    return page
+
+
+def press(page: Page, keys: str) -> None:
+    """Press keys, and wait until the page has been drawn."""
+    for key in keys.split():
+        page.keyboard.press(key)
+    page.wait_for_timeout(300)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,29 @@
-"""Every shell and Python snippet of the README and the guide runs as it stands, from a fresh folder
-with the repository's `examples`. The shell blocks of a page run in order, then those of Python, as
-one program."""
+"""Every shell and Python snippet of the README and the documentation runs as it stands, from a
+fresh folder with the repository's `examples`. The shell blocks and sessions of a page run in order,
+then its blocks of Python, as one program. A session (`console`) must print what the page says."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GENERATED = ("commands.md", "instructions.md", "numba_tests.md", "cuda_samples.md")
+"""Pages that programs write."""
+
 PAGES = (
     "README.md",
-    "docs/tutorial.md",
-    *sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("*.md")),
+    *sorted(f"docs/{path.name}" for path in DOCS.glob("*.md") if path.name not in GENERATED),
+    *sorted(f"docs/howto/{path.name}" for path in (DOCS / "howto").glob("*.md")),
 )
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,8 +44,21 @@ def test_every_block_names_its_language(page: str) -> None:
     assert {language for language, _ in blocks(page)} <= KNOWN
 
 
-LONG = ("docs/tutorial.md", "docs/howto/teaching.md")
+LONG = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/howto/teaching.md",
+    "docs/drop-in.md",
+    "docs/timing.md",
+    "docs/machine_code.md",
+)
 """Pages of many commands, which run every night."""
+
+NEEDS: dict[str, Callable[[], bool]] = {
+    "docs/opencl.md": lambda: shutil.which("clang") is not None,
+    "docs/pytorch.md": lambda: find_spec("torch") is not None,
+}
+"""Pages whose snippets need what not every computer has."""
 
 
 @pytest.mark.parametrize(
@@ -46,6 +66,8 @@ LONG = ("docs/tutorial.md", "docs/howto/teaching.md")
     [pytest.param(p, marks=pytest.mark.nightly) if p in LONG else p for p in PAGES],
 )
 def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
+    if page in NEEDS and not NEEDS[page]():
+        pytest.skip("what the page is about is not installed here")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     binaries = Path(sys.executable).parent
     environment = {
@@ -54,15 +76,41 @@ def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
         "WARPLOOM_DATA_DIR": str(tmp_path / "data"),
     }
     found = blocks(page)
-    shell = "\n".join(text for language, text in found if language == "sh")
-    kept = [line for line in shell.splitlines() if not any(i in line for i in INSTALLING)]
-    run(["bash", "-euo", "pipefail", "-c", "\n".join(kept)], tmp_path, environment)
+    for language, text in found:
+        if language == "sh":
+            kept = [line for line in text.splitlines() if not any(i in line for i in INSTALLING)]
+            run(["bash", "-euo", "pipefail", "-c", "\n".join(kept)], tmp_path, environment)
+        elif language == "console":
+            check_session(text, tmp_path, environment)
     program = "\n".join(text for language, text in found if language == "python")
     run([sys.executable, "-c", program], tmp_path, environment)
 
 
+def check_session(text: str, folder: Path, environment: dict[str, str]) -> None:
+    """Run the commands of a session; each must print the lines below it. Three dots stand for the
+    end of a line, or of everything."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *lines = part.rstrip("\n").split("\n")
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        printed = ran.stdout.replace(f"{folder}/", "").rstrip("\n").split("\n")
+        if lines[-1] == "...":
+            lines = lines[:-1]
+            printed = printed[: len(lines)]
+        assert len(printed) == len(lines), ran.stdout + ran.stderr
+        for expected, line in zip(lines, printed, strict=True):
+            beginning = expected.removesuffix("...")
+            assert line == expected or (expected != beginning and line.startswith(beginning))
+
+
 def run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
-    """Runs a command; it must end well."""
+    """Run a command, which must succeed."""
     ran = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )

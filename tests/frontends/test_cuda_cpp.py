@@ -66,7 +66,7 @@ def test_without_nvrtc_the_error_says_what_to_install(monkeypatch: pytest.Monkey
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(CompileError, match="pip install cuda-bindings"):
+    with pytest.raises(CompileError, match=r'pip install "warploom\[cuda\]"'):
         compile_cuda(KERNEL, "k.cu", (8, 0))
 
 

@@ -150,5 +150,5 @@ def test_older_devices_have_no_machine_code() -> None:
 def test_without_tools_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warploom.host.assembly.find_tool", lambda name: None)
     monkeypatch.setattr(ptxas, "find_tool", lambda name: None)
-    with pytest.raises(WarploomError, match="pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm"):
+    with pytest.raises(WarploomError, match="warploom\\[ptxas\\]"):
         _ = launched("8.6", "straight", 1, 32, floats(32), floats(32), 2.0).machine

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import os
 import time
-from io import BytesIO
 from typing import Any
 
-import zstandard
 from fuzzing.targets import files
 
 from warploom.clients import fatbin
 from warploom.codegen import access_check, cache, lower
 from warploom.codegen.lanes import I64
+from warploom.core import zstd
 from warploom.observe import trace
 
 
@@ -45,11 +44,11 @@ def missing_bounds_check() -> None:
 
 
 def damaged_files() -> None:
-    """Lets compressed PTX that is damaged raise zstandard's exception, a trace that is damaged take
+    """Lets compressed PTX that is damaged raise zstd's exception, a trace that is damaged take
     for ever, and an entry of the cache that is damaged end the process."""
 
     def unpack(data: bytes, size: int) -> bytes:
-        return zstandard.ZstdDecompressor().stream_reader(BytesIO(data)).read(size)
+        return zstd.ZstdDecompressor().decompress(data, size)
 
     def gunzip(data: bytes, most_bytes: int) -> bytes:
         time.sleep(3600)

@@ -11,14 +11,16 @@ EVEN, ODD = 0x55555555, 0xAAAAAAAA
 
 @dataclass(frozen=True)
 class Claim:
-    """What is on the screen: texts of the lower view, lanes by their state, elements of arrays
-    (by the name and the index of one), texts anywhere. `right` is the other side of a comparison.
+    """Says what must be on the screen: texts of the lower view, lanes by their state, how many
+    lanes are active, elements of arrays (by the name and the index of one), texts anywhere.
+    `right` is the other side of a comparison.
     """
 
     view: tuple[str, ...] = ()
     lanes: dict[str, int] = field(default_factory=dict[str, int])
     right_lanes: dict[str, int] = field(default_factory=dict[str, int])
     right: tuple[str, ...] = ()
+    active: int | None = None
     cells: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     right_cells: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     anywhere: tuple[str, ...] = ()
@@ -60,10 +62,11 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "switch": (
         Claim(lanes={"active": FULL}),
-        Claim(lanes={}),
-        Claim(),
-        Claim(),
-        Claim(view=("of its lanes used",)),
+        Claim(lanes={"goes_on": 0xFFFF, "jumps": 0xFFFF0000}),
+        Claim(active=1),
+        Claim(active=1),
+        # 32 cases of one lane each: 1 of 32 lanes is 3 %, and a little is uniform.
+        Claim(view=("4 % of its lanes used",)),
     ),
     "between-warps": (
         Claim(lanes={"active": FULL}, tree="no divergence"),
@@ -105,7 +108,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "caches": (
         Claim(view=("32 transactions", "1024 moved: 13 %")),
-        Claim(view=("32 transactions",)),
+        Claim(view=("32 transactions", "1024 moved: 13 %")),
         SECTORS_4,
         Claim(cells={("matrix", 1023): "matrix[31][31] = 1023"}),
     ),
@@ -136,7 +139,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "histogram": (
         Claim(view=("4 transactions",)),
-        Claim(view=("global atomic", "1 transaction")),
+        Claim(view=("global atomic", "1 transaction", "32 moved")),
         Claim(cells={("bins", 0): "bins[0] = 16 ", ("bins", 3): "bins[3] = 16 "}),
     ),
     "barrier": (
@@ -195,8 +198,9 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         ),
     ),
     "warp-synchronous": (
-        Claim(lanes={"active": FULL}),
-        Claim(lanes={"active": FULL}),
+        # The adversarial schedule runs the last lane first, and alone.
+        Claim(lanes={"active": FULL}, right_lanes={"active": 0x80000000}),
+        Claim(lanes={"active": FULL}, right_lanes={"active": 0x80000000}),
         Claim(cells={("out", 0): "out[0] = 32 "}),
     ),
     "shuffle": (
@@ -210,7 +214,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     ),
     "compaction": (
         Claim(lanes={"active": ODD}, right_lanes={"active": 1}),
-        Claim(view=("2 transactions",), right=("2 transactions",)),
+        Claim(
+            view=("2 transactions", "64 bytes requested, 64 moved: 100 %"),
+            right=("2 transactions", "64 bytes requested, 64 moved: 100 %"),
+        ),
         Claim(
             cells={
                 ("count", 0): "count[0] = 16 ",
@@ -243,5 +250,29 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "tensor-cores": (
         Claim(lanes={"active": FULL}, right_lanes={"active": FULL}, anywhere=("wmma.mma",)),
         Claim(cells={("c", 255): "c[15][15] = 16 "}, right_cells={("c", 255): "c[15][15] = 16 "}),
+    ),
+    "streams": (
+        Claim(
+            cells={("middle", 3): "middle[3] = 6 "},
+            right_cells={("middle", 3): "middle[3] = 0 "},
+        ),
+        Claim(view=("global load", "4 transactions"), right=("global load", "4 transactions")),
+        Claim(
+            cells={("out", 3): "out[3] = 7 (before: 0)"},
+            right_cells={("out", 3): "out[3] = 1 (before: 0)"},
+        ),
+        Claim(cells={("out", 31): "out[31] = 63 "}, right_cells={("out", 31): "out[31] = 1 "}),
+    ),
+    "torch-compile": (
+        Claim(
+            lanes={"active": FULL},
+            view=("3 waiting · 1 resident",),
+            anywhere=("XBLOCK", "⟨4, 128⟩"),
+        ),
+        Claim(view=("8 transactions", "256 bytes requested, 256 moved: 100 %")),
+        Claim(cells={("bias", 63): "read now by", ("bias", 64): "not read yet"}),
+        Claim(cells={("out", 3): "out[0][3] = 0 · not written yet"}),
+        Claim(cells={("out", 3): "out[0][3] = 2 (before: 0)"}),
+        Claim(view=("global load requests 32", "global store requests 16")),
     ),
 }

@@ -28,6 +28,16 @@ pytestmark = [
 ]
 
 FAULTY = "__global__ void k(int *out) { out[threadIdx.x] = 1; }"
+RACING = """
+__global__ void reverse(const int *in, int *out)
+{
+    __shared__ int kept[64];
+    kept[threadIdx.x] = in[threadIdx.x];
+    out[threadIdx.x] = kept[63 - threadIdx.x];
+}
+"""
+"""Nothing orders the store of line 5 and the load of line 6 in another warp."""
+
 KEYS_OF_VIEWS = {"memory": "1", "data": "2", "machine": "3", "numbers": "4"}
 WIDTHS = (390, 800, 1280, 1920)
 
@@ -54,6 +64,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         show = exported_show(lesson.title, labels_of(lesson), lesson=lesson)
         (folder / name).with_suffix(".html").write_text(export(show, traces))
         found[name] = (folder / f"{name}.html").as_uri()
+    reversing = ("in:i32[64]=arange", "out:i32[64]=zeros")
+    race = LaunchRequest(
+        name="reverse.cu", source=RACING, block="64", args=reversing, sanitize=("race",)
+    )
+    shown = exported_show("reverse.cu", ("reverse.cu",))
+    (folder / "race.html").write_text(export(shown, [record(race).to_bytes()]))
+    found["race"] = (folder / "race.html").as_uri()
     out = ("out:i32[40]=zeros",)
     trace = record(LaunchRequest(name="k.cu", source=FAULTY, block="64", args=out))
     (folder / "fault.html").write_text(export(exported_show("k", ("k",)), [trace.to_bytes()]))
@@ -113,6 +130,9 @@ def test_axe_finds_nothing_in_modelled_time_and_code(
     page.keyboard.press("5")
     assert page.locator("canvas.tracks").count() == 1
     assert findings(page) == []
+    page.keyboard.press("3")
+    assert page.locator(".roofline svg").count() == 1
+    assert findings(page) == []
     page.keyboard.press("?")
     assert findings(page) == []
     page.keyboard.press("Escape")
@@ -130,7 +150,20 @@ def test_axe_finds_nothing_where_a_launch_failed(
     page.context.close()
 
 
-def test_axe_finds_nothing_on_a_live_page(chromium: Any) -> None:
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_where_there_are_races(
+    chromium: Any, pages: dict[str, str], scheme: str
+) -> None:
+    page = opened(chromium, pages["race"], scheme)
+    assert page.locator(".findings").count() == 1
+    for key in KEYS_OF_VIEWS.values():
+        page.keyboard.press(key)
+        assert findings(page) == [], key
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_a_live_page(chromium: Any, scheme: str) -> None:
     request = LaunchRequest(name="k.cu", source=FAULTY, block="32", args=("out:i32[40]=zeros",))
     viewer = Viewer(live_show("k", 1, request=request), [record(request).to_bytes()])
     urls: list[str] = []
@@ -142,7 +175,9 @@ def test_axe_finds_nothing_on_a_live_page(chromium: Any) -> None:
 
     threading.Thread(target=serve, args=(viewer, told), daemon=True).start()
     assert ready.wait(10)
-    context = chromium.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 800}, bypass_csp=True, color_scheme=scheme
+    )
     page = context.new_page()
     page.goto(urls[0])
     page.wait_for_selector(".lanes")
@@ -162,6 +197,48 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert "st.global" in page.locator(".warp .now").inner_text()
     where = page.locator(".fault").inner_text()
     assert "Thread 40 of block 0 reached 0 bytes behind the end of out" in where
+    page.context.close()
+
+
+def test_a_race_is_open_at_its_later_access(chromium: Any, pages: dict[str, str]) -> None:
+    """Warp 0 runs first: lane 31 reads kept[32], which lane 0 of warp 1 stores later."""
+    page = opened(chromium, pages["race"])
+    assert "block 0, warp 1" in page.locator(".warp header").inner_text()
+    assert "st.shared" in page.locator(".warp .now").inner_text()
+    told = page.locator(".findings").inner_text()
+    assert "Race reported between Write access and Read access" in told
+    assert "Nothing orders them. Put __syncthreads() between them" in told
+    assert "Later: lane 0 of block 0, warp 1, line 5" in told
+    assert "Earlier: lane 31 of block 0, warp 0, line 6" in told
+    cell = page.locator(".cell output").inner_text()
+    assert cell.startswith("kept[32] = 32 (before: 0) · written now by lane 0 of block 0, warp 1")
+    assert "race: lane 0 of block 0, warp 1, line 5; lane 31 of block 0, warp 0, line 6" in cell
+    assert involved(page) == [0]
+    page.get_by_role("button", name="Earlier").click()
+    assert "block 0, warp 0" in page.locator(".warp header").inner_text()
+    assert "ld.shared" in page.locator(".warp .now").inner_text()
+    assert involved(page) == [31]
+    page.locator(".cell input").fill("0")
+    assert "race" not in page.locator(".cell output").inner_text()
+    page.context.close()
+
+
+def involved(page: Any) -> list[int]:
+    """Return the lanes that are marked as those of the finding."""
+    lanes = page.locator(".lane").evaluate_all(
+        "all => all.flatMap((one, lane) => one.classList.contains('involved') ? [lane] : [])"
+    )
+    return list(lanes)
+
+
+def test_the_roofline_has_a_roof_for_each_memory(chromium: Any, pages: dict[str, str]) -> None:
+    """The lesson's kernel adds what it loads from DRAM: FP32 under the roofs of L1, L2 and DRAM."""
+    page = opened(chromium, pages["latency"])
+    page.keyboard.press("3")
+    rows = page.locator(".roofline th").all_inner_texts()
+    assert {"L1", "DRAM"} <= set(rows)
+    assert page.locator(".roofline .roof").count() == len(rows)
+    assert "bound by memory" in page.locator(".roofline table").inner_text()
     page.context.close()
 
 

@@ -136,6 +136,8 @@ def check_claim(page: Any, claim: Claim, said: str) -> None:
     for side, lanes in ((0, claim.lanes), (1, claim.right_lanes)):
         for state, mask in lanes.items():
             assert hex(lanes_in(page, state, side)) == hex(mask), (said, state, side)
+    if claim.active is not None:
+        assert lanes_in(page, "active").bit_count() == claim.active, said
     views = page.locator(".side") if page.locator(".compare").count() else page.locator("#below")
     for side, texts in ((0, claim.view), (1, claim.right)):
         if texts:

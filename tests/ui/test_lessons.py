@@ -218,3 +218,22 @@ def test_simd_every_lane_computes() -> None:
     blended = [s for s in steps(trace) if _text(trace, s).startswith("selp")]
     assert [s.active for s in switched_off] == [0x00000FFF] * 4
     assert [s.active for s in blended] == [FULL] * 4
+
+
+def test_streams_only_the_order_of_the_kernels_differs() -> None:
+    """The same instructions and accesses; what is loaded differs."""
+    first, second = traces("streams")
+    assert [s.instruction for s in steps(first)] == [s.instruction for s in steps(second)]
+    assert [a.cost for a in loads(first)] == [a.cost for a in loads(second)]
+    assert [a.cost[SECTORS] for a in loads(first)] == [4]
+
+
+def test_torch_compile_reads_each_element_once() -> None:
+    """4 programs of 4 warps, which load x and bias and store the result: two floats a lane."""
+    [trace] = traces("torch-compile")
+    warps = [(one.block, one.warp) for one in trace.warps]
+    reached = [a for w in warps for step in steps(trace, *w) for a in step.accesses]
+    assert [a.op for a in reached].count("load") == 32
+    assert [a.op for a in reached].count("store") == 16
+    assert {a.cost[SECTORS] for a in reached} == {8}
+    assert {trace.sources[c.file].name for c in trace.code} == {"torch-compile.py"}

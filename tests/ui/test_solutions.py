@@ -129,6 +129,8 @@ EXPECTED: dict[str, Callable[[Arrays], Arrays]] = {
     "latency": lambda a: {"y": a["x"].reshape(8, 32).sum(axis=0)},
     "async-copy": lambda a: {"out": a["in"][::-1]},
     "tensor-cores": lambda a: {"c": a["a"].astype(np.float64) @ a["b"].astype(np.float64)},
+    "streams": lambda a: {"out": 2 * a["in"] + 1},
+    "torch-compile": lambda a: {"out": np.maximum(a["x"] + a["bias"], 0) / 2},
 }
 
 

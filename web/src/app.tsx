@@ -5,11 +5,12 @@ import { useEffect } from "preact/hooks";
 import { KEYS, startEditing } from "./keys.ts";
 import { Launch, runNow, Trouble } from "./launch.tsx";
 import { LessonPanel, Lessons } from "./lesson.tsx";
-import { editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
+import { editable, editing, helpOpen, launchOpen, lesson, lessonsOpen, model, modelled, moment, other, pane, playing, projector, running, show, speed, split, stepBy, time, warp, type Pane } from "./state.ts";
 import { changeTheme } from "./theme.ts";
 import { Code } from "./views/Code.tsx";
 import { Compare, Outcome } from "./views/Compare.tsx";
 import { Data } from "./views/Data.tsx";
+import { Findings } from "./views/Findings.tsx";
 import { Machine } from "./views/Machine.tsx";
 import { Memory } from "./views/Memory.tsx";
 import { Numbers } from "./views/Numbers.tsx";
@@ -45,6 +46,7 @@ export function App() {
       <Top />
       <Trouble />
       <Launch />
+      <Findings />
       <main style={split.value ? { "--split": `${split.value}%` } : {}}>
         <div class="left">
           <LessonPanel />
@@ -159,9 +161,11 @@ function Top() {
               Run
             </button>
           ) : (
-            <button onClick={startEditing} title="Edit the kernel (E)">
-              Edit
-            </button>
+            editable.value && (
+              <button onClick={startEditing} title="Edit the kernel (E)">
+                Edit
+              </button>
+            )
           )}
           <button aria-pressed={launchOpen.value} onClick={() => (launchOpen.value = !launchOpen.value)} title="Arguments, device, schedule (R)">
             Launch

@@ -36,6 +36,8 @@ export const HELP = {
   barrier: entry("Barrier: the warp arrives at __syncthreads() and waits for the block.", SYNC),
   conflict: entry("Bank conflict: lanes want different words of one bank, which gives one word in a pass.", SHARED),
   uncoalesced: entry("Uncoalesced: the access takes more transactions than it would if neighbouring lanes asked for neighbouring words.", GLOBAL),
+  involved: entry("Of the finding: a thread of the accesses that nothing orders.", "docs/checking.md"),
+  roofline: entry("Operations a second against operations a byte: a kernel can be no higher than the roofs. Modelled from the launch's record.", "S. Williams, A. Waterman, D. Patterson, “Roofline”, CACM 52 (4), 2009"),
   fault: entry("Fault: what ended the launch.", "docs/memory.md"),
   transaction: entry("One transaction: the bytes that memory moves at once. Hatched bytes were fetched and not asked for.", GLOBAL),
   bank: entry("A bank of shared memory. It gives one word in a pass; lanes that want the same word share it.", SHARED),

@@ -2,7 +2,7 @@
 
 import { showCaption } from "./lesson.tsx";
 import { runNow } from "./launch.tsx";
-import { choose, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
+import { choose, editable, editing, goTo, helpOpen, launchOpen, lesson, lessonsOpen, caption, model, modelled, pane, playing, ptxOpen, show, stepAny, stepBy, toEvent, warp, type Pane } from "./state.ts";
 
 export const KEYS: readonly (readonly [string, string])[] = [
   ["Space", "play or pause"],
@@ -85,7 +85,7 @@ function letter(key: string): (() => void) | null {
   if (key === "r" && live) return () => (launchOpen.value = !launchOpen.value);
   if (key === "x") return () => (ptxOpen.value = !ptxOpen.value);
   if (key === "l" && live) return () => (lessonsOpen.value = !lessonsOpen.value);
-  if (key === "e" && live) return startEditing;
+  if (key === "e" && editable.value) return startEditing;
   return null;
 }
 

@@ -5,7 +5,10 @@ import { changed, working } from "./lesson.tsx";
 import { run } from "./load.ts";
 import { Model } from "./model.ts";
 import type { LaunchRequest } from "./schema.ts";
-import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show, showEnd } from "./state.ts";
+import { editing, labels, launchOpen, lesson, model, open, other, refusal, request, running, show, showWrong } from "./state.ts";
+
+/** The tools of the sanitizer. */
+const TOOLS = ["mem", "race", "sync", "init"] as const;
 
 /** What a second run has different, where two are to be compared. */
 const beside = signal<{ device: string; schedule: string; seed: number } | null>(null);
@@ -27,7 +30,7 @@ export async function runNow(): Promise<void> {
       editing.value = working.value;
       labels.value = beside.value === null && lesson.value?.versus && !working.value ? labels.value : [];
       open(first, second);
-      showEnd();
+      showWrong();
     }
   });
 }
@@ -104,6 +107,10 @@ export function Launch() {
         <label class="check">
           <input type="checkbox" checked={asked.timed} onChange={(event) => change({ timed: event.currentTarget.checked })} />
           <span>Model the time</span>
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={asked.sanitize.length > 0} onChange={(event) => change({ sanitize: event.currentTarget.checked ? TOOLS : [] })} />
+          <span>Check for races</span>
         </label>
         {asked.timed && (
           <label>

@@ -18,13 +18,16 @@ export function readShow(): Show {
 export async function readTrace(number: number, live: boolean): Promise<Model> {
   if (!live) {
     const text = document.getElementById(`warploom-trace${number}`)?.textContent ?? "";
-    const characters = atob(text);
-    const bytes = new Uint8Array(characters.length);
-    for (let i = 0; i < characters.length; i++) bytes[i] = characters.charCodeAt(i);
-    return opened(bytes);
+    return opened(bytesOf(text));
   }
   const answer = await ask(`/trace/${number}`);
   return opened(new Uint8Array(await answer.arrayBuffer()));
+}
+
+/** Bytes of a text in Base64; the browser's own way, where it has one, takes a tenth of the time. */
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const native = (Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
+  return native ? native(text) : Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
 export async function readLesson(name: string): Promise<Lesson> {

@@ -6,7 +6,7 @@ import { startKeys } from "./keys.ts";
 import { progress, startLesson } from "./lesson.tsx";
 import { followLink, keepLink } from "./link.ts";
 import { readShow, readTrace } from "./load.ts";
-import { labels, modelled, open, pane, request, show, showEnd } from "./state.ts";
+import { labels, modelled, open, pane, request, show, showWrong } from "./state.ts";
 import { startTheme } from "./theme.ts";
 import { startTips } from "./tips.ts";
 import "uplot/dist/uPlot.min.css";
@@ -31,7 +31,7 @@ async function begin(): Promise<void> {
     open(first, second);
     if (!given.lesson) {
       if (modelled.value) pane.value = "time";
-      showEnd();
+      showWrong();
       followLink();
     }
     keepLink();

@@ -203,25 +203,32 @@ export class Model {
   // ---- events -------------------------------------------------------------------------------
 
   #findEvents(): Events {
-    const found: [number, number][] = [];
+    const at: number[] = [];
+    const kinds: number[] = [];
     const { code, sites, shapes } = this.trace;
+    const [divergence, reconvergence, barrier, conflict, uncoalesced, fault] = EVENTS.map((_, kind) => kind) as [number, number, number, number, number, number];
+    const barriers = code.map((one) => one.is_barrier);
+    const add = (step: number, kind: number) => {
+      at.push(step);
+      kinds.push(kind);
+    };
     const met = new Uint8Array(this.trace.warps.length);
     for (let step = 0; step < this.count; step++) {
       const warp = this.warp[step]!;
-      if (met[warp]) found.push([step, EVENTS.indexOf("reconvergence")]);
+      if (met[warp]) add(step, reconvergence);
       met[warp] = this.marks[step]! & MET;
-      if (this.marks[step]! & DIVERGED) found.push([step, EVENTS.indexOf("divergence")]);
-      if (code[this.instruction[step]!]!.is_barrier) found.push([step, EVENTS.indexOf("barrier")]);
+      if (this.marks[step]! & DIVERGED) add(step, divergence);
+      if (barriers[this.instruction[step]!]) add(step, barrier);
       for (let i = this.#accessStart[step]!; i < this.#accessStart[step + 1]!; i++) {
         const site = sites[this.#accessSite[i]!]!;
         const cost = shapes[this.#accessShape[i]!]!.cost;
         if (site.space === "shared" ? cost[10]! > 0 : site.best > 0 && cost[3]! > site.best) {
-          found.push([step, EVENTS.indexOf(site.space === "shared" ? "conflict" : "uncoalesced")]);
+          add(step, site.space === "shared" ? conflict : uncoalesced);
         }
       }
     }
-    if (this.trace.error && this.count > 0) found.push([this.count - 1, EVENTS.indexOf("fault")]);
-    return { step: Uint32Array.from(found, (e) => e[0]), kind: Uint8Array.from(found, (e) => e[1]) };
+    if (this.trace.error && this.count > 0) add(this.count - 1, fault);
+    return { step: Uint32Array.from(at), kind: Uint8Array.from(kinds) };
   }
 
   /** What happens at a step. */

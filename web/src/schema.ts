@@ -173,9 +173,36 @@ export interface Fault {
   thread: number;
 }
 
+export interface Party {
+  block: number;
+  warp: number;
+  lane: number;
+  instruction: number;
+  step: number;
+}
+
+export interface Finding {
+  tool: string;
+  kind: string;
+  severity: string;
+  message: string;
+  space: string;
+  buffer: string;
+  offset: number;
+  size: number;
+  parties: readonly Party[];
+}
+
 export interface LeftOut {
   steps: number;
   warps: number;
+}
+
+export interface ModelledRoof {
+  name: string;
+  used: number;
+  peak: number;
+  unit: string;
 }
 
 export interface ModelledTime {
@@ -196,6 +223,7 @@ export interface ModelledTime {
   instruction: Uint8Array;
   visit: Uint8Array;
   left_out: number;
+  roofs: readonly ModelledRoof[];
 }
 
 export interface Trace {
@@ -222,12 +250,15 @@ export interface Trace {
   error: string;
   fault: Fault | null;
   modelled: ModelledTime | null;
+  findings: readonly Finding[];
 }
 
 export interface LaunchRequest {
   name: string;
   source: string;
+  ptx: string;
   kernel: string;
+  before: readonly string[];
   grid: string;
   block: string;
   shared: number;
@@ -245,6 +276,7 @@ export interface LaunchRequest {
   trace_steps: number;
   trace_blocks: readonly number[];
   timed: boolean;
+  sanitize: readonly string[];
   scheduler: string | null;
   sm: number;
 }
@@ -285,7 +317,9 @@ export interface Question {
 
 export interface Variant {
   label: string;
+  ptx: string | null;
   kernel: string | null;
+  before: readonly string[] | null;
   device: string | null;
   schedule: string | null;
   seed: number | null;

@@ -30,6 +30,8 @@ export const speed = signal(4);
 
 export const request = signal<LaunchRequest | null>(null);
 export const editing = signal(false);
+/** A server can compile the source; what another compiler made of it would stay as it is. */
+export const editable = computed(() => (show.value?.live ?? false) && !request.value?.ptx);
 export const launchOpen = signal(false);
 export const lessonsOpen = signal(false);
 export const helpOpen = signal(false);
@@ -134,6 +136,7 @@ export function open(first: Model, second: Model | null): void {
     if (pane.value === "time" && !first.trace.modelled) pane.value = "memory";
     ahead.value = 0;
     chosenArray.value = null;
+    finding.value = -1;
     time.value = first.stepsOf(0)[0] ?? 0;
   });
 }
@@ -146,6 +149,31 @@ export function showEnd(): void {
     warp.value = shown.warp[shown.count - 1]!;
     goTo(shown.count - 1);
     if (shown.trace.fault) pane.value = "data";
+  });
+}
+
+/** Show what is wrong with a run: the first finding, else where an error ended it. */
+export function showWrong(): void {
+  if (model.value?.trace.findings?.length) openFinding(0);
+  else showEnd();
+}
+
+/** The finding of the sanitizer that is shown, by its number; -1 for none. */
+export const finding = signal(-1);
+export const shownFinding = computed(() => model.value?.trace.findings?.[finding.value] ?? null);
+
+/** Go to an access of a finding: 0 is the later one, 1 the earlier one. */
+export function openFinding(number: number, party = 0): void {
+  const found = model.value?.trace.findings?.[number];
+  if (!found) return;
+  batch(() => {
+    finding.value = number;
+    const who = found.parties[party];
+    if (!who || who.step < 0) return;
+    warp.value = model.value!.warp[who.step]!;
+    goTo(who.step);
+    pane.value = "data";
+    chosenArray.value = null;
   });
 }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as replace_settings
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from warploom.cli.options import (
     DeviceOptions,
@@ -17,13 +19,18 @@ from warploom.cli.options import (
     RuleOptions,
     grouped,
 )
+from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
+from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
 from warploom.sanitize.leaks import alive_on_heap, leaks
 from warploom.sanitize.summary import Summary, summarised
+from warploom.ui.record import record
+from warploom.ui.schema import LaunchRequest
+from warploom.ui.shows import exported_show, live_show
 
 ORDERS = ("converge", "adversarial", "fair", "random")
 """The schedules under which a kernel is checked, as many as are asked for."""
@@ -53,7 +60,7 @@ class FindingOptions:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools. Raises WarploomError for a name that is none."""
+        """Return the tools. Raises WarploomError for a name that is none."""
         names = tuple(name.strip() for name in self.tool.split(","))
         for name in names:
             if name not in PROGRAM_TOOLS:
@@ -68,6 +75,16 @@ class FindingOptions:
         return summary
 
 
+@dataclass(frozen=True)
+class ShownOptions:
+    """Options that show the checked launch step by step, at the first finding's later access."""
+
+    view: Annotated[
+        bool, typer.Option("--view", help="Open the page at the first finding's later access.")
+    ] = False
+    export: Export = None
+
+
 @grouped
 def check(
     file: File,
@@ -75,6 +92,8 @@ def check(
     device: DeviceOptions,
     rules: RuleOptions,
     found: FindingOptions,
+    page: PageOptions,
+    shown: ShownOptions,
     orders: Annotated[
         int, typer.Option(min=1, max=len(ORDERS), help="Check under so many legal orders.")
     ] = 2,
@@ -88,14 +107,30 @@ def check(
     'total:f32[1]=zeros'`
     """
     tools = tuple(tool for tool in found.tools if tool in TOOLS)
-    findings = list[Finding]()
     request = launched.request(file)
     gpu = device.make(launched.device, rules)
-    for schedule in ORDERS[:orders]:
-        findings += _findings(gpu, request, schedule, tools)
-        if LEAK in found.tools and schedule == ORDERS[0]:
-            findings += leaks(alive_on_heap(gpu.memory))
-    _tell(found.summary(findings), found.error_exitcode, as_json=as_json)
+    by_order: dict[str, list[Finding]] = {}
+    leaked: list[Finding] = []
+    for order in ORDERS[:orders]:
+        by_order[order] = list(_findings(gpu, request, order, tools))
+        if LEAK in found.tools and order == ORDERS[0]:
+            leaked = leaks(alive_on_heap(gpu.memory))
+    summary = found.summary([*(one for each in by_order.values() for one in each), *leaked])
+    _print(summary, as_json=as_json)
+    if shown.view or shown.export:
+        order = next((order for order, findings in by_order.items() if findings), ORDERS[0])
+        asked = request_of(file, launched, rules, TraceOptions())
+        _show(replace(asked, schedule=order, sanitize=tools), page, shown.export)
+    _exit(summary, found.error_exitcode)
+
+
+def _show(request: LaunchRequest, page: PageOptions, export: Path | None) -> None:
+    """Serve the page of a checked launch, or write it to a file."""
+    title, data = Path(request.name).name, record(request).to_bytes()
+    if export:
+        write_page(export, exported_show(title, (title,)), [data])
+    else:
+        page.serve(live_show(title, 1, request=request), [data])
 
 
 def _findings(
@@ -113,9 +148,13 @@ def _findings(
     return run.findings
 
 
-def _tell(summary: Summary, exitcode: int, *, as_json: bool) -> None:
-    """Prints a summary; exits with the status for errors where there are some."""
-    print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="")
+def _print(summary: Summary, *, as_json: bool) -> None:
+    """Print a summary as text or as JSON."""
+    print(json.dumps(summary.data(), indent=2) if as_json else summary.text(), end="", flush=True)
+
+
+def _exit(summary: Summary, exitcode: int) -> None:
+    """Exit with the status for errors if there are some."""
     if summary.number(ERROR):
         sys.exit(exitcode)
 
@@ -129,7 +168,7 @@ def check_program(
 
     Example: `warploom check --tool race train.py --epochs 1`
     """
-    settings = replace(
+    settings = replace_settings(
         options.settings("none"),
         sanitize=",".join(found.tools),
         sanitize_exitcode=found.error_exitcode,

@@ -16,11 +16,28 @@ import typer
 import warploom
 from warploom.codegen.cache import cache_directory
 from warploom.core.errors import WarploomError
-from warploom.host.ptxas import find_tool
+from warploom.host.ptxas import INSTALL, find_tool
 from warploom.ui.page import BUNDLE
 from warploom.ui.progress import progress_file
 
-KERNEL = "__global__ void k(int *out) { out[threadIdx.x] = threadIdx.x; }"
+SOURCE = "__global__ void k(int *out) { out[threadIdx.x] = threadIdx.x; }"
+
+KERNEL = """.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .u32 %t;
+    .reg .u64 %p, %o;
+    mov.u32 %t, %tid.x;
+    ld.param.u64 %p, [out];
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %p, %p, %o;
+    st.global.u32 [%p], %t;
+    ret;
+}
+"""
+"""PTX that stores each thread's index."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +72,10 @@ def findings() -> Iterator[Finding]:
     yield from _tried()
     yield _tool("ptxas")
     yield _tool("nvdisasm")
-    yield _module("Numba programs", "numba_cuda", "pip install warploom[numba]")
-    yield _module("PyTorch programs", "torch", "pip install warploom[torch]")
+    yield _module("Numba programs", "numba_cuda", 'pip install "warploom[numba]"')
+    yield _module("PyTorch programs", "torch", 'pip install "warploom[torch]"')
     yield _module("Triton programs", "triton", "pip install triton")
-    yield _module("notebook widget", "anywidget", "pip install warploom[notebook]")
+    yield _module("notebook widget", "anywidget", 'pip install "warploom[notebook]"')
     yield _program("OpenCL C", "clang", "install clang")
     built = BUNDLE.exists()
     yield Finding("page", built, str(BUNDLE) if built else "run `python tools/build_web.py`")
@@ -66,8 +83,8 @@ def findings() -> Iterator[Finding]:
     yield Finding("progress in lessons", True, str(progress_file()))
 
 
-REQUIRED = ("CUDA C++ (NVRTC)", "reference machine", "compiled engine")
-"""What every use needs."""
+REQUIRED = ("reference machine", "compiled engine")
+"""Findings without which no kernel runs."""
 
 
 def _tried() -> Iterator[Finding]:
@@ -75,16 +92,15 @@ def _tried() -> Iterator[Finding]:
     import numpy as np
 
     try:
-        warploom.Device("h100").compile(KERNEL)
+        warploom.Device("h100").compile(SOURCE)
+        yield Finding("CUDA C++ (NVRTC)", True, "a kernel was compiled")
     except (WarploomError, ImportError, OSError) as error:
-        yield Finding(REQUIRED[0], False, _first_line(error))
-        return
-    yield Finding(REQUIRED[0], True, "a kernel was compiled")
-    for name, engine in zip(REQUIRED[1:], ("reference", "compiled"), strict=True):
+        yield Finding("CUDA C++ (NVRTC)", False, _first_line(error))
+    for name, engine in zip(REQUIRED, ("reference", "compiled"), strict=True):
         try:
             gpu = warploom.Device("h100", engine=engine)
             out = gpu.zeros(32, np.int32)
-            gpu.compile(KERNEL)["k"][1, 32](out)
+            gpu.compile(KERNEL, "ptx")["k"][1, 32](out)
             right = out.copy_to_host().tolist() == list(range(32))
             yield Finding(name, right, "a kernel ran" if right else "a kernel's result is wrong")
         except (WarploomError, ImportError, OSError, RuntimeError) as error:
@@ -103,7 +119,7 @@ def _module(name: str, module: str, remedy: str) -> Finding:
 def _tool(name: str) -> Finding:
     """Returns whether one of NVIDIA's tools is there, which reports of machine code need."""
     found = find_tool(name)
-    return Finding(name, found is not None, found or "not installed: pip install warploom[ptxas]")
+    return Finding(name, found is not None, found or f"not installed: {INSTALL}")
 
 
 def _program(name: str, program: str, remedy: str) -> Finding:

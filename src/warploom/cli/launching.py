@@ -42,7 +42,7 @@ def launch(gpu: Device, request: Request) -> Launched:
 
 
 def _saves(texts: Sequence[str], arguments: list[Argument]) -> dict[str, Path]:
-    """The file for each buffer that is to be saved, by the buffer's name."""
+    """Return the file for each buffer that is to be saved, by the buffer's name."""
     names = [a.name for a in arguments if isinstance(a, BufferArgument)]
     files: dict[str, Path] = {}
     for text in texts:

@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def exit_code(error: WarploomError) -> int:
-    """The exit code that stands for an error."""
+    """Return the exit code that stands for an error."""
     for kinds, code in EXIT_CODES:
         if isinstance(error, kinds):
             return code

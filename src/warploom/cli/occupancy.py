@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName
+from warploom.cli.options import CompilerOption, DeviceName, File, Json, KernelName, grouped
 from warploom.core.errors import WarploomError
 from warploom.devices.gains import Gain, gains
 from warploom.devices.launches import check_launch, check_registers
 from warploom.devices.occupancy import Demand, Occupancy, occupancy_of
 from warploom.devices.spec import DeviceSpec
 from warploom.host.device import Device
+from warploom.host.kernel import Kernel
 from warploom.host.requests import only_kernel
 from warploom.host.resources import Resources
 from warploom.report.plot import as_svg, as_text
 from warploom.report.sweep import Curve, sweep
 
 
-def occupancy(
-    file: File,
-    kernel: KernelName = None,
-    block: Annotated[int, typer.Option(help="Threads of a block.")] = 256,
-    shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")] = 0,
-    device: DeviceName = None,
+@dataclass(frozen=True)
+class BlockOptions:
+    """Options for the resources of a block."""
+
+    block: Annotated[int, typer.Option(help="Threads of a block.")] = 256
+    shared: Annotated[int, typer.Option(help="Bytes of dynamic shared memory a block.")] = 0
     registers: Annotated[
         int | None, typer.Option(help="Registers a thread, instead of ptxas' or our own count.")
-    ] = None,
-    option: CompilerOption = None,
-    sweep_all: Annotated[
+    ] = None
+
+    def demand(self, chosen: Kernel) -> tuple[Demand, Resources]:
+        """Return what a block of a kernel needs, and where its registers are known from."""
+        known = chosen.resources
+        if self.registers is not None:
+            known = Resources(self.registers, known.barriers, "given")
+        whole = chosen.program.shared_bytes
+        if self.shared:
+            whole = chosen.program.dynamic_shared_offset + self.shared
+        return Demand(self.block, known.registers, whole, known.barriers), known
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options for drawing occupancy over block size, registers and shared memory."""
+
+    sweep: Annotated[
         bool, typer.Option("--sweep", help="Draw it over block size, registers, shared memory.")
-    ] = False,
+    ] = False
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep to a file.")
-    ] = None,
+    ] = None
+
+
+@grouped
+def occupancy(
+    file: File,
+    resources: BlockOptions,
+    drawn: SweepOptions,
+    kernel: KernelName = None,
+    device: DeviceName = None,
+    option: CompilerOption = None,
     as_json: Json = False,
 ) -> None:
     """Print how many blocks of a kernel an SM holds at once, and what limits them.
@@ -47,25 +74,19 @@ def occupancy(
     gpu = Device(device)
     module = gpu.load(file, option or ())
     chosen = module[kernel or only_kernel(module)]
-    known = chosen.resources
-    if registers is not None:
-        known = Resources(registers, known.barriers, "given")
-    whole = chosen.program.shared_bytes
-    if shared:
-        whole = chosen.program.dynamic_shared_offset + shared
-    check_launch(gpu.spec, (1, 1, 1), (block, 1, 1), whole)
-    check_registers(gpu.spec, block, known.registers)
-    demand = Demand(block, known.registers, whole, known.barriers)
+    demand, known = resources.demand(chosen)
+    check_launch(gpu.spec, (1, 1, 1), (demand.threads, 1, 1), demand.shared_bytes)
+    check_registers(gpu.spec, demand.threads, known.registers)
     found, steps = occupancy_of(gpu.spec, demand), gains(gpu.spec, demand)
-    curves = sweep(gpu.spec, demand) if sweep_all or svg is not None else ()
+    curves = sweep(gpu.spec, demand) if drawn.sweep or drawn.svg is not None else ()
     if as_json:
         print(json.dumps(_as_json(found, known, steps, curves), indent=2))
     else:
         _print(gpu.spec, chosen.name, found, known, steps)
-        for curve in curves if sweep_all else ():
+        for curve in curves if drawn.sweep else ():
             print(f"\n{as_text(curve)}")
-    if svg is not None:
-        _write(svg, as_svg(curves, f"{chosen.name} on {gpu.spec.title}"))
+    if drawn.svg is not None:
+        _write(drawn.svg, as_svg(curves, f"{chosen.name} on {gpu.spec.title}"))
 
 
 def _print(

@@ -118,7 +118,7 @@ class LaunchOptions:
     cooperative: Cooperative = False
 
     def request(self, file: Path, save: list[str] | None = None) -> Request:
-        """The launch, written down."""
+        """Return the launch, written down."""
         return Request(
             file=file,
             kernel=self.kernel,
@@ -145,14 +145,14 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class SpreadOptions:
-    """Who shares the work of many launches."""
+    """Options for sharing the work of many launches."""
 
     workers: Processes = None
     cluster: Cluster = None
 
     @property
     def processes(self) -> int:
-        """The number of processes that is asked for, else one a processor."""
+        """Return the number of processes that is asked for, else one a processor."""
         return self.workers or os.cpu_count() or 1
 
 
@@ -168,7 +168,7 @@ class DeviceOptions:
     caches: Caches = False
 
     def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
-        """The device; it records launches for `Run.time` where asked to."""
+        """Return the device; it records launches for `Run.time` where asked to."""
         return Device(
             name,
             engine=self.engine,
@@ -186,7 +186,7 @@ class DeviceOptions:
 
 
 def grouped(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb whose groups of options are given one by one, by name."""
+    """Return a verb whose groups of options are given one by one, by name."""
     hints = get_type_hints(verb, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
 
@@ -208,7 +208,7 @@ def _is_group(hint: Any) -> TypeGuard[type[Any]]:
 
 
 def _shown(signature: inspect.Signature, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
-    """The parameters of a verb, those of a group in its place."""
+    """Yield the parameters of a verb, those of a group in its place."""
     for name, parameter in signature.parameters.items():
         hint = hints[name]
         if not _is_group(hint):
@@ -235,6 +235,13 @@ TITLES = {
     "PageOptions": "Page",
     "FindingOptions": "Findings",
     "ProgramOptions": "Program",
+    "ModelOptions": "Model of time",
+    "BlockOptions": "Block",
+    "SweepOptions": "Sweep",
+    "Outputs": "Files",
+    "OutputOptions": "Files",
+    "AddedOptions": "Beside the steps",
+    "ShownOptions": "Page",
 }
 """The headings of the groups of options in a command's help."""
 

@@ -1,4 +1,4 @@
-"""What `view` and `learn` share: the page in the browser, or in a file."""
+"""Serves the page of `view`, `check` and `learn`, or writes it to a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Export = Annotated[
 
 @dataclass(frozen=True)
 class PageOptions:
-    """How the page is served."""
+    """Options for serving the page."""
 
     seconds: Annotated[float, typer.Option(help="How long a run from the page may take.")] = 30.0
     memory: Annotated[int, typer.Option(help="How many MiB a run from the page may use.")] = 4096

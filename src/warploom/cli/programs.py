@@ -50,7 +50,7 @@ JsonFile = Annotated[
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What a program runs on: `Settings` as options."""
+    """`Settings` of a program as options."""
 
     device: DeviceName = Settings.device
     engine: Engine = Settings.engine
@@ -61,7 +61,7 @@ class ProgramOptions:
     caching_allocator: CachingAllocator = Settings.caching_allocator
 
     def settings(self, report: str, json: str = "") -> Settings:
-        """The settings, checked now and not in the program."""
+        """Return the settings, checked now and not in the program."""
         path = str(Path(json).absolute()) if json else ""
         return Settings(**asdict(self), report=report, json=path).checked()
 

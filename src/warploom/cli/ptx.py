@@ -50,7 +50,7 @@ def ptx(
 
 
 def annotated(module: Module) -> Iterator[str]:
-    """The lines of a module's PTX, with a comment where the source line changes."""
+    """Yield the lines of a module's PTX, with a comment where the source line changes."""
     places = {
         instruction.span.line: instruction.location
         for function in module.ir.functions

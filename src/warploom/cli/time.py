@@ -62,20 +62,27 @@ class Outputs:
     ] = 0
 
 
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options of the model of time."""
+
+    scheduler: Scheduler = None
+    sample: Sample = None
+    code: Code = CODES[0]
+    workers: Annotated[
+        int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
+    ] = 1
+
+
 @grouped
 def time(
     file: File,
     launched: LaunchOptions,
     rules: RuleOptions,
+    model: ModelOptions,
     outputs: Outputs,
     strict_target: StrictTarget = False,
     save: Save = None,
-    scheduler: Scheduler = None,
-    sample: Sample = None,
-    code: Code = CODES[0],
-    workers: Annotated[
-        int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
-    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Launch a kernel and model its time: cycles, stalls, throughputs, what bounds it.
@@ -94,10 +101,10 @@ def time(
     )
     run = launch(gpu, launched.request(file, save)).run
     made = run.time(
-        scheduler=scheduler,
-        sample=sample,
-        code=code,
-        workers=workers,
+        scheduler=model.scheduler,
+        sample=model.sample,
+        code=model.code,
+        workers=model.workers,
         timeline=MOST_STATES if outputs.perfetto or outputs.trace else 0,
     )
     if outputs.roofline:
@@ -106,7 +113,7 @@ def time(
         _write_perfetto(made, outputs.perfetto, outputs.sm)
     if outputs.trace:
         request = request_of(file, launched, rules, TraceOptions())
-        request = replace(request, timed=True, scheduler=scheduler, sm=outputs.sm)
+        request = replace(request, timed=True, scheduler=model.scheduler, sm=outputs.sm)
         _write_trace(record_with(request, made), outputs.trace)
     if as_json:
         print(time_as_json(made))
@@ -130,7 +137,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
         from warploom.report.perfetto import write_trace
     except ImportError:
         raise WarploomError(
-            "a trace for Perfetto needs its package: pip install 'warploom[perfetto]'"
+            'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
     left_out = ", no more: the room for them was used up" if count >= MOST_STATES else ""

@@ -1,4 +1,4 @@
-"""What verbs share that record a launch for the view."""
+"""Makes requests for recording of the options of a launch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warploom.ui.schema import AUTOMATIC, LaunchRequest
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """What of a launch is recorded."""
+    """Options that bound a recording."""
 
     engine: Annotated[
         str,
@@ -37,7 +37,7 @@ class TraceOptions:
 def request_of(
     file: Path, launched: LaunchOptions, rules: RuleOptions, traced: TraceOptions
 ) -> LaunchRequest:
-    """The launch as the page has it, so that it can change it."""
+    """Return the launch as the page has it, so that it can change it."""
     source, _ = source_of(file)
     return LaunchRequest(
         name=str(file),

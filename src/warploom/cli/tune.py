@@ -41,7 +41,7 @@ SPACE_HELP = (
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is tried, and what counts."""
+    """Options for the configurations that are tried, and their objectives."""
 
     restrict: Annotated[
         list[str] | None,
@@ -148,7 +148,7 @@ def _check_names(file: Path, space: dict[str, list[Any]]) -> None:
 
 
 def _space(text: str) -> dict[str, list[Any]]:
-    """The space of the option: its own text, or a file with a dictionary of lists."""
+    """Return the space of the option: its own text, or a file with a dictionary of lists."""
     if not text.endswith(".json"):
         return cast(dict[str, list[Any]], parse_space(text))
     try:

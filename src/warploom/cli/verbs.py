@@ -1,4 +1,4 @@
-"""Which `run` is meant: one launch of a kernel from a file, or a whole program."""
+"""Chooses the verb that is meant: one launch of a kernel from a file, or a whole program."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
 def verbs(args: Sequence[str]) -> list[str]:
-    """The arguments of the command line; `run`, `check` or `debug` before a program becomes the
-    hidden verb for it, and `debug` without a file that for editors."""
+    """Return the arguments of the command line; `run`, `check` or `debug` before a program becomes
+    the hidden verb for it, and `debug` without a file that for editors."""
     hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}
     if args and args[0] == DEBUG and (args[1:2] == ["--dap"] or args[1:2] == ["--port"]):
         return [DEBUG_ADAPTER, *args[1:]]

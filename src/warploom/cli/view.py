@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,43 @@ from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.observe.trace import Trace
+from warploom.sanitize.findings import TOOLS
 from warploom.ui.record import record
+from warploom.ui.schema import LaunchRequest
 from warploom.ui.shows import exported_show, live_show
 
 TRACE_SUFFIX = ".wl"
+
+
+@dataclass(frozen=True)
+class AddedOptions:
+    """Options for what the trace has beside the steps."""
+
+    time: Annotated[
+        bool, typer.Option("--time", help="Model the time, too: a track for each warp of an SM.")
+    ] = False
+    scheduler: Scheduler = None
+    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the launch for races and mark what is found.")
+    ] = False
+
+    def to(self, request: LaunchRequest) -> LaunchRequest:
+        """Return a request with these options."""
+        tools = TOOLS if self.check else ()
+        return replace(
+            request, timed=self.time, scheduler=self.scheduler, sm=self.sm, sanitize=tools
+        )
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Files that are written instead of serving the page."""
+
+    save: Annotated[
+        Path | None, typer.Option(metavar="TRACE.wl", help="Write the trace to a file.")
+    ] = None
+    export: Export = None
 
 
 @grouped
@@ -26,15 +60,8 @@ def view(
     rules: RuleOptions,
     traced: TraceOptions,
     page: PageOptions,
-    time: Annotated[
-        bool, typer.Option("--time", help="Model the time, too: a track for each warp of an SM.")
-    ] = False,
-    scheduler: Scheduler = None,
-    sm: Annotated[int, typer.Option(min=0, help="The SM whose warps --time shows.")] = 0,
-    save: Annotated[
-        Path | None, typer.Option(metavar="TRACE.wl", help="Write the trace to a file.")
-    ] = None,
-    export: Export = None,
+    added: AddedOptions,
+    outputs: OutputOptions,
 ) -> None:
     """Watch every step of a launch in the browser, and change it there.
 
@@ -46,14 +73,14 @@ def view(
         trace = _read(file)
     else:
         request = request_of(file, launched, rules, traced)
-        request = replace(request, timed=time, scheduler=scheduler, sm=sm)
+        request = added.to(request)
         trace = record(request)
     data = trace.to_bytes()
-    if save is not None:
-        save.write_bytes(data)
-    if export is not None:
-        write_page(export, exported_show(file.name, (file.name,)), [data])
-    if save is None and export is None:
+    if outputs.save is not None:
+        outputs.save.write_bytes(data)
+    if outputs.export is not None:
+        write_page(outputs.export, exported_show(file.name, (file.name,)), [data])
+    if outputs.save is None and outputs.export is None:
         page.serve(live_show(file.name, 1, request=request), [data])
 
 

@@ -1,4 +1,4 @@
-"""Where a stand-in library comes in from C: finds who serves it and tells it the address.
+"""Connects a stand-in library in C to the module that serves it.
 
 `native/bridge.h` is the other side.
 """

@@ -53,13 +53,13 @@ class Frame:
 
     @property
     def function(self) -> str:
-        """The function, where the file has its name."""
+        """Return the function, where the file has its name."""
         return _at(_symbols(self.file), self.offset)
 
     @property
     def line(self) -> str:
-        """The source line as `file:line`, where the file has debug information; nothing for those
-        of the toolkit's headers, which wrap calls."""
+        """Return the source line as `file:line`, where the file has debug information; nothing for
+        those of the toolkit's headers, which wrap calls."""
         found = _at(_lines(self.file), self.offset)
         return "" if found.startswith("cuda_runtime") else found
 

@@ -57,7 +57,7 @@ def kept_ptx(address: int) -> str | None:
 
 
 def _kernels(code: bytes) -> Iterator[str]:
-    """The names of the kernels in machine code: each has a section of its own."""
+    """Yield the names of the kernels in machine code: each has a section of its own."""
     with suppress(ELFError):
         for section in ELFFile(io.BytesIO(code)).iter_sections():
             if section.name.startswith(PREFIX):

@@ -13,8 +13,8 @@ ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))")
 
 
 def linked(parts: Sequence[tuple[str, str]], registers: int = 0) -> str:
-    """The text of all parts as one, with a limit for the registers of its kernels where one is
-    given; PtxError or LinkError where that cannot be."""
+    """Return the text of all parts as one, with a limit for the registers of its kernels where one
+    is given; PtxError or LinkError where that cannot be."""
     if len(parts) == 1:
         text = parts[0][1]
     else:

@@ -27,7 +27,7 @@ _GENERATED = re.compile(r"arch=compute_(\d+[af]?),code=(.+)")
 OLDEST = ("-gencode", "arch=compute_75,code=compute_75")
 """PTX for the oldest devices that nvcc knows: it runs on all."""
 
-INSTALL = "pip install 'warploom[nvcc]'"
+INSTALL = 'pip install "warploom[nvcc]"'
 """What installs all wheels that make an nvcc; they do not depend on each other."""
 
 
@@ -47,7 +47,7 @@ def _lacking() -> str:
 
 
 def _nvcc_in(folder: str) -> str | None:
-    """The nvcc in a folder of a PATH, if it is not Warploom's."""
+    """Return the nvcc in a folder of a PATH, if it is not Warploom's."""
     nvcc = shutil.which("nvcc", path=folder) if folder else None
     return None if nvcc is None or Path(nvcc).resolve().parent == PROGRAMS.resolve() else nvcc
 
@@ -64,8 +64,8 @@ def found_nvcc() -> str:
 
 
 def completed(arguments: Sequence[str]) -> list[str]:
-    """The arguments of nvcc with what makes a program that can be run here: the shared runtime and
-    lines of the source, where they do not say otherwise, and PTX."""
+    """Return the arguments of nvcc with what makes a program that can be run here: the shared
+    runtime and lines of the source, where they do not say otherwise, and PTX."""
 
     def has(options: Sequence[str]) -> bool:
         return any(word.split("=")[0] in options for word in arguments)
@@ -77,7 +77,7 @@ def completed(arguments: Sequence[str]) -> list[str]:
 
 
 def _missing_ptx(arguments: Sequence[str]) -> list[str]:
-    """The option that adds PTX where `-gencode` asks for machine code alone."""
+    """Return the option that adds PTX where `-gencode` asks for machine code alone."""
     asked = [found.groups() for word in arguments if (found := _GENERATED.search(word))]
     if not asked or any("compute_" in codes for _, codes in asked):
         return []
@@ -90,7 +90,7 @@ def _number(architecture: str) -> int:
 
 
 def build_program(source: Path) -> Path:
-    """The program of a source, built in the system's folder for temporary files. Raises
+    """Return the program of a source, built in the system's folder for temporary files. Raises
     CompileError with nvcc's own words, or where there is no nvcc."""
     try:
         nvcc = found_nvcc()

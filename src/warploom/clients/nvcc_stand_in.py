@@ -1,4 +1,4 @@
-"""What programs find as nvcc: gives PTX where machine code of kernels is asked for.
+"""Stands in for nvcc: gives PTX where machine code of kernels is asked for.
 
 PyCUDA's `SourceModule` starts nvcc by name. The machine's own nvcc is behind this one and does all
 else as ever; where there is none, NVRTC compiles kernels. `environment` puts `bin/nvcc`, which
@@ -36,7 +36,7 @@ IGNORED = re.compile(r"-O\d|-m64|--keep|-w|(-Xptxas|--compiler-options|-code|--g
 
 @dataclass
 class Request:
-    """What a command line of nvcc's asks for: `kind` is one of KINDS, or empty."""
+    """A command line of nvcc's: `kind` is one of KINDS, or empty."""
 
     sources: list[Path] = field(default_factory=list[Path])
     given_target: Path | None = None
@@ -45,12 +45,12 @@ class Request:
 
     @property
     def target(self) -> Path:
-        """The file to write."""
+        """Return the file to write."""
         return self.given_target or Path(f"{self.sources[0].stem}.{self.kind}")
 
 
 def read(arguments: Sequence[str]) -> Request:
-    """The request of a command line."""
+    """Return the request of a command line."""
     request = Request()
     words = iter(arguments)
     for word in words:
@@ -108,7 +108,7 @@ def forward(nvcc: str, arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status of a call of nvcc with these arguments."""
+    """Return the exit status of a call of nvcc with these arguments."""
     nvcc = real_nvcc(os.environ.get("PATH", ""))
     asks_version = "--version" in arguments or "-V" in arguments
     if asks_version:

@@ -49,11 +49,11 @@ def compile_program(program: int, count: int, options: int) -> int:
 
 @registry.entry("nvrtcGetCUBINSize")
 def cubin_size(program: int, size: int) -> int:
-    """The size of the PTX, which stands for the machine code."""
+    """Return the size of the PTX, which stands for the machine code."""
     return _real("nvrtcGetPTXSize", (program, size))
 
 
 @registry.entry("nvrtcGetCUBIN")
 def cubin(program: int, target: int) -> int:
-    """The PTX."""
+    """Return the PTX."""
     return _real("nvrtcGetPTX", (program, target))

@@ -22,7 +22,7 @@ FINISH = -1
 
 
 def _nothing() -> None:
-    """What is done where nothing is to be done."""
+    """Do nothing."""
 
 
 class Registry:
@@ -56,7 +56,7 @@ class Registry:
         return register
 
     def find(self, name: str) -> Entry:
-        """The function that serves one of the library's."""
+        """Return the function that serves one of the library's."""
         return self._entries[name]
 
     def server(self, names: Sequence[str], given: Sequence[int]) -> Server:
@@ -90,8 +90,8 @@ def _takes_all(entry: Entry) -> bool:
 
 
 def _plain(name: str) -> str:
-    """The name without what tells that the default stream is the thread's own: work is done when
-    it is asked for, so all default streams are alike."""
+    """Return the name without what tells that the default stream is the thread's own: work is done
+    when it is asked for, so all default streams are alike."""
     for suffix in ("_ptsz", "_ptds"):
         name = name.removesuffix(suffix)
     return name

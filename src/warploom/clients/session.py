@@ -67,7 +67,7 @@ class KernelRuns:
             self.total()
 
     def total(self) -> Run:
-        """A run that stands for all launches together: counters are sums."""
+        """Return a run that stands for all launches together: counters are sums."""
         if len(self.runs) > 1:
             from warploom.machine.counted import together  # imports the compiler
 
@@ -113,7 +113,7 @@ class Session:
 
     @cached_property
     def device(self) -> Device:
-        """The device, made when it is first asked for."""
+        """Return the device, made when it is first asked for."""
         if self.settings.debug:
             from warploom.debug.terminal.face import attach_in_program
 
@@ -188,7 +188,7 @@ class Session:
             os._exit(settings.sanitize_exitcode)
 
     def text(self, report: str) -> str:
-        """The report: a line for each kernel, or all sections of each ("full")."""
+        """Return the report: a line for each kernel, or all sections of each ("full")."""
         if report == "full":
             sections = [
                 f"{_launches(one)}\n{one.total().report()}" for one in self.kernels.values()
@@ -200,7 +200,7 @@ class Session:
         return "\n".join([title, *(f"  {line}" for line in self.lines())]) + "\n"
 
     def lines(self) -> list[str]:
-        """A line for each kernel, then those of the work that the host did."""
+        """Return a line for each kernel, then those of the work that the host did."""
         return [*self._kernel_lines(), *self.host_lines(LONGEST)]
 
     def host_lines(self, most: int) -> list[str]:
@@ -234,7 +234,7 @@ class Session:
         return lines
 
     def data(self) -> dict[str, Any]:
-        """The report as data for JSON."""
+        """Return the report as data for JSON."""
         return {
             "device": self.device.name,
             "kernels": [
@@ -277,7 +277,7 @@ _making = Lock()
 
 
 def session() -> Session:
-    """The session of this process, with the settings of its environment."""
+    """Return the session of this process, with the settings of its environment."""
     global _session
     if _session is not None:
         return _session

@@ -1,4 +1,4 @@
-"""What a program on the software GPU runs with: from the command line, through the environment.
+"""Passes the settings of a program from the command line through the environment.
 
 `warploom run` and the pytest plugin write it; the libraries in the program's process read it.
 """
@@ -63,7 +63,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, given: Mapping[str, str] = os.environ) -> Settings:
-        """The settings that another process left in the environment."""
+        """Return the settings that another process left in the environment."""
         found: dict[str, Any] = {}
         for field in fields(cls):
             text = given.get(PREFIX + field.name.upper())
@@ -73,7 +73,7 @@ class Settings:
         return cls(**found)
 
     def environment(self) -> dict[str, str]:
-        """The settings as variables of an environment."""
+        """Return the settings as variables of an environment."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             PREFIX + name.upper(): str(int(value)) if isinstance(value, bool) else str(value)
@@ -82,11 +82,11 @@ class Settings:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that check launches, and what is left at the end."""
+        """Return the tools that check launches, and what is left at the end."""
         return tuple(self.sanitize.split(",")) if self.sanitize else ()
 
     def make_device(self, on_run: Callable[[Run], object]) -> Device:
-        """The device that they describe; it tells of each launch that ended well."""
+        """Return the device that they describe; it tells of each launch that ended well."""
         return Device(
             self.device,
             engine=self.engine,
@@ -100,7 +100,7 @@ class Settings:
 
 
 def bytes_of(text: str) -> int:
-    """A number of bytes such as 512M or 16G; WarploomError for what is none."""
+    """Return a number of bytes such as 512M or 16G; WarploomError for what is none."""
     plain = text.strip().lower().removesuffix("ib").removesuffix("b")
     number, unit = plain.rstrip("kmg"), plain[len(plain.rstrip("kmg")) :]
     try:

@@ -1,4 +1,4 @@
-"""What a forked child has to forget: threads, and locks that those held, stay in the parent."""
+"""Resets state in a forked child: threads, and locks that those held, stay in the parent."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ class Symbol:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Each way in which C++ may name it: with and without template arguments, with types."""
+        """Return each way in which C++ may name it: with and without template arguments, with
+        types."""
         types = str(self).removeprefix(self.name + self.arguments)
         return self.name, self.name + self.arguments, self.name + types, str(self)
 
@@ -57,7 +58,7 @@ def shown_name(symbol: str) -> str:
 
 
 def _read(tree: Any) -> Symbol | None:
-    """The name and the parameters of a function; None for anything else."""
+    """Return the name and the parameters of a function; None for anything else."""
     if tree is None or tree.kind != "func" or tree.name is None:
         return None
     parts = tree.name.value if tree.name.kind == "qual_name" else (tree.name,)
@@ -73,14 +74,14 @@ def _read(tree: Any) -> Symbol | None:
 
 
 def _untagged(part: Any) -> Any:
-    """A part of a name without its ABI tags, which no source has."""
+    """Return a part of a name without its ABI tags, which no source has."""
     while part.kind == "abi":
         part = part.value
     return part
 
 
 def _listed(nodes: tuple[Any, ...]) -> list[Any]:
-    """The nodes, with those of a pack in place of the pack."""
+    """Return the nodes, with those of a pack in place of the pack."""
     listed: list[Any] = []
     for node in nodes:
         if node.kind == "expand_arg_pack":
@@ -93,7 +94,7 @@ def _listed(nodes: tuple[Any, ...]) -> list[Any]:
 
 
 def _expanded(node: Any) -> list[Any]:
-    """The types that a pattern stands for: one for each of the pack inside of it."""
+    """Return the types that a pattern stands for: one for each of the pack inside of it."""
     if node.kind == "tpl_arg_pack":
         return list(node.value)
     return [node._replace(value=inner) for inner in _expanded(node.value)]
@@ -104,7 +105,7 @@ def _type(node: Any) -> str:
 
 
 def _argument(node: Any) -> str:
-    """A template's argument: a type, or a value as C++ writes it."""
+    """Return a template's argument: a type, or a value as C++ writes it."""
     if node.kind != "literal":
         return _type(node)
     value = str(node.value).replace("n", "-", 1)
@@ -114,7 +115,7 @@ def _argument(node: Any) -> str:
 
 
 def _name_alone(symbol: str) -> str:
-    """The name in front of parameters that cannot be read."""
+    """Return the name in front of parameters that cannot be read."""
     nested = symbol.startswith("_ZN")
     at = 3 if nested else 2
     parts: list[str] = []

@@ -141,7 +141,8 @@ def _positional(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
 
 
 def _rules_of(function: Callable[..., Any]) -> dict[str, Rule]:
-    """The rules of a function's annotated parameters by name, those of `**options` among them."""
+    """Return the rules of a function's annotated parameters by name, those of `**options` among
+    them."""
     parameters = inspect.signature(function).parameters
     declared = {name: p.annotation for name, p in parameters.items() if p.annotation != p.empty}
     holder = type("Parameters", (), {"__annotations__": declared})  # a result can be unresolvable
@@ -177,5 +178,5 @@ def rule_of(hint: Any) -> Rule:
 
 
 def _refined(hint: Any, extras: Sequence[Any]) -> Rule:
-    """The rule of an `Annotated` type: the one that it carries, else the type's."""
+    """Return the rule of an `Annotated` type: the one that it carries, else the type's."""
     return next((extra for extra in extras if isinstance(extra, Rule)), None) or rule_of(hint)

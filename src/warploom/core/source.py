@@ -28,7 +28,7 @@ class Span:
 
     @property
     def shown(self) -> str:
-        """The line that it begins in."""
+        """Return the line that it begins in."""
         lines = self.text.content.split("\n")
         return lines[self.line - 1] if 0 < self.line <= len(lines) else ""
 
@@ -58,8 +58,8 @@ class Location:
 
     @property
     def written(self) -> Location:
-        """The place in the user's own text: for a line of the compiler's or of CUDA's headers, the
-        one that it was inlined into."""
+        """Return the place in the user's own text: for a line of the compiler's or of CUDA's
+        headers, the one that it was inlined into."""
         place = self
         while place.inlined_at is not None and place.in_toolkit:
             place = place.inlined_at

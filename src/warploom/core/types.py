@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What the bits of a value mean."""
+    """The meaning of a value's bits."""
 
     UNSIGNED = "u"
     SIGNED = "s"
@@ -88,15 +88,16 @@ and no instruction has them."""
 
 
 def unsigned(bits: int) -> ScalarType:
-    """The unsigned integer type of that width."""
+    """Return the unsigned integer type of that width."""
     return TYPES[f"u{bits}"]
 
 
 def signed(bits: int) -> ScalarType:
-    """The signed integer type of that width."""
+    """Return the signed integer type of that width."""
     return TYPES[f"s{bits}"]
 
 
 def widened(t: ScalarType) -> ScalarType:
-    """The integer type of twice the width and the same signedness (for `mul.wide` and friends)."""
+    """Return the integer type of twice the width and the same signedness (for `mul.wide` and
+    friends)."""
     return (signed if t.is_signed else unsigned)(2 * t.bits)

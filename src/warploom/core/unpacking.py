@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from io import BytesIO
 
 GZIP = 31
 """zlib's number for a gzip header and a window of any size."""
@@ -34,7 +33,7 @@ def gunzip(data: bytes, most_bytes: int) -> bytes:
 
 
 def _size_of(data: bytes, most_bytes: int) -> int:
-    """The bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
+    """Return the bytes that a gzip file unpacks to. Raises UnpackError where they are too many."""
     unpacker, size = zlib.decompressobj(GZIP), 0
     for start in range(0, len(data), PART):
         rest = data[start : start + PART]
@@ -50,11 +49,11 @@ def _size_of(data: bytes, most_bytes: int) -> int:
 
 def unpack_zstd(data: bytes, size: int) -> bytes:
     """Returns the `size` bytes that a zstd frame holds. Raises UnpackError."""
-    import zstandard
+    from warploom.core import zstd
 
     try:
-        plain = zstandard.ZstdDecompressor().stream_reader(BytesIO(data)).read(size + 1)
-    except (zstandard.ZstdError, MemoryError) as error:
+        plain = zstd.ZstdDecompressor().decompress(data, size + 1)
+    except (zstd.ZstdError, MemoryError) as error:
         raise UnpackError(str(error)) from None
     return _of_size(plain, size)
 

@@ -23,7 +23,7 @@ try:
     from numba import cuda as _numba
 except ImportError as missing:
     raise ImportError(
-        "`from warploom import cuda` compiles with numba-cuda: pip install 'warploom[numba]'"
+        '`from warploom import cuda` compiles with numba-cuda: pip install "warploom[numba]"'
     ) from missing
 
 from warploom.clients.numba.arrays import (

@@ -1,21 +1,26 @@
 """CUDA C++ to PTX, by NVIDIA's run-time compiler (NVRTC), which needs no driver and no GPU.
 
 Always with `-lineinfo`, so that the PTX says which source line made it. What the PTX means is for
-`warploom.ptx`.
+`warploom.ptx`. Where NVRTC is not installed, the lessons and examples are there as PTX
+(`precompiled`).
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from warploom.core.errors import CompileError
+from warploom.frontends.precompiled import precompiled_ptx
 
 _REGISTER_LIMIT = re.compile(r"--?maxrregcount=(\d+)")
 _BARE_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*\([^)]*\))\s*\{")
+
+INSTALL_NVRTC = 'pip install "warploom[cuda]"'
 
 ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
 
@@ -23,13 +28,18 @@ ARCHITECTURE_OPTIONS = ("-arch", "--gpu-architecture")
 def compile_cuda(
     text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str] = ()
 ) -> str:
-    """The PTX of a CUDA C++ text, for a device of that compute capability.
+    """Compile a CUDA C++ text to PTX, for a device of that compute capability.
 
     `name` is the path that the text came from: errors and source lines carry it, and `#include`
     looks in its directory. `options` are NVRTC's own, such as "--std=c++20" or "-DN=4". Raises
     CompileError with NVRTC's log where the text does not compile.
     """
     nvrtc = _nvrtc()
+    if nvrtc is None:
+        stored = precompiled_ptx(text, name, compute_capability, options)
+        if stored is None:
+            raise CompileError(without_nvrtc())
+        return _limited(stored, options)
     chosen = [f"-I{path}" for path in (Path(name).parent, *header_folders())]
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
@@ -46,7 +56,7 @@ def compile_cuda(
 
 
 def _limited(ptx: str, options: Sequence[str]) -> str:
-    """The PTX with what `-maxrregcount` says of registers in it: NVRTC keeps it for ptxas alone.
+    """Return the PTX with the limit of `-maxrregcount` in it, which NVRTC keeps for ptxas alone.
 
     Kernels with launch bounds keep those (CUDA C++ Programming Guide, "Launch Bounds"), as do those
     that have a limit of their own.
@@ -55,21 +65,28 @@ def _limited(ptx: str, options: Sequence[str]) -> str:
     return _BARE_ENTRY.sub(rf"\1\n.maxnreg {given[-1]}\n{{", ptx) if given else ptx
 
 
-def _nvrtc() -> Any:
-    """NVRTC's Python module, imported only when there is something to compile."""
+def without_nvrtc() -> str:
+    """Return what to do where CUDA C++ cannot be compiled, in one line."""
+    if sys.platform == "darwin":
+        return (
+            "CUDA C++ is compiled by NVRTC, which NVIDIA does not have for macOS. Compile to PTX on"
+            " Linux or Windows (`nvcc -ptx -lineinfo`) and load the .ptx file."
+        )
+    return f"CUDA C++ is compiled by NVIDIA's NVRTC, which is not installed: {INSTALL_NVRTC}"
+
+
+def _nvrtc() -> Any | None:
+    """Return NVRTC's Python module, None where it or the library is missing."""
     try:
-        return importlib.import_module("cuda.bindings.nvrtc")
-    except (ImportError, RuntimeError) as error:
-        raise CompileError(
-            f"CUDA C++ needs NVIDIA's compiler NVRTC, which is not installed here ({error}). On"
-            f" Linux and Windows: `pip install cuda-bindings nvidia-cuda-nvrtc"
-            f" nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl`. NVIDIA has no wheels for"
-            f" macOS: compile to PTX elsewhere (`nvcc -ptx -lineinfo`) and load the .ptx file."
-        ) from error
+        module = importlib.import_module("cuda.bindings.nvrtc")
+        module.nvrtcVersion()
+    except (ImportError, RuntimeError):
+        return None
+    return module
 
 
 def header_folders() -> list[Path]:
-    """Returns where the wheels keep CUDA's headers; none if there are no such wheels."""
+    """Return the folders of CUDA's headers in NVIDIA's wheels; none if there are no such wheels."""
     try:
         roots = list(importlib.import_module("nvidia.cu13").__path__)
     except ImportError:
@@ -78,7 +95,7 @@ def header_folders() -> list[Path]:
 
 
 def _architecture(nvrtc: Any, compute_capability: tuple[int, int]) -> int:
-    """The newest architecture that NVRTC compiles for and the device can run.
+    """Return the newest architecture that NVRTC compiles for and the device can run.
 
     An older device gets the oldest there is: the machines run any PTX that they know.
     """
@@ -88,7 +105,7 @@ def _architecture(nvrtc: Any, compute_capability: tuple[int, int]) -> int:
 
 
 def _value(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
-    """The value of a call that NVRTC does not refuse in normal use."""
+    """Return the value of a call that NVRTC does not refuse in normal use."""
     status, value = answer
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC failed: {status.name}")
@@ -96,7 +113,7 @@ def _value(nvrtc: Any, answer: tuple[Any, Any]) -> Any:
 
 
 def _filled(nvrtc: Any, fill: Any, program: Any, size: int) -> str:
-    """The text that an NVRTC call writes into a buffer, without its closing NUL."""
+    """Return the text that an NVRTC call writes into a buffer, without its closing NUL."""
     buffer = b" " * size
     fill(program, buffer)
     return buffer.rstrip(b"\0").decode(errors="replace")

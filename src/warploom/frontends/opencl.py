@@ -69,8 +69,8 @@ def compile_opencl(
 
 
 def _completed(ptx: str, ir: str) -> str:
-    """The PTX with what clang leaves out: the sizes of work-groups that kernels require, and the
-    name that CUDA has for the function of printf."""
+    """Return the PTX with what clang leaves out: the sizes of work-groups that kernels require, and
+    the name that CUDA has for the function of printf."""
     numbers = {one[1]: ", ".join(one.groups()[1:]) for one in _NUMBERS.finditer(ir)}
     for kernel, sizes in _SIZES.findall(ir):
         entry = re.compile(rf"(\.entry {kernel}\([^)]*\))")
@@ -121,7 +121,7 @@ def opencl_is_missing() -> str:
 
 
 def _clang() -> str:
-    """The clang of the environment variable WARPLOOM_CLANG, else the newest on the PATH."""
+    """Return the clang of the environment variable WARPLOOM_CLANG, else the newest on the PATH."""
     numbered = (f"clang-{n}" for n in range(NEWEST_CLANG, OLDEST_CLANG - 1, -1))
     for name in filter(None, (os.environ.get("WARPLOOM_CLANG"), *numbered, "clang")):
         if found := shutil.which(name):
@@ -162,7 +162,7 @@ def _libdevice() -> Path:
 
 @cache
 def _known(clang: str) -> tuple[int, ...]:
-    """The architectures that a clang compiles for."""
+    """Return the architectures that a clang compiles for."""
     told = subprocess.run(
         [clang, "--print-supported-cpus", "--target=nvptx64"],
         capture_output=True,
@@ -173,7 +173,8 @@ def _known(clang: str) -> tuple[int, ...]:
 
 
 def _architecture(clang: str, compute_capability: tuple[int, int]) -> int:
-    """The newest architecture that clang compiles for and the device can run, else the oldest."""
+    """Return the newest architecture that clang compiles for and the device can run, else the
+    oldest."""
     known, wanted = _known(clang), 10 * compute_capability[0] + compute_capability[1]
     if not known:
         raise CompileError(f"{clang} does not compile for NVPTX: install one of the distribution's")

@@ -49,7 +49,8 @@ class Arguments:
         return buffer
 
     def show(self, memory: DeviceMemory) -> Buffer:
-        """The parameter block in device memory, for kernels that point to their parameters."""
+        """Return the parameter block in device memory, for kernels that point to their
+        parameters."""
         block = np.frombuffer(bytes(self.data), np.uint8)
         buffer = Buffer(memory, block.shape, block.dtype, PARAMETERS, constant=True)
         buffer.view[...] = block
@@ -89,7 +90,7 @@ class Packer:
         self._ranges = [slice(at, at + p.size) for at, p in zip(starts, parameters, strict=True)]
 
     def pack(self, values: Sequence[Any], *, strict: bool = True) -> Arguments:
-        """The parameter block of a launch with these values.
+        """Return the parameter block of a launch with these values.
 
         Host arrays are copied to the device. Raises LaunchError where the number of values is
         wrong or one does not fit its parameter.
@@ -126,7 +127,8 @@ class _Packing:
     """Element types that were checked."""
 
     def bytes_of(self, value: Any, packed: Arguments) -> bytes:
-        """The bytes that the parameter takes for this value; `packed` keeps what it lends."""
+        """Return the bytes that the parameter takes for this value; `packed` keeps what it
+        lends."""
         if self.parameter.shape or self.parameter.vector > 1:
             return self._aggregate(value)
         if isinstance(value, Buffer):
@@ -144,7 +146,7 @@ class _Packing:
         return self._integer(value, packed.strict)
 
     def _aggregate(self, value: Any) -> bytes:
-        """A structure by value: bytes, or a NumPy scalar or array of just its size."""
+        """Return a structure by value: bytes, or a NumPy scalar or array of just its size."""
         size = self.parameter.size
         if isinstance(value, TensorMap):
             value = bytes(value)
@@ -172,7 +174,7 @@ class _Packing:
         return buffer.address.to_bytes(8, "little")
 
     def _handle(self, value: Handle, packed: Arguments) -> bytes:
-        """A texture or a surface by its number."""
+        """Return a texture or a surface by its number."""
         if not self._takes_pointers:
             raise self._refuse(value, "is no cudaTextureObject_t or cudaSurfaceObject_t")
         if value.memory is not self.memory:
@@ -181,7 +183,7 @@ class _Packing:
         return value.handle.to_bytes(8, "little")
 
     def _local(self, value: LocalMemory, packed: Arguments) -> bytes:
-        """A stretch of shared memory by its place."""
+        """Return a stretch of shared memory by its place."""
         if self.parameter.pointer_space is not Space.SHARED:
             raise self._refuse(value, "is no pointer to local memory")
         start = packed.local_end
@@ -189,7 +191,7 @@ class _Packing:
         return start.to_bytes(self.parameter.size, "little")
 
     def _borrow(self, host: Array, packed: Arguments) -> bytes:
-        """A host array: copied to the device now, and back after the launch."""
+        """Return a host array: copied to the device now, and back after the launch."""
         if not self._takes_pointers:
             raise self._refuse(host, "takes a number: take one element, such as x[0]")
         if packed.strict and host.dtype not in self._fitting:
@@ -258,7 +260,7 @@ class _Packing:
 
     @property
     def declared(self) -> str:
-        """The parameter as the source declares it, as PTX does where that is unknown."""
+        """Return the parameter as the source declares it, as PTX does where that is unknown."""
         if self.source.text:
             return self.source.text
         dims = "".join(f"[{n}]" for n in self.parameter.shape)
@@ -266,5 +268,5 @@ class _Packing:
 
 
 def _index(value: Any) -> int:
-    """The integer that a value is, NumPy's booleans included; TypeError where it is none."""
+    """Return the integer that a value is, NumPy's booleans included; TypeError where it is none."""
     return int(cast(bool, value)) if isinstance(value, np.bool_) else operator.index(value)

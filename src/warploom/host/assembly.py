@@ -1,8 +1,9 @@
 """The machine code of kernels: ptxas assembles, nvdisasm prints what it made.
 
-Both come with wheels (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm) or a CUDA toolkit on the PATH and run
-without a GPU. What is assembled is the PTX text with every instruction in a line of its own, so
-that the line table of the machine code (`-lineinfo`) names instructions.
+Both come with the extra `ptxas` or with a CUDA toolkit on the PATH and run without a GPU; SciPy,
+which the extra has as well, solves for the counts of basic blocks. What is assembled is the PTX
+text with every instruction in a line of its own, so that the line table of the machine code
+(`-lineinfo`) names instructions.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from warploom.analysis.program import Program
 from warploom.codegen import cache
-from warploom.host.ptxas import SECONDS, Assembled, find_tool, identity, read_messages
+from warploom.host.ptxas import INSTALL, SECONDS, Assembled, find_tool, identity, read_messages
 from warploom.machinecode.counted import Matching
 from warploom.machinecode.lines import own_lines
 from warploom.machinecode.listing import read_listing
@@ -41,7 +43,7 @@ class Assembly:
 
 @dataclass(frozen=True)
 class NoAssembly:
-    """Why there is no machine code of a kernel, as a sentence for its user."""
+    """A reason for which there is no machine code of a kernel, as a sentence for its user."""
 
     reason: str
 
@@ -51,15 +53,12 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
     if compute_capability < FIRST:
         shown = ".".join(str(part) for part in compute_capability)
         return NoAssembly(f"ptxas of CUDA 13 does not assemble for compute capability {shown}")
-    tools = [find_tool(name) for name in ("ptxas", "nvdisasm")]
-    ptxas, nvdisasm = tools
-    if ptxas is None or nvdisasm is None:
-        missing = " and ".join(
-            name for name, path in zip(("ptxas", "nvdisasm"), tools, strict=True) if path is None
-        )
-        return NoAssembly(
-            f"{missing} cannot be found; pip install nvidia-cuda-nvcc nvidia-cuda-nvdisasm"
-        )
+    ptxas, nvdisasm = find_tool("ptxas"), find_tool("nvdisasm")
+    solver = find_spec("scipy")
+    if ptxas is None or nvdisasm is None or solver is None:
+        parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "SciPy": solver}
+        missing = " and ".join(name for name, found in parts.items() if found is None)
+        return NoAssembly(f"{missing} cannot be found; {INSTALL}")
     text, owners = own_lines(program.module)
     architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
     parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)

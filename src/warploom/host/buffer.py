@@ -50,7 +50,7 @@ class Buffer:
 
     @property
     def view(self) -> Array:
-        """The device memory itself as an array, without a copy; use it before `free()`."""
+        """Return the device memory itself as an array, without a copy; use it before `free()`."""
         self.memory.unwritten.pop(self.address, None)  # whoever has the view can write it
         return self._view()
 
@@ -58,7 +58,7 @@ class Buffer:
         return self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
 
     def copy_to_host(self) -> Array:
-        """Its content as a new array."""
+        """Return its content as a new array."""
         return self._view().copy()
 
     def free(self) -> None:
@@ -74,7 +74,7 @@ class Buffer:
 
 
 def upload(memory: DeviceMemory, host: Any, name: str) -> Buffer:
-    """A new buffer with the content of an array, or of anything that NumPy makes one of."""
+    """Return a new buffer with the content of an array, or of anything that NumPy makes one of."""
     array = np.asarray(host)
     if array.dtype.hasobject:
         raise LaunchError(

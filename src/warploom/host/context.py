@@ -1,4 +1,4 @@
-"""What the kernels of a device share when they are launched."""
+"""Holds the state that the kernels of a device share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What a launch needs of its device. Each has memory of its own."""
+    """The state of a device that its launches share; each device has memory of its own."""
 
     spec: DeviceSpec
     options: MemoryOptions
@@ -53,7 +53,7 @@ class Context:
 
     @cached_property
     def engine(self) -> Execute:
-        """The engine, made when it is first asked for."""
+        """Return the engine, made when it is first asked for."""
         return find_engine(self.engine_name, self.spec, self.options, self.workers)
 
 

@@ -147,7 +147,7 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.load(...)")
     def load(self, path: str | Path, options: Sequence[str] = ()) -> Module:
-        """The program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
+        """Return the program in a file: CUDA C++ (.cu), OpenCL C (.cl) or PTX (.ptx), by suffix.
 
         `options` go to the compiler. Raises CompileError, PtxSyntaxError or UnsupportedInstruction
         for what cannot be used, WarploomError for a file that cannot be read.
@@ -164,8 +164,8 @@ class Device(MakesTextures, MakesTensorMaps):
         *,
         name: str | None = None,
     ) -> Module:
-        """The program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name` stands
-        for it in messages.
+        """Return the program in a text of "cuda" (CUDA C++), "opencl" (OpenCL C) or "ptx". `name`
+        stands for it in messages.
 
         Raises what `load` raises.
         """
@@ -183,8 +183,8 @@ class Device(MakesTextures, MakesTensorMaps):
         *,
         names: Sequence[str] | None = None,
     ) -> Module:
-        """One program of several sources: files as `load` takes them, and PTX texts (a source with
-        a line break in it is a text). `names` stand for them in messages.
+        """Return one program of several sources: files as `load` takes them, and PTX texts (a
+        source with a line break in it is a text). `names` stand for them in messages.
 
         CUDA C++ is compiled with `-rdc=true`, so that what is `extern` in one source may be defined
         in another; `options` go to the compiler. Raises what `load` raises, and LinkError where the
@@ -209,12 +209,12 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.to_device(...)")
     def to_device(self, host: Content, name: str | None = None) -> Buffer:
-        """A buffer with the content of `host`. Its `name` is what fault messages call it."""
+        """Return a buffer with the content of `host`. Its `name` is what fault messages call it."""
         return upload(self.memory, host, name or self._next_name())
 
     @checked("Device.empty(...)")
     def empty(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
-        """A buffer of that shape and type. What it holds is not promised."""
+        """Return a buffer of that shape and type. What it holds is not promised."""
         along = shape if isinstance(shape, Sequence) else (shape,)
         made: np.dtype[Any] = np.dtype(dtype)
         buffer = Buffer(self.memory, tuple(map(int, along)), made, name or self._next_name())
@@ -223,14 +223,15 @@ class Device(MakesTextures, MakesTensorMaps):
 
     @checked("Device.zeros(...)")
     def zeros(self, shape: Shape, dtype: Element = np.float64, name: str | None = None) -> Buffer:
-        """A buffer of that shape and type, all zero: so is all memory that is newly given out."""
+        """Return a buffer of that shape and type, all zero: so is all memory that is newly given
+        out."""
         buffer = self.empty(shape, dtype, name)
         self.memory.unwritten.pop(buffer.address)
         return buffer
 
     @checked("Device.stream(...)")
     def stream(self) -> Stream:
-        """A new stream for `kernel[grid, block, stream]`."""
+        """Return a new stream for `kernel[grid, block, stream]`."""
         return Stream()
 
     def _next_name(self) -> str:
@@ -242,7 +243,8 @@ class Device(MakesTextures, MakesTensorMaps):
 
 
 def _with_warps_of(spec: DeviceSpec, lanes: int) -> DeviceSpec:
-    """The device with warps of that size. Raises WarploomError where it can have none such."""
+    """Return the device with warps of that size. Raises WarploomError where it can have none
+    such."""
     if lanes not in WARP_SIZES:
         sizes = " or ".join(map(str, WARP_SIZES))
         raise WarploomError(f"a warp has {sizes} lanes (warp_size), not {lanes}")

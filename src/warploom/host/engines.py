@@ -47,7 +47,7 @@ class Execute(Protocol):
 
 
 def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Execute:
-    """The reference engine, telling a listener all that happens."""
+    """Return the reference engine, telling a listener all that happens."""
     from warploom.machine.reference.machine import ReferenceEngine
 
     engine = ReferenceEngine(spec, options)
@@ -55,7 +55,7 @@ def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Exe
 
 
 def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
-    """An engine that makes the tally while it runs."""
+    """Return an engine that makes the tally while it runs."""
 
     def execute(
         program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -67,8 +67,8 @@ def _made(run: Callable[[Program, Launch, DeviceMemory], Tally]) -> Execute:
 
 
 def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: int) -> Execute:
-    """The engine of a name that `choose_engine` gave; only the compiled one has more than one
-    worker."""
+    """Return the engine of a name that `choose_engine` gave; only the compiled one has more than
+    one worker."""
     if name == "compiled":
         from warploom.machine.compiled import CompiledEngine
 

@@ -44,8 +44,8 @@ WATCHED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two orders first leave different values: a buffer or a variable of the module, the
-    index of its element, the values. All empty where one of them failed."""
+    """The first place at which two orders leave different values: a buffer or a variable of the
+    module, the index of its element, the values. All empty where one of them failed."""
 
     buffer: str = ""
     index: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What came of all orders.
+    """The results of all orders.
 
     `first` and `second` are two that end differently, or None; `difference` says where and
     `causes` the lines whose order made it so, as far as they were found. `note` says why not.
@@ -178,7 +178,7 @@ def _compared(job: Job, outcomes: Sequence[Outcome]) -> Exploration:
 
 
 def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Difference, int]:
-    """The first element that two orders leave different, and its address."""
+    """Return the first element that two orders leave different, and its address."""
     if first.error or second.error:
         return Difference(), 0
     ready.run(first.order)
@@ -195,7 +195,7 @@ def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Differen
 
 
 def _first_unequal(a: Array, b: Array) -> int | None:
-    """The number of the first element whose bytes differ; NaN equals itself."""
+    """Return the number of the first element whose bytes differ; NaN equals itself."""
     size = a.itemsize
     rows = (np.ascontiguousarray(x).view(np.uint8).reshape(-1, size) for x in (a, b))
     unequal = np.flatnonzero(np.any(np.not_equal(*rows), axis=1))
@@ -205,7 +205,7 @@ def _first_unequal(a: Array, b: Array) -> int | None:
 def _causes(
     ready: Ready, first: Outcome, second: Outcome, found: tuple[Difference, int]
 ) -> tuple[tuple[Cause, ...], str]:
-    """The lines whose order made the difference; else why they were not found."""
+    """Return the lines whose order made the difference; else why they were not found."""
     one, other = Origins(WATCHED), Origins(WATCHED)
     program = ready.launcher.kernel.program
     ready.watch(one, first.order)

@@ -42,7 +42,7 @@ class Kernel(LoadedKernel):
 
 
 def _dims(what: str, given: Any) -> Dim3:
-    """An integer, or one to three of them, as (x, y, z)."""
+    """Return an integer, or one to three of them, as (x, y, z)."""
     if type(given) is int:
         return given, 1, 1
     numbers = _integers(what, "an integer or a tuple of one to three", given, 3)

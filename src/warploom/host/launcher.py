@@ -283,7 +283,7 @@ class Launcher:
         return None
 
     def _launch(self, options: LaunchOptions, args: tuple[Any, ...] = ()) -> Launch:
-        """The launch without its arguments, with the local memory that is among them. Raises
+        """Return the launch without its arguments, with the local memory that is among them. Raises
         LaunchError for what the device cannot do."""
         local = local_bytes(args)
         if local and self.shared_bytes:
@@ -305,8 +305,8 @@ class Launcher:
         return prepare(self.kernel, asked)
 
     def _ready(self, launch: Launch, arguments: Arguments, cancellation: Cancellation) -> Launch:
-        """The launch with its arguments; a cooperative one with the memory in which its blocks wait
-        for each other: its size, and a count of theirs."""
+        """Return the launch with its arguments; a cooperative one with the memory in which its
+        blocks wait for each other: its size, and a count of theirs."""
         memory, globals, workspace = self.kernel.context.memory, launch.globals, 0
         if PARAMETERS in self.kernel.program.places:
             globals = (*globals, arguments.show(memory).address)
@@ -316,7 +316,8 @@ class Launcher:
         return launch.filled(bytes(arguments.data), globals, workspace, cancellation)
 
     def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
-        """The parameter block of the arguments. Raises LaunchError for those that do not fit."""
+        """Return the parameter block of the arguments. Raises LaunchError for those that do not
+        fit."""
         strict = options.get("strict")
         return self.kernel.packer.pack(
             args, strict=self.kernel.context.strict if strict is None else strict

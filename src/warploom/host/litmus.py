@@ -63,7 +63,7 @@ class WeakOutcomes:
 
     @property
     def weak(self) -> tuple[WeakOutcome, ...]:
-        """The outcomes that no interleaving gives."""
+        """Return the outcomes that no interleaving gives."""
         return tuple(one for one in self.outcomes if not one.interleaved)
 
 

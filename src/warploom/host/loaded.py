@@ -41,7 +41,7 @@ class LoadedKernel:
 
     @cached_property
     def program(self) -> Program:
-        """The kernel as machines run it; UnsupportedInstruction where the device cannot."""
+        """Return the kernel as machines run it; UnsupportedInstruction where the device cannot."""
         with collector_paused():
             program = build(self._ptx, self.name, self.context.stack_bytes)
         check_instructions(program, self.context.spec)
@@ -51,7 +51,7 @@ class LoadedKernel:
 
     @property
     def line(self) -> str:
-        """The place where it begins, as `file:line` of its source."""
+        """Return the place where it begins, as `file:line` of its source."""
         return self.program.line(0)
 
     @cached_property
@@ -61,12 +61,12 @@ class LoadedKernel:
 
     @cached_property
     def assembly(self) -> Assembly | NoAssembly:
-        """Its machine code for the device, or why there is none."""
+        """Return its machine code for the device, or why there is none."""
         return assembly_of(self.program, self.context.spec.compute_capability)
 
     @cached_property
     def function(self) -> Function:
-        """The kernel as PTX declares it."""
+        """Return the kernel as PTX declares it."""
         return next(entry for entry in self._ptx.entries if entry.name == self.name)
 
     @cached_property

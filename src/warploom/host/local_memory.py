@@ -27,7 +27,7 @@ class LocalMemory:
 
     @property
     def room(self) -> int:
-        """The bytes that it takes up to where the next one may begin."""
+        """Return the bytes that it takes up to where the next one may begin."""
         return -(-self.nbytes // ALIGNMENT) * ALIGNMENT
 
 

@@ -32,7 +32,7 @@ Corners = Sequence[Annotated[int, Integer(-(1 << 15), (1 << 15) - 1)]]
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a tensor stands in a buffer; axes begin with the outermost, as NumPy's."""
+    """The layout of a tensor in a buffer; axes begin with the outermost, as NumPy's."""
 
     shape: Sequence[int] | None
     strides: Sequence[int] | None
@@ -91,7 +91,7 @@ class MakesTensorMaps:
         swizzle: Swizzle = "none",
         fill: Fill = "zeros",
     ) -> TensorMap:
-        """A map of boxes of a buffer, for `const __grid_constant__ CUtensorMap` parameters.
+        """Return a map of boxes of a buffer, for `const __grid_constant__ CUtensorMap` parameters.
 
         All axes are in NumPy's order: the outermost first. `shape` and `strides` (in bytes, of all
         axes but the innermost) are the buffer's unless given, `offset` is in bytes; `type` is the
@@ -119,10 +119,9 @@ class MakesTensorMaps:
         swizzle: Swizzle = "none",
         fill: Fill = "zeros",
     ) -> TensorMap:
-        """A map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H, left
-        out); corners of the bounding box are along D, H, W. The other options are those of
-        `tensor_map`. Raises WarploomError for what
-        cuTensorMapEncodeIm2col refuses.
+        """Return a map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H,
+        left out); corners of the bounding box are along D, H, W. The other options are those of
+        `tensor_map`. Raises WarploomError for what cuTensorMapEncodeIm2col refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)

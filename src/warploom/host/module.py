@@ -36,16 +36,16 @@ class Module:
 
     @property
     def ptx(self) -> str:
-        """The PTX text."""
+        """Return the PTX text."""
         return self.ir.text
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The names of its kernels, as PTX has them."""
+        """Return the names of its kernels, as PTX has them."""
         return tuple(entry.name for entry in self.ir.entries)
 
     def __getitem__(self, name: str) -> Kernel:
-        """The kernel that PTX or C++ calls `name`; LaunchError where there is none."""
+        """Return the kernel that PTX or C++ calls `name`; LaunchError where there is none."""
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
             self._kernels[symbol] = Kernel(

@@ -43,7 +43,7 @@ DEFAULT = Order("converge", 0)
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a buffer holds before the launch."""
+    """The content of a buffer before the launch."""
 
     data: Array
     name: str
@@ -68,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one order: a digest of all results, or the error."""
+    """The result of one order: a digest of all results, or the error."""
 
     order: Order
     digest: bytes
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def job_of(launcher: Launcher, args: tuple[Any, ...], options: LaunchOptions) -> Job:
-    """The job that a launcher would do with these arguments."""
+    """Return the job that a launcher would do with these arguments."""
     kernel, context = launcher.kernel, launcher.kernel.context
     launcher.check(*args, strict=options.get("strict"))
     return Job(
@@ -144,7 +144,7 @@ class Ready:
         return ""
 
     def watch(self, listener: Listener, order: Order) -> None:
-        """The same on the reference machine, until the listener has seen enough."""
+        """Launch on the reference machine, until the listener has seen enough."""
         with suppress(EnoughSeen):
             self.launcher.watch(listener, *self._begin(), **self._options(order))
 
@@ -160,7 +160,7 @@ class Ready:
         return (*memory, *(Result(*variable) for variable in self.image.contents()))
 
     def digest(self) -> bytes:
-        """A digest of what the last run left behind."""
+        """Return a digest of what the last run left behind."""
         made = hashlib.sha256()
         for result in self.results():
             made.update(np.ascontiguousarray(result.data).view(np.uint8).data)

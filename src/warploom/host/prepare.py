@@ -36,7 +36,7 @@ class Configuration:
 
 
 def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
-    """The launch without its arguments. Raises LaunchError for what the device cannot do."""
+    """Return the launch without its arguments. Raises LaunchError for what the device cannot do."""
     known = kernel.prepared.get(asked)
     if known is None:
         known = _prepare(kernel, asked)

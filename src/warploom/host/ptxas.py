@@ -1,6 +1,6 @@
-"""What NVIDIA's assembler says of a kernel: registers, spills, barriers.
+"""Asks NVIDIA's assembler for the registers, spills and barriers of kernels.
 
-`ptxas` comes with the wheel nvidia-cuda-nvcc (the extra `ptxas`) or with a CUDA toolkit on the
+`ptxas` comes with the extra `ptxas` (the wheel nvidia-cuda-nvcc) or with a CUDA toolkit on the
 PATH. It runs without a GPU; nothing but its messages is used.
 """
 
@@ -16,13 +16,16 @@ from pathlib import Path
 
 from warploom.codegen import cache
 
+INSTALL = 'pip install "warploom[ptxas]"'
+"""Command that installs ptxas, nvdisasm and SciPy."""
+
 SECONDS = 120
 """Longer than this, ptxas is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What ptxas says of one kernel; sizes in bytes a thread."""
+    """The resources of one kernel by ptxas; sizes in bytes a thread."""
 
     registers: int
     barriers: int
@@ -102,7 +105,7 @@ def _messages(ptxas: str, architecture: str, ptx: str) -> str | None:
 
 
 def read_messages(text: str) -> Iterator[tuple[str, Assembled]]:
-    """The kernels in the messages of `ptxas -v`."""
+    """Yield the kernels in the messages of `ptxas -v`."""
     for part in re.split(r"Compiling entry function ", text)[1:]:
         name = re.match(r"'([^']+)'", part)
         registers = re.search(r"Used (\d+) registers", part)

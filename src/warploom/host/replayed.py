@@ -1,4 +1,4 @@
-"""What a replay runs: the PTX of a launch, or its machine code."""
+"""Makes the program that a replay runs: the PTX of a launch, or its machine code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def code_of(run: Run, record: Record, costs: Costs, code: str) -> Replayed:
 
 
 def _machine_code(run: Run, record: Record, costs: Costs) -> Replayed | Basis:
-    """The machine code of a launch, or why its PTX is replayed."""
+    """Return the machine code of a launch, or why its PTX is replayed."""
     kernel = run.kernel
     if isinstance(kernel.assembly, NoAssembly):
         return Basis("ptx", reason=kernel.assembly.reason)

@@ -18,7 +18,8 @@ from warploom.host.values import Argument, BufferArgument, parse_arguments
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be launched; `args` as `host.values` reads them, `options` for the compiler."""
+    """A launch that is asked for; `args` as `host.values` reads them, `options` for the
+    compiler."""
 
     file: Path
     kernel: str | None
@@ -66,7 +67,7 @@ def dims(option: str, text: str) -> tuple[int, ...]:
 
 
 def only_kernel(module: Module) -> str:
-    """The kernel of a module that has one."""
+    """Return the kernel of a module that has one."""
     if len(module.kernels) != 1:
         listed = ", ".join(module.kernels) or "none"
         raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {listed}")
@@ -74,7 +75,7 @@ def only_kernel(module: Module) -> str:
 
 
 def _upload(gpu: Device, arguments: list[Argument]) -> tuple[list[Any], dict[str, Buffer]]:
-    """The values to launch with, and the buffers among them by name."""
+    """Return the values to launch with, and the buffers among them by name."""
     values: list[Any] = []
     buffers: dict[str, Buffer] = {}
     for argument in arguments:

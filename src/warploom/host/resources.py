@@ -1,4 +1,4 @@
-"""What a thread and a block of a kernel take up on an SM, and how it is known."""
+"""Finds the resources that a thread and a block of a kernel take up on an SM."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
 
 
 def _limit(function: Function) -> int:
-    """The registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
+    """Return the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
     given = [int(values[0]) for name, values in function.directives if name == "maxnreg" and values]
     return min(given, default=1 << 16)

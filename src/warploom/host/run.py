@@ -1,4 +1,4 @@
-"""What a launch left behind: its counters, its report, and how long it took."""
+"""The result of a launch: its counters, its report, and how long it took."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TimeOptions(TypedDict, total=False):
-    """How a launch is timed.
+    """Options for timing a launch.
 
     `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out. `sample`:
     only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
@@ -51,7 +51,7 @@ class TimeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of running a launch: the host's time for it, and for compiling the kernel where
+    """The outcome of running a launch: the host's time for it, and for compiling the kernel where
     that was due; `record` is for timing, where the device keeps one,
     and `findings` are those of its sanitizers."""
 
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def tally(self) -> Tally:
-        """The raw counts; `counters` has them by name."""
+        """Return the raw counts; `counters` has them by name."""
         return self._outcome.result().tally
 
     @property
@@ -117,13 +117,13 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """The host's time for the launch, without compiling the kernel."""
+        """Return the host's time for the launch, without compiling the kernel."""
         return self._outcome.result().seconds
 
     @property
     def compile_seconds(self) -> float:
-        """The host's time for compiling the kernel, or for loading it from the cache; 0 where an
-        earlier launch did that."""
+        """Return the host's time for compiling the kernel, or for loading it from the cache; 0
+        where an earlier launch did that."""
         return self._outcome.result().compile_seconds
 
     @property
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def alone_because(self) -> str:
-        """Why it had one worker where the device has more; empty where it did not."""
+        """Return why it had one worker where the device has more; empty where it did not."""
         return self.tally.alone_because
 
     @cached_property
@@ -143,8 +143,8 @@ class Run:
 
     @cached_property
     def machine(self) -> MachineCounts:
-        """The machine instructions that its warps would have executed, worked out from the machine
-        code that ptxas makes of the kernel for the device and from what was counted.
+        """Return the machine instructions that its warps would have executed, worked out from the
+        machine code that ptxas makes of the kernel for the device and from what was counted.
 
         Raises WarploomError, with the reason, where there is no machine code: ptxas and nvdisasm
         are missing, or the compute capability is below 7.5.
@@ -162,8 +162,8 @@ class Run:
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """The costliest access of each instruction that has one worse than it could be: its lanes,
-        their addresses, and which of them collide in shared memory."""
+        """Return the costliest access of each instruction that has one worse than it could be: its
+        lanes, their addresses, and which of them collide in shared memory."""
         return find_examples(self.tally, self.kernel.context.rules)
 
     @cached_property
@@ -173,7 +173,8 @@ class Run:
 
     @checked("run.time(...)")
     def time(self, **options: Unpack[TimeOptions]) -> Timing:
-        """The modelled time of the launch, on a device made with `record=True`; see TimeOptions.
+        """Return the modelled time of the launch, on a device made with `record=True`; see
+        TimeOptions.
 
         Raises WarploomError where nothing was recorded, or for an option that makes no sense.
         """
@@ -181,7 +182,8 @@ class Run:
 
     @checked("run.replay(...)")
     def replay(self, **options: Unpack[TimeOptions]) -> Replaying:
-        """The replay that `time` runs to its end, to be run in parts, saved and gone on with.
+        """Return the replay that `time` runs to its end, to be run in parts, saved and gone on
+        with.
 
         Raises what `time` does.
         """
@@ -201,33 +203,33 @@ class Run:
         return self._outcome.result().record
 
     def metric(self, name: str) -> int:
-        """One of Nsight Compute's metrics, such as
+        """Return one of Nsight Compute's metrics, such as
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"; WarploomError where none corresponds."""
         return self.counters.metric(name)
 
     def report(self, terms: str | None = None, timing: Timing | None = None) -> str:
-        """The report as text, in the terms of "cuda", "opencl" or "hip", those of the program's
-        language if left out; with the sections of a modelled time of the launch (`run.time()`),
-        where it is given."""
+        """Return the report as text, in the terms of "cuda", "opencl" or "hip", those of the
+        program's language if left out; with the sections of a modelled time of the launch
+        (`run.time()`), where it is given."""
         from warploom.report.render import render_text
 
         return render_text(self.summarised(timing), terms)
 
     def to_json(self, timing: Timing | None = None) -> str:
-        """The report as JSON, with all counters of the kernel and of each source line."""
+        """Return the report as JSON, with all counters of the kernel and of each source line."""
         from warploom.report.export import as_json
 
         return json.dumps(as_json(self.summarised(timing)), indent=2, allow_nan=False)
 
     def summarised(self, timing: Timing | None = None) -> Report:
-        """The report as data, with the sections of a modelled time where one is given."""
+        """Return the report as data, with the sections of a modelled time where one is given."""
         from warploom.report.time import with_time
 
         return self.summary if timing is None else with_time(self.summary, timing)
 
     @cached_property
     def summary(self) -> Report:
-        """The report as data."""
+        """Return the report as data."""
         from warploom.report.sections import Facts, make_report
 
         execution, kernel = self._outcome.result(), self.kernel

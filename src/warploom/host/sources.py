@@ -15,8 +15,8 @@ LANGUAGES = {".cu": "cuda", ".ptx": "ptx", ".cl": "opencl"}
 
 
 def source_of(file: Path) -> tuple[str, str]:
-    """The text of a file, and its language by suffix. Raises CompileError for what is no source,
-    WarploomError for a file that cannot be read."""
+    """Return the text of a file, and its language by suffix. Raises CompileError for what is no
+    source, WarploomError for a file that cannot be read."""
     language = LANGUAGES.get(file.suffix.lower())
     if language is None:
         raise CompileError(
@@ -35,7 +35,7 @@ def ptx_of(
     options: Sequence[str] = (),
     warp_size: int = 32,
 ) -> Module:
-    """The PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
+    """Return the PTX of a text in "cuda", "opencl" or "ptx", verified; messages call it `name`."""
     if language == "cuda":
         from warploom.frontends.cuda_cpp import compile_cuda
 
@@ -64,7 +64,7 @@ def part_of(
     options: Sequence[str],
     warp_size: int,
 ) -> Module:
-    """One of several sources that are to be linked; CUDA C++ is compiled for that."""
+    """Return one of several sources that are to be linked; CUDA C++ is compiled for that."""
     text, language = (str(source), "ptx") if _is_text(source) else source_of(Path(source))
     given = ("-rdc=true", *options) if language == "cuda" else ()
     return ptx_of(text, language, name, compute_capability, given, warp_size)
@@ -80,7 +80,7 @@ def _is_text(source: str | Path) -> bool:
 
 
 def _read(file: Path) -> str:
-    """The text of a source file; errors say what is wrong with one that is none."""
+    """Return the text of a source file; errors say what is wrong with one that is none."""
     try:
         data = file.read_bytes()
     except OSError as error:

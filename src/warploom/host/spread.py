@@ -12,7 +12,7 @@ from warploom.core.errors import WarploomError
 
 @contextmanager
 def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor, int], None, None]:
-    """An executor, and how many share its work: so many processes, or the workers of the Dask
+    """Yield an executor, and how many share its work: so many processes, or the workers of the Dask
     scheduler at the address `cluster`. Raises WarploomError where there is no Dask."""
     if cluster is None:
         # Forked processes would share locks that threads of this one may hold.
@@ -23,7 +23,7 @@ def spread(workers: int, cluster: str | None = None) -> Generator[tuple[Executor
         from distributed import Client
     except ImportError:
         raise WarploomError(
-            "a cluster needs Dask: `pip install 'warploom[cluster]'`, here and where the workers"
+            'a cluster needs Dask: `pip install "warploom[cluster]"`, here and where the workers'
             " run"
         ) from None
     with Client(cluster) as client, client.get_executor(pure=False) as executor:

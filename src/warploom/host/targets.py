@@ -1,4 +1,4 @@
-"""Whether a device can run a program: its instructions one by one, and what its `.target` says.
+"""Checks that a device can run a program: its instructions one by one, and its `.target`.
 
 A driver refuses a module whose `.target` is newer than the device. Here only instructions count
 unless strictness is asked for, for no compiler is left that makes PTX for the older devices.
@@ -65,8 +65,8 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
 
 
 def _written(program: Program) -> Iterator[Instruction]:
-    """The instructions that a program is made of, as they stand in the source: a call or `alloca`,
-    not what does it."""
+    """Yield the instructions that a program is made of, as they stand in the source: a call or
+    `alloca`, not what does it."""
     bodies: dict[str, tuple[Instruction, ...]] = {}
     for site in dict.fromkeys(program.sites):
         if site.function not in bodies:

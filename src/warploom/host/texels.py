@@ -55,7 +55,7 @@ class Texels:
 
     @property
     def geometry(self) -> str:
-        """Its name in PTX."""
+        """Return its name in PTX."""
         if self.cube:
             return "acube" if self.layered else "cube"
         lead = 1 if self.layered else 0

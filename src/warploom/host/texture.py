@@ -45,7 +45,7 @@ class Handle:
 
     @property
     def handle(self) -> int:
-        """The number that a kernel gets; WarploomError after `free()`."""
+        """Return the number that a kernel gets; WarploomError after `free()`."""
         if not self._release.alive:
             raise WarploomError(f"{self.name} was freed and is gone; make a new one")
         return self._handle
@@ -59,7 +59,7 @@ class Handle:
         return self.texels.dtype
 
     def copy_to_host(self) -> Array:
-        """The texels of the first level as a new array."""
+        """Return the texels of the first level as a new array."""
         count = int(np.prod(self.texels.shape))
         size = count * self.texels.dtype.itemsize
         flat = self.memory.view(self.texels.levels[0], size).view(self.texels.dtype)
@@ -76,11 +76,11 @@ class Handle:
 
 
 class Texture(Handle):
-    """What `tex2D` and its like read."""
+    """A texture, which `tex2D` and its like read."""
 
 
 class Surface(Handle):
-    """What `surf2Dread` and `surf2Dwrite` and their like read and write."""
+    """A surface, which `surf2Dread`, `surf2Dwrite` and their like read and write."""
 
 
 def make_texture(
@@ -95,7 +95,7 @@ def make_texture(
     border: float | Sequence[float] = 0,
     mipmap_filter: str = "point",
 ) -> Texture:
-    """A texture over texels; WarploomError for settings that do not go together."""
+    """Return a texture over texels; WarploomError for settings that do not go together."""
     modes = [address] * 3 if isinstance(address, str) else [*address, *["clamp"] * 3][:3]
     for what, chosen, known in (
         *(("address mode", mode, tuple(ADDRESS_MODES)) for mode in modes),
@@ -145,7 +145,7 @@ def make_texture(
 def _border_words(
     border: float | Sequence[float], name: str, dtype: np.dtype[Any], *, floats: bool
 ) -> tuple[int, ...]:
-    """The four words that a fetch of the border gives."""
+    """Return the four words that a fetch of the border gives."""
     given = [border] * 4 if isinstance(border, (int, float)) else [*border, 0, 0, 0][:4]
     if floats:
         return tuple(np.array(given, np.float32).view(np.uint32).tolist())
@@ -155,7 +155,7 @@ def _border_words(
 
 
 def make_surface(memory: DeviceMemory, texels: Texels, name: str) -> Surface:
-    """A surface over texels."""
+    """Return a surface over texels."""
     made = Description(
         d.SURFACE,
         texels.geometry,
@@ -190,7 +190,7 @@ class MakesTextures:
         mipmap_filter: str = "point",
         name: str = "texture",
     ) -> Texture:
-        """A texture with a copy of an array or a buffer, or over the texels of a surface.
+        """Return a texture with a copy of an array or a buffer, or over the texels of a surface.
 
         The array's axes are layers (with `layers`; six faces with `cube`), slices, rows, columns,
         then `channels` where there are 2 or 4. `address` ("clamp", "border", "wrap", "mirror", for
@@ -232,6 +232,6 @@ class MakesTextures:
         cube: bool = False,
         name: str = "surface",
     ) -> Surface:
-        """A surface with a copy of an array, whose axes are those of `texture`."""
+        """Return a surface with a copy of an array, whose axes are those of `texture`."""
         texels = store_texels(self.memory, array, name, channels=channels, layers=layers, cube=cube)
         return make_surface(self.memory, texels, name)

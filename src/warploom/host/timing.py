@@ -107,7 +107,8 @@ class TimedRun:
 
 
 def _chosen(launch: Launch, part: range) -> range:
-    """The blocks of a first part that are recorded: a few waves, where it is all of the launch."""
+    """Return the blocks of a first part that are recorded: a few waves, where it is all of the
+    launch."""
     most = LEAST_WAVES * launch.schedule.resident_blocks
     return part if len(part) < launch.blocks else range(min(most, launch.blocks))
 
@@ -119,8 +120,8 @@ def _log(launch: Launch, blocks: range) -> Log:
 
 
 def _next_part(part: range, blocks: int, log: Log | None) -> range:
-    """The blocks after a part: as many as make a log of the wished size, and not many more than
-    before; all that are left, where they are not recorded."""
+    """Return the blocks after a part: as many as make a log of the wished size, and not many more
+    than before; all that are left, where they are not recorded."""
     if log is None:
         return range(part.stop, blocks)
     data = log.data
@@ -139,7 +140,7 @@ def replaying(
     spec: TimingSpec | None = None,
     code: str = CODES[0],
 ) -> Replaying:
-    """The replay of a recorded launch; see `Run.replay`."""
+    """Return the replay of a recorded launch; see `Run.replay`."""
     kernel, record = run.kernel, run.record
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")

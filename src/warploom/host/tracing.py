@@ -165,7 +165,7 @@ def _device_facts(kernel: LoadedKernel) -> schema.DeviceFacts:
 
 
 def _bank_bytes(spec: DeviceSpec, rule: str) -> int:
-    """The bytes that a bank gives at once, as the rule has it."""
+    """Return the bytes that a bank gives at once, as the rule has it."""
     return 8 if rule == "shared_wide_banks" else 4
 
 
@@ -182,7 +182,7 @@ def _occupancy_facts(kernel: LoadedKernel, launch: Launch) -> schema.OccupancyFa
 
 
 def _sources(kernel: LoadedKernel) -> tuple[schema.SourceText, ...]:
-    """The files that the kernel's instructions come from, where they can be had."""
+    """Return the files that the kernel's instructions come from, where they can be had."""
     found: list[schema.SourceText] = []
     for name in dict.fromkeys(_file(i) for i in kernel.program.instructions):
         text = _text_of(kernel, name) if name else None
@@ -202,12 +202,12 @@ def _text_of(kernel: LoadedKernel, name: str) -> str | None:
 
 
 def _file(instruction: Instruction) -> str:
-    """The file that an instruction comes from, empty where nothing says so."""
+    """Return the file that an instruction comes from, empty where nothing says so."""
     return instruction.location.written.file if instruction.location else ""
 
 
 def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
-    """The instructions; every one says which registers it uses."""
+    """Yield the instructions; every one says which registers it uses."""
     numbers = {register.name: index for index, register in enumerate(program.registers)}
     of_block = [b.index for b in program.blocks for _ in range(b.start, b.stop)]
     for index, made in enumerate(program.instructions):

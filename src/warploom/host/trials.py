@@ -55,7 +55,7 @@ class TrialFile:
             self._known[line.key] = line.trial
 
     def find(self, configuration: Configuration) -> Trial | None:
-        """The trial of a configuration, if it is known."""
+        """Return the trial of a configuration, if it is known."""
         return self._known.get(self._key(configuration))
 
     def keep(self, trial: Trial) -> None:
@@ -76,7 +76,7 @@ class TrialFile:
 
 
 def _digest(*parts: Any) -> str:
-    """A digest of values by what they hold: of arrays all, of others their text."""
+    """Return a digest of values by what they hold: of arrays all, of others their text."""
     made = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):

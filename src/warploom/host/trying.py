@@ -36,7 +36,7 @@ class TuneJob:
 
 
 def tried(job: TuneJob, configuration: Configuration) -> Trial:
-    """One trial. Workers in other processes are given this to do."""
+    """Return one trial. Workers in other processes are given this to do."""
     try:
         return Trial(configuration, _costs(_launched(job, configuration), job))
     except WarploomError as error:

@@ -104,7 +104,8 @@ def _tuned(
     cluster: str | None,
     progress: Callable[[int, int], object] | None,
 ) -> Tuned:
-    """The trials of all configurations: those that the cache has, and those that are made now."""
+    """Return the trials of all configurations: those that the cache has, and those that are made
+    now."""
     file = TrialFile(cache, job) if cache is not None else None
     known = {i: t for i, c in enumerate(wanted) if file and (t := file.find(c))}
     left = [i for i in range(len(wanted)) if i not in known]
@@ -119,7 +120,7 @@ def _tuned(
 
 
 def _source(source: str | Path) -> tuple[str, str, str]:
-    """The text, its language, and what it is called."""
+    """Return the text, its language, and what it is called."""
     if isinstance(source, str) and "\n" in source:
         return source, "cuda", "kernel.cu"
     return (*source_of(Path(source)), str(source))
@@ -136,7 +137,7 @@ def _trials(
     workers: int,
     cluster: str | None,
 ) -> Iterator[tuple[int, Trial]]:
-    """The trials of those configurations that are left, as they end."""
+    """Yield the trials of those configurations that are left, as they end."""
     if not left:
         return
     if cluster is None and min(workers, len(left)) == 1:

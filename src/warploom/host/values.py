@@ -56,7 +56,7 @@ Argument = int | float | BufferArgument | LocalMemory
 
 
 def parse_arguments(texts: Sequence[str]) -> list[Argument]:
-    """The arguments that the texts describe; WarploomError where one cannot be read."""
+    """Return the arguments that the texts describe; WarploomError where one cannot be read."""
     return [_parse(text, position) for position, text in enumerate(texts)]
 
 
@@ -136,7 +136,7 @@ def _load(text: str, file: str) -> Array:
 
 
 def _fitted(text: str, loaded: Array, dtype: type[np.number[Any]], dims: tuple[int, ...]) -> Array:
-    """A loaded array, of the type and shape that the command line says that it has."""
+    """Return a loaded array, of the type and shape that the command line says that it has."""
     if loaded.dtype != dtype or loaded.size != math.prod(dims):
         raise _unreadable(text, f"the file holds {loaded.dtype} of shape {loaded.shape}")
     return loaded.reshape(dims)

@@ -18,7 +18,7 @@ TF32_BITS = 0xFFFFE000
 
 
 def calculated(type: str) -> ScalarType:
-    """The type in which elements of that type are multiplied and added."""
+    """Return the type in which elements of that type are multiplied and added."""
     if type == "f64":
         return F64
     return S32 if type in ("s32", "s8", "u8", "s4", "u4", "b1") else F32
@@ -26,7 +26,8 @@ def calculated(type: str) -> ScalarType:
 
 @lru_cache
 def number(type: str) -> Term:
-    """An element as a number; `argument(0)` holds its bits, lowest first (above them anything)."""
+    """Return an element as a number; `argument(0)` holds its bits, lowest first (above them
+    anything)."""
     if type == "f64":
         return reinterpret(argument(0, U64), F64)
     bits, width = argument(0, U32), WIDTHS[type]
@@ -44,7 +45,7 @@ def number(type: str) -> Term:
 
 @lru_cache
 def encoded(type: str) -> Term:
-    """The bits of a sum, as `type` keeps it: an .u32, or .u64 for .f64."""
+    """Return the bits of a sum, as `type` keeps it: an .u32, or .u64 for .f64."""
     value = argument(0, calculated(type))
     if type == "f16":
         return narrowed(value, HALF)

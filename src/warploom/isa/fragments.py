@@ -1,4 +1,4 @@
-"""How matrices are spread over the lanes of a warp: which lane and register holds which element.
+"""Lays matrices out over the lanes of a warp: which lane and register holds which element.
 
 Stated once, for both machines. Source: PTX ISA, "Warp Level Matrix Multiply-Accumulate
 Instructions", the figures of each fragment. They have one pattern: a tile of eight rows goes to the
@@ -63,7 +63,7 @@ class Fragment:
 
     @cached_property
     def holders(self) -> dict[Place, Place]:
-        """The (lane, element) that holds each place; of several, the first."""
+        """Return the (lane, element) that holds each place; of several, the first."""
         found: dict[Place, Place] = {}
         for element in range(self.count):
             for lane in range(WARP):
@@ -72,7 +72,8 @@ class Fragment:
 
 
 def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None) -> Fragment:
-    """The common pattern. With a `count` beyond what the matrix needs, it comes more than once."""
+    """Return the common pattern. With a `count` beyond what the matrix needs, it comes more than
+    once."""
     tiles_down = rows // TILE_ROWS
     distinct = rows * columns // WARP
 
@@ -86,7 +87,8 @@ def tiled(type: str, rows: int, columns: int, run: int, count: int | None = None
 
 
 def operand(type: str, rows: int, depth: int, count: int | None = None) -> Fragment:
-    """A (rows of m) or B (rows of n), `depth` elements along k; a register holds neighbours."""
+    """Return a (rows of m) or B (rows of n), `depth` elements along k; a register holds
+    neighbours."""
     columns = depth // 32 if type == "b1" else depth
     return tiled(type, rows, columns, max(1, 32 // WIDTHS[type]), count)
 
@@ -100,12 +102,12 @@ def accumulator(type: str, rows: int, columns: int) -> Fragment:
 
 
 def _quad(lane: int) -> tuple[int, int]:
-    """The number of the product that a lane works for, and whether in its upper half."""
+    """Return the number of the product that a lane works for, and whether in its upper half."""
     return lane % 16 // 4, int(lane >= 16)
 
 
 def quad_operand(along: bool) -> Fragment:
-    """A or B of the four 8x8x4 products that `mma.m8n8k4` does at once, one below the other.
+    """Return a or B of the four 8x8x4 products that `mma.m8n8k4` does at once, one below the other.
 
     `along` says that a lane holds neighbours along k (A in rows, B in columns).
     """

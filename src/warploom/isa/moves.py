@@ -35,14 +35,14 @@ class MatrixMove:
 
     @property
     def leading(self) -> int:
-        """The stride where none is written: the matrix has no gaps."""
+        """Return the stride where none is written: the matrix has no gaps."""
         f = self.fragment
         return (f.columns if self.by_rows else f.rows) * self.unit
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one access moves in each lane: `type` at `shift` bits in a register."""
+    """The part that one access moves in each lane: `type` at `shift` bits in a register."""
 
     move: MatrixMove
     element: int
@@ -78,7 +78,7 @@ def matrix_move(operation: Operation) -> MatrixMove:
 
 
 def pieces(move: MatrixMove) -> Iterator[Piece]:
-    """The accesses that move a fragment, in the order in which they are made."""
+    """Yield the accesses that move a fragment, in the order in which they are made."""
     fragment = move.fragment
     together = fragment.packed if move.by_rows else 1
     for element in range(0, fragment.count, together):

@@ -60,12 +60,12 @@ class Format:
 
     @property
     def infinity(self) -> int:
-        """The bits of infinity, where there is one."""
+        """Return the bits of infinity, where there is one."""
         return ((1 << self.exponent) - 1) << self.fraction
 
     @property
     def largest(self) -> int:
-        """The bits of the largest number."""
+        """Return the bits of the largest number."""
         if self.infinite:
             return self.infinity - 1
         return self.sign - (1 if self.nan is None else 2)
@@ -93,7 +93,7 @@ _SOURCE = {32: (8, 23), 64: (11, 52)}
 
 
 def wide(bits: Term, format: Format) -> Term:
-    """The number as an .f32; a NaN gives some NaN.
+    """Return the number as an .f32; a NaN gives some NaN.
 
     The bits at their place in an .f32 are the number but for the bias, which one exact
     multiplication puts right, for subnormals too.
@@ -123,7 +123,7 @@ def narrowed(
     relu: bool = False,
     random: tuple[Term, int] | None = None,
 ) -> Term:
-    """The bits of `value` (.f32 or .f64) rounded to `format`, as an .u32.
+    """Return the bits of `value` (.f32 or .f64) rounded to `format`, as an .u32.
 
     `rounding` is one of the four of IEEE 754, "rna" (nearest, ties away from zero) or "rs" (by the
     `random` bits, a term and their number, added below the last place). `finite` puts the largest
@@ -142,7 +142,7 @@ def narrowed(
 def _rounded(
     size: Term, negative: Term, format: Format, rounding: str, random: tuple[Term, int] | None
 ) -> Term:
-    """The bits of an absolute value, as if there were no largest number."""
+    """Return the bits of an absolute value, as if there were no largest number."""
     exponent_bits, fraction_bits = _SOURCE[size.type.bits]
     exponent = _right(size, fraction_bits)
     hidden = 1 << fraction_bits
@@ -250,7 +250,7 @@ def _to_odd(total: Term, rest: Term) -> Term:
 
 
 def integer_to_odd(a: Term) -> Term:
-    """An integer as an .f64 that keeps in its last place whether it is inexact."""
+    """Return an integer as an .f64 that keeps in its last place whether it is inexact."""
     if a.type.bits < 64:
         return int_to_float(a, F64, "rn")
     near = int_to_float(a, F64, "rz")
@@ -265,14 +265,14 @@ SCALE_NAN = 0xFF
 
 
 def wide_scale(bits: Term) -> Term:
-    """The bits of the .bf16 that an unsigned power of two (ue8m0) is, as an .u32."""
+    """Return the bits of the .bf16 that an unsigned power of two (ue8m0) is, as an .u32."""
     word = resize(reinterpret(bits, unsigned(bits.type.bits)), U32) & 0xFF
     normal = select(eq(word, 0), constant(0x0040, U32), _left(word, 7))
     return select(eq(word, SCALE_NAN), constant(0x7FFF, U32), normal)
 
 
 def scale_of(value: Term, rounding: str, *, finite: bool) -> Term:
-    """The power of two next to |value| (.f32), as the bits of an ue8m0 in an .u32."""
+    """Return the power of two next to |value| (.f32), as the bits of an ue8m0 in an .u32."""
     size = reinterpret(float_abs(value), U32)
     exponent = _right(size, 23)
     fraction = size & 0x7FFFFF

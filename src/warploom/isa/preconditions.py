@@ -36,11 +36,11 @@ class Precondition:
 
     @cached_property
     def of_memory(self) -> Term:
-        """The condition on the word of 64 bits that an atomic finds."""
+        """Return the condition on the word of 64 bits that an atomic finds."""
         return self.holds(argument(0, U64))
 
     def of_operands(self, addresses: tuple[bool, ...]) -> Term:
-        """The condition on the operands; `addresses` says which of them are addresses."""
+        """Return the condition on the operands; `addresses` says which of them are addresses."""
         types = (U64 if is_address else U32 for is_address in addresses)
         return self.holds(*(argument(index, type) for index, type in enumerate(types)))
 

@@ -97,7 +97,8 @@ class SharedOperand:
 
     @cached_property
     def fragment(self) -> Fragment:
-        """A block as the lanes hold it that have read it, four registers for each request."""
+        """Return a block as the lanes hold it that have read it, four registers for each
+        request."""
 
         def place(lane: int, element: int) -> Place:
             request, inside = divmod(element, self.unit)

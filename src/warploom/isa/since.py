@@ -21,7 +21,8 @@ SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
 
 def since(table: Table, operation: Operation) -> Release:
-    """The newest release of the table that an instruction needs; the oldest where none is named."""
+    """Return the newest release of the table that an instruction needs; the oldest where none is
+    named."""
     parts = _parts(operation)
     found = OLDEST
     for release, patterns in table.items():
@@ -31,7 +32,8 @@ def since(table: Table, operation: Operation) -> Release:
 
 
 def _parts(operation: Operation) -> list[str]:
-    """The parts of its opcode in the order of its syntax, those with `::` in both spellings."""
+    """Return the parts of its opcode in the order of its syntax, those with `::` in both
+    spellings."""
     written = [p for p in operation.modifiers.values.values() if not is_decoration(p)]
     parts = [spelt for part in written for spelt in dict.fromkeys((part.partition("::")[0], part))]
     generic = operation.name in ADDRESSED and not SPACES & set(parts)

@@ -28,7 +28,7 @@ CHUNKS = {32: 2, 16: 4, 8: 4, 4: 8}
 
 @dataclass(frozen=True)
 class Sparsity:
-    """How A of 16 rows and `columns` columns, of elements of `bits` bits, is stored."""
+    """The layout of A of 16 rows and `columns` columns, of elements of `bits` bits."""
 
     bits: int
     columns: int
@@ -63,11 +63,12 @@ class Sparsity:
         return THREADS // self.words
 
     def column(self, k: int, choice: int) -> int:
-        """The column of A in which the k-th stored element of a row stands."""
+        """Return the column of A in which the k-th stored element of a row stands."""
         return k // self.stored * self.chunk + choice * self.run + k % self.run
 
     def place(self, row: int, k: int) -> tuple[int, int]:
-        """Which lane holds, from which bit on, the index of a stored element, with selector 0.
+        """Return which lane holds, from which bit on, the index of a stored element, with selector
+        0.
 
         Elements of 16 bits and more: a word holds four chunks of row r, and above them those of
         r + 8. Narrower ones: it holds eight chunks of one row.
@@ -84,6 +85,6 @@ class Sparsity:
         return THREADS * (row % 8) + word, NIBBLE * number + index
 
     def contributor(self, lane: int, selector: int) -> int:
-        """The lane whose metadata stand where those of `lane` would with selector 0."""
+        """Return the lane whose metadata stand where those of `lane` would with selector 0."""
         first = lane - lane % THREADS
         return first + (lane % THREADS + selector * self.words) % THREADS

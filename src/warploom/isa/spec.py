@@ -93,11 +93,11 @@ class Modifiers:
         return name in self.values
 
     def text(self, name: str, default: str) -> str:
-        """The choice of a slot, or `default` where it was left out."""
+        """Return the choice of a slot, or `default` where it was left out."""
         return self.values.get(name, default)
 
     def scalar(self, name: str = "type") -> ScalarType:
-        """The scalar type that a slot names."""
+        """Return the scalar type that a slot names."""
         return TYPES[self.values[name]]
 
 
@@ -130,33 +130,35 @@ class OpSpec:
 
     @cached_property
     def shown(self) -> tuple[OperandSpec, ...]:
-        """The operands that a text has."""
+        """Return the operands that a text has."""
         return tuple(o for o in self.operands if not o.implicit)
 
     @cached_property
     def needed(self) -> int:
-        """The number of operands that no text leaves out."""
+        """Return the number of operands that no text leaves out."""
         return sum(not o.optional for o in self.shown)
 
     @cached_property
     def member_mask(self) -> int | None:
-        """Which of the operands names the lanes that it brings together; None where none does."""
+        """Return which of the operands names the lanes that it brings together; None where none
+        does."""
         names = [o.name for o in (*self.destinations, *self.sources)]
         return names.index("membermask") if "membermask" in names else None
 
     @cached_property
     def operand_preconditions(self) -> tuple[Precondition, ...]:
-        """The conditions on its operands."""
+        """Return the conditions on its operands."""
         return tuple(each for each in self.preconditions if each.operands)
 
     @cached_property
     def memory_precondition(self) -> Precondition | None:
-        """The condition on the word that an atomic finds in memory; None where there is none."""
+        """Return the condition on the word that an atomic finds in memory; None where there is
+        none."""
         return next((each for each in self.preconditions if not each.operands), None)
 
     @cached_property
     def updated(self) -> tuple[int, ...]:
-        """The places of the destinations that it reads as well."""
+        """Return the places of the destinations that it reads as well."""
         return tuple(place for place, o in enumerate(self.destinations) if o.updated)
 
     @cached_property
@@ -179,12 +181,12 @@ class Operation:
 
     @cached_property
     def opcode(self) -> str:
-        """The opcode as a text has it: without what stands at its operands."""
+        """Return the opcode as a text has it: without what stands at its operands."""
         return ".".join(p for p in self.text.split(".") if not is_decoration(p))
 
     @cached_property
     def decorations(self) -> Mapping[str, tuple[str, str]]:
-        """The text before and behind an operand, by the operand's name."""
+        """Return the text before and behind an operand, by the operand's name."""
         found: dict[str, tuple[str, str]] = {}
         for part in filter(is_decoration, self.text.split(".")):
             name, _, selected = part.removeprefix("-").partition("=")
@@ -193,7 +195,7 @@ class Operation:
         return found
 
     def type_of(self, operand: OperandSpec) -> ScalarType | None:
-        """The scalar type of an operand; None for addresses, labels and the like."""
+        """Return the scalar type of an operand; None for addresses, labels and the like."""
         return resolve_type(operand.type, self.modifiers)
 
     def count_of(self, operand: OperandSpec) -> int:
@@ -206,7 +208,7 @@ class Operation:
 
     @cached_property
     def source_types(self) -> tuple[ScalarType | None, ...]:
-        """The types of the sources, those in braces one by one."""
+        """Return the types of the sources, those in braces one by one."""
         return tuple(self.type_of(o) for o in self.spec.sources for _ in range(self.count_of(o)))
 
     @cached_property
@@ -215,7 +217,8 @@ class Operation:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """The terms of its results, one for each destination; empty for what only a machine can do.
+        """Return the terms of its results, one for each destination; empty for what only a machine
+        can do.
 
         `argument(i)` in them is source operand i, as the syntax orders them.
         """
@@ -227,7 +230,7 @@ class Operation:
 
     @cached_property
     def value_count(self) -> int:
-        """The most operands that an atomic combines with memory; hints are none of them."""
+        """Return the most operands that an atomic combines with memory; hints are none of them."""
         return sum(o.type != "address" and o.name not in HINTS for o in self.spec.sources)
 
     def combine(self, count: int, space: str = "") -> Term:
@@ -264,7 +267,7 @@ def is_decoration(part: str) -> bool:
 
 
 def resolve_type(text: str, modifiers: Modifiers) -> ScalarType | None:
-    """The scalar type that an operand's declared type means under these modifiers."""
+    """Return the scalar type that an operand's declared type means under these modifiers."""
     if text == "wide":
         return widened(modifiers.scalar())
     if text in modifiers:
@@ -366,7 +369,7 @@ _DECODED: dict[str, Operation] = {}
 
 
 def decode(text: str) -> Operation:
-    """The operation that an opcode's text names, such as "mad.lo.s32".
+    """Return the operation that an opcode's text names, such as "mad.lo.s32".
 
     Raises UnknownOpcode where the name or one of its modifiers is in no table.
     """

@@ -150,6 +150,6 @@ _BROUGHT: dict[str, tuple[Release, Release]] = {
 
 @cache
 def brought(name: str) -> tuple[Release, Release]:
-    """The version of PTX and the compute capability that brought a special register."""
+    """Return the version of PTX and the compute capability that brought a special register."""
     known = (since for begin, since in _BROUGHT.items() if name.startswith(begin))
     return next(known, (OLDEST, OLDEST))

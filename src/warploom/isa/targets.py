@@ -1,4 +1,5 @@
-"""Which compute capability brought an instruction: PTX ISA, "Target ISA Notes" of each.
+"""Tables of the compute capability that brought each instruction: PTX ISA, "Target ISA Notes" of
+each.
 
 What is not named here is as old as PTX. Instructions of the oldest targets that compilers write as
 no-ops count as theirs: `cvta` of global and constant memory, where there are no other generic
@@ -125,7 +126,7 @@ _BROUGHT: Table = {
 
 @cache
 def needed(operation: Operation) -> Release:
-    """The oldest compute capability that has an instruction."""
+    """Return the oldest compute capability that has an instruction."""
     return since(_BROUGHT, operation)
 
 

@@ -89,18 +89,18 @@ class Term:
 
 
 def argument(index: int, type: ScalarType) -> Term:
-    """The value of source operand `index`, read as `type`."""
+    """Return the value of source operand `index`, read as `type`."""
     return Term("arg", type, (), index)
 
 
 def constant(value: int, type: ScalarType) -> Term:
-    """An integer or predicate constant; `value` is taken modulo 2^width."""
+    """Return an integer or predicate constant; `value` is taken modulo 2^width."""
     return Term("const", type, (), value & ((1 << type.bits) - 1))
 
 
 @lru_cache
 def float_constant(value: float, type: ScalarType) -> Term:
-    """A float constant (`type` is F32 or F64); `value` must be exact in it."""
+    """Return a float constant (`type` is F32 or F64); `value` must be exact in it."""
     code = {32: ("<f", "<I"), 64: ("<d", "<Q")}[type.bits]
     bits: int = struct.unpack(code[1], struct.pack(code[0], value))[0]
     return Term("const", type, (), bits)
@@ -123,7 +123,7 @@ def compare(op: str, a: Term, b: Term | int) -> Term:
 
 
 def parts(a: Term, type: ScalarType) -> tuple[Term, ...]:
-    """The values of `type` that lie side by side in `a`, the lowest first."""
+    """Return the values of `type` that lie side by side in `a`, the lowest first."""
     whole, bits = reinterpret(a, unsigned(a.type.bits)), unsigned(type.bits)
     places = range(0, a.type.bits, type.bits)
     shifted = (Term("lshr", whole.type, (whole, constant(place, whole.type))) for place in places)
@@ -131,7 +131,7 @@ def parts(a: Term, type: ScalarType) -> tuple[Term, ...]:
 
 
 def pack(values: Sequence[Term], type: ScalarType) -> Term:
-    """The values side by side as `type`, the lowest first."""
+    """Return the values side by side as `type`, the lowest first."""
     whole = unsigned(type.bits)
     found = constant(0, whole)
     for index, value in enumerate(values):
@@ -198,7 +198,7 @@ def extend(a: Term, type: ScalarType) -> Term:
 
 
 def truncate(a: Term, type: ScalarType) -> Term:
-    """The low bits of `a`."""
+    """Return the low bits of `a`."""
     if type.bits == a.type.bits:
         return reinterpret(a, type)
     return Term("truncate", type, (a,))
@@ -210,7 +210,7 @@ def resize(a: Term, type: ScalarType) -> Term:
 
 
 def reinterpret(a: Term, type: ScalarType) -> Term:
-    """The same bits, read as `type`."""
+    """Return the same bits, read as `type`."""
     if type.bits != a.type.bits:
         raise TypeError(f"reinterpret {a.type} as {type}")
     return a if type == a.type else Term("reinterpret", type, (a,))
@@ -222,7 +222,7 @@ def widen(a: Term) -> Term:
 
 
 def high(a: Term) -> Term:
-    """The upper half of `a`, keeping its signedness."""
+    """Return the upper half of `a`, keeping its signedness."""
     half = a.type.bits // 2
     type = (signed if a.type.is_signed else unsigned)(half)
     return truncate(Term("lshr", a.type, (a, constant(half, a.type))), type)
@@ -321,7 +321,7 @@ def float_to_float(a: Term, type: ScalarType, rounding: str) -> Term:
 
 
 def show(term: Term) -> str:
-    """The term in prefix form, for documentation and error messages."""
+    """Return the term in prefix form, for documentation and error messages."""
     if term.op == "arg":
         return "abcdefgh"[int(str(term.attr))]
     if term.op == "const":

@@ -1,4 +1,4 @@
-"""Which version of PTX brought an instruction: PTX ISA, "PTX ISA Notes" of each.
+"""Tables of the version of PTX that brought each instruction: PTX ISA, "PTX ISA Notes" of each.
 
 What is not named here is as old as PTX. `tools/ptx_releases.py` compares it with ptxas.
 """
@@ -185,5 +185,5 @@ NEWEST = max(_BROUGHT)
 
 @cache
 def needed_version(operation: Operation) -> Release:
-    """The oldest version of PTX that has an instruction."""
+    """Return the oldest version of PTX that has an instruction."""
     return since(_BROUGHT, operation)

@@ -1,1 +1,1 @@
-"""What is made of the events that a machine publishes: counts, and what follows from them."""
+"""Observes the events that a machine publishes: counts, and what follows from them."""

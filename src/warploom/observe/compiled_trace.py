@@ -37,7 +37,7 @@ NO_WRITES = schema.Writes(0, b"", b"", b"", b"", b"")
 
 @dataclass(frozen=True)
 class Ending:
-    """How a recorded launch ended: the instruction at which a fault was found (None without one),
+    """The end of a recorded launch: the instruction at which a fault was found (None without one),
     and the tables of the warps that had not ended, by their number in the launch."""
 
     faulted: int | None
@@ -56,7 +56,7 @@ class CompiledRecording:
         self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
 
     def recorded(self, live: Sequence[schema.Allocated]) -> Recorded:
-        """The recording; `live` is what was allocated."""
+        """Return the recording; `live` is what was allocated."""
         order, warps = self._warps()
         state = self._entry_states()[self._of_step]
         entries = self._entries
@@ -88,7 +88,7 @@ class CompiledRecording:
 
     @cached_property
     def _shown(self) -> list[Words]:
-        """By basic block, its instructions that are steps."""
+        """Return the instructions of each basic block that are steps."""
         hidden = self.program.hidden
         return [
             np.array([i for i in range(b.start, b.stop) if i not in hidden], np.int64)
@@ -97,7 +97,8 @@ class CompiledRecording:
 
     @cached_property
     def _sizes(self) -> Words:
-        """By entry, how many steps it has; the last one ends with a fault, if there was one."""
+        """Return the number of steps of each entry; the last one ends with a fault, if there was
+        one."""
         sizes = np.array([len(shown) for shown in self._shown], np.int64)
         found = sizes[self._entries[:, words.E_BLOCK]]
         current = int(self.log.data[words.CURRENT])
@@ -108,17 +109,17 @@ class CompiledRecording:
 
     @cached_property
     def _starts(self) -> Words:
-        """By entry, its first step."""
+        """Return the first step of each entry."""
         return np.concatenate(([0], np.cumsum(self._sizes)[:-1]))[: len(self._sizes)]
 
     @cached_property
     def _of_step(self) -> Words:
-        """By step, its entry."""
+        """Return the entry of each step."""
         return np.repeat(np.arange(len(self._sizes)), self._sizes)
 
     @cached_property
     def _instructions(self) -> Words:
-        """By step, its instruction."""
+        """Return the instruction of each step."""
         first = np.concatenate(([0], np.cumsum([len(shown) for shown in self._shown])[:-1]))
         every = np.concatenate([*self._shown, np.zeros(0, np.int64)])
         within = np.arange(len(self._of_step)) - self._starts[self._of_step]
@@ -126,20 +127,20 @@ class CompiledRecording:
 
     @cached_property
     def _places(self) -> Words:
-        """By instruction, which step of its basic block it is."""
+        """Return the number of each instruction among the steps of its basic block."""
         found = np.zeros(len(self.program.instructions), np.int64)
         for shown in self._shown:
             found[shown] = np.arange(len(shown))
         return found
 
     def _steps_of(self, entry: Words, instruction: Words) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """The steps of instructions in entries, and which of them there are: not those behind a
-        fault."""
+        """Return the steps of instructions in entries, and which of them there are: not those
+        behind a fault."""
         place = self._places[instruction]
         return self._starts[entry] + place, place < self._sizes[entry]
 
     def _executing(self) -> Words:
-        """By step, the lanes whose guard holds."""
+        """Return the lanes of each step whose guard holds."""
         found = self._entries[self._of_step, words.E_MASK]
         guards = self.log.rows(words.GUARDS, words.GUARDS_AT, words.GUARD_WORDS)
         step, there = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
@@ -147,7 +148,7 @@ class CompiledRecording:
         return found
 
     def _marks(self) -> bytes:
-        """By step, its marks: those of an entry are its last step's."""
+        """Return the marks of each step: those of an entry are its last step's."""
         found = np.zeros(len(self._of_step), np.uint8)
         some = self._sizes > 0
         found[(self._starts + self._sizes - 1)[some]] = self._entries[some, words.E_MARKS]
@@ -156,7 +157,7 @@ class CompiledRecording:
     # ---- states -----------------------------------------------------------------------------
 
     def _entry_states(self) -> Words:
-        """By entry, the number of its state. Where lanes are together, few differ."""
+        """Return the number of each entry's state. Where lanes are together, few differ."""
         columns = [words.E_WARP, words.E_MASK, words.E_LIVE, words.E_CONTROL]
         rows = self._entries[:, columns].copy()
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
@@ -178,7 +179,7 @@ class CompiledRecording:
         return found
 
     def _control(self, at: int) -> Words:
-        """The words that say how lanes have parted."""
+        """Return the words that say how lanes have parted."""
         start = int(self.log.data[words.CONTROLS_AT]) + at
         nodes, splits = self.log.data[start : start + 2].tolist()
         length = 3 + nodes * words.NODE_ROW + splits * words.SPLIT_ROW
@@ -188,19 +189,19 @@ class CompiledRecording:
 
     @cached_property
     def _launched(self) -> list[int]:
-        """By number in the log, the warp's number in the launch."""
+        """Return the number in the launch of each warp of the log."""
         numbers = self.log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
         return chosen[np.argsort(numbers[chosen])].tolist()
 
     def _existing(self, warp: int) -> int:
-        """The lanes of a warp that have a thread."""
+        """Return the lanes of a warp that have a thread."""
         number = warp % self.launch.warps_per_block
         left = self.launch.threads_per_block - number * WARP_SIZE
         return (1 << min(left, WARP_SIZE)) - 1
 
     def _warps(self) -> tuple[Words, tuple[schema.Warp, ...]]:
-        """By number in the log its place in the trace, and the warps in order."""
+        """Return the place in the trace of each warp of the log, and the warps in order."""
         sorted_warps = sorted(self._launched)
         place = {warp: i for i, warp in enumerate(sorted_warps)}
         order = np.array([place[warp] for warp in self._launched], np.int64)
@@ -294,7 +295,7 @@ class CompiledRecording:
 
 
 def _table(mask: int, live: int, control: Words | None) -> Table:
-    """A warp's table, from what the log says of it."""
+    """Return a warp's table, from what the log says of it."""
     table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
     table[warp_table.LANES] = WARP_SIZE
     table[warp_table.MASK], table[warp_table.LIVE] = mask, live

@@ -97,11 +97,12 @@ class Counters(Counts):
         super().__init__(everything, everything.instructions_by_unit)
 
     def metric(self, name: str) -> int:
-        """The value of one of Nsight Compute's metrics; WarploomError where none corresponds."""
+        """Return the value of one of Nsight Compute's metrics; WarploomError where none
+        corresponds."""
         return self[counter_of(name)]
 
     def by_line(self) -> dict[str, Counts]:
-        """The counters of each source line ("file:line"), in the order of the program."""
+        """Return the counters of each source line ("file:line"), in the order of the program."""
         program = self._tally.program
         lines: dict[str, list[int]] = {}
         for index in range(len(program.instructions)):
@@ -109,7 +110,7 @@ class Counters(Counts):
         return {line: self._of(indices) for line, indices in lines.items()}
 
     def by_instruction(self) -> tuple[Counts, ...]:
-        """The counters of each instruction of the program (`Program.instructions`)."""
+        """Return the counters of each instruction of the program (`Program.instructions`)."""
         return self._instructions
 
     @cached_property
@@ -117,7 +118,7 @@ class Counters(Counts):
         return tuple(self._of([index]) for index in range(len(self._units)))
 
     def _of(self, indices: list[int]) -> Counts:
-        """The counts of these instructions together."""
+        """Return the counts of these instructions together."""
         sums: list[int] = self._table[indices].sum(axis=0).tolist()
         values = dict(zip(self._names, sums, strict=True))
         units: dict[str, int] = {}
@@ -129,7 +130,7 @@ class Counters(Counts):
 
 
 def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """The names of all counters, and their values: a row for each instruction."""
+    """Return the names of all counters, and their values: a row for each instruction."""
     columns = {
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
@@ -160,7 +161,7 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
 
 
 def _name(space: Space, op: str, field: str) -> str:
-    """The counter of that field for accesses that `op` in `space`."""
+    """Return the counter of that field for accesses that `op` in `space`."""
     return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
 
 

@@ -39,7 +39,7 @@ class Example:
 
     @property
     def stride(self) -> int | None:
-        """The bytes from each lane to the next, where that is always the same; else None."""
+        """Return the bytes from each lane to the next, where that is always the same; else None."""
         steps = {
             (b - a) // (lane - before)
             for (a, before), (b, lane) in _pairs(self.addresses, self.lanes)
@@ -50,7 +50,7 @@ class Example:
 
     @property
     def pitch(self) -> int | None:
-        """The step between lanes that is most often not simply the next element."""
+        """Return the step between lanes that is most often not simply the next element."""
         steps = Counter(abs(b - a) for (a, _), (b, _) in _pairs(self.addresses, self.lanes))
         found = [(count, step) for step, count in steps.items() if step > self.size]
         return max(found)[1] if found else None
@@ -65,13 +65,13 @@ Place = tuple[int, int]
 
 
 def _pairs(addresses: tuple[int, ...], lanes: tuple[int, ...]) -> list[tuple[Place, Place]]:
-    """Each lane's address and number beside the next one's."""
+    """Return each lane's address and number beside the next one's."""
     places = list(zip(addresses, lanes, strict=True))
     return list(pairwise(places))
 
 
 def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
-    """The examples of a run, in the order of the program."""
+    """Return the examples of a run, in the order of the program."""
     found: list[Example] = []
     for row, record in zip(tally.rows, tally.records.tolist(), strict=True):
         lanes = _lanes(record[EXAMPLE_MASK])
@@ -97,7 +97,7 @@ def find_examples(tally: Tally, rules: AccessRules) -> tuple[Example, ...]:
 
 
 def _lanes(mask: int) -> tuple[int, ...]:
-    """The lanes that took part: some of the first 32, or of those behind them."""
+    """Return the lanes that took part: some of the first 32, or of those behind them."""
     low = mask & 0xFFFFFFFF
     return tuple(n for n in range(64) if (low or mask) >> n & 1)
 
@@ -116,7 +116,8 @@ _BANKS = {
 def colliding(
     addresses: tuple[int, ...], lanes: tuple[int, ...], size: int, rule: str
 ) -> tuple[tuple[int, ...], ...]:
-    """The lanes that meet in a bank over different words, bank by bank; see `rules.banks`."""
+    """Return the lanes that meet in a bank over different words, bank by bank; see
+    `rules.banks`."""
     if rule not in _BANKS:
         return ()
     banks, width = _BANKS[rule]

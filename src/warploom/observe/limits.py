@@ -14,7 +14,7 @@ Bound = Annotated[int, Integer(0, 2**62)]
 @checked_fields
 @dataclass(frozen=True, slots=True)
 class TraceLimits:
-    """How much is recorded at most: warps, the first that run, and steps of each; `registers` of
+    """Bounds of a recording: warps, the first that run, and steps of each; `registers` of
     how many warps; the contents of allocations of up to `contents` bytes. `blocks` are those to
     record where not the first that run."""
 

@@ -39,7 +39,7 @@ _NAMES = {counter: metric for metric, counter in reversed(METRICS.items())}
 
 
 def metric_of(counter: str) -> str | None:
-    """The name of Nsight Compute's metric that means the same as a counter, if one does."""
+    """Return the name of Nsight Compute's metric that means the same as a counter, if one does."""
     return _NAMES.get(counter)
 
 
@@ -53,7 +53,8 @@ OF_MACHINE_INSTRUCTIONS = {
 
 
 def counter_of(metric: str) -> str:
-    """The name of the counter that a metric stands for; WarploomError where there is none."""
+    """Return the name of the counter that a metric stands for; WarploomError where there is
+    none."""
     if metric in METRICS:
         return METRICS[metric]
     if metric in OF_MACHINE_INSTRUCTIONS:

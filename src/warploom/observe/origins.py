@@ -1,4 +1,4 @@
-"""Which accesses to memory came in another order in one run of a kernel than in another.
+"""Finds accesses to memory that came in another order in one run of a kernel than in another.
 
 Two runs of the reference machine are listened to, each under its own schedule. Of every thread, the
 first value that it finds in memory and did not find in the other run is looked at: where it was
@@ -38,7 +38,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a thread found in memory: by which instruction, what, and who had left it."""
+    """A value that a thread found in memory: by which instruction, and who had left it."""
 
     time: int
     instruction: int
@@ -125,8 +125,8 @@ class Cause:
 
 
 def causes(program: Program, one: Origins, other: Origins, most: int = 3) -> tuple[Cause, ...]:
-    """The causes of the difference of two runs that come first, at most so many, each on lines of
-    its own."""
+    """Return the causes of the difference of two runs that come first, at most so many, each on
+    lines of its own."""
     found = sorted(_first_differences(one, other), key=lambda each: each[1].time)
     listed: dict[tuple[str, ...], Cause] = {}
     for thread, mine, its in found:
@@ -148,7 +148,7 @@ def cause_at(program: Program, one: Origins, other: Origins, address: int) -> tu
 
 
 def _first_differences(one: Origins, other: Origins) -> Iterator[tuple[Thread, Finding, Finding]]:
-    """Of each thread, the first finding that is not the same in both runs."""
+    """Yield the first finding of each thread that is not the same in both runs."""
     for thread, findings in one.findings.items():
         for mine, its in zip(findings, other.findings.get(thread, ()), strict=False):
             if (mine.instruction, mine.data) != (its.instruction, its.data):

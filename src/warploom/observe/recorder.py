@@ -29,7 +29,7 @@ HEAD = 6
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recording holds; see `observe.schema` for each part."""
+    """The content of a recording; see `observe.schema` for each part."""
 
     warps: tuple[schema.Warp, ...]
     states: tuple[schema.State, ...]
@@ -115,7 +115,7 @@ class Recorder:
         self._accesses.append((len(self._steps) - 1, site, shape, base))
 
     def _find(self, warp: Warp) -> _Kept | None:
-        """The record of a warp, begun with its first instruction if there is room."""
+        """Return the record of a warp, begun with its first instruction if there is room."""
         key = warp.block.number, warp.number
         limits = self._limits
         if key not in self._kept and key not in self._passed:
@@ -156,7 +156,7 @@ class Recorder:
                 self._writes.append((time, self._registers[register.name], number))
 
     def _vector(self, register: Register, value: Values) -> int | None:
-        """The number of a row of lanes; None for what has no table: 128 bits."""
+        """Return the number of a row of lanes; None for what has no table: 128 bits."""
         if register.type.bits > 64:
             return None
         bits = 64 if register.type.bits == 64 else 32
@@ -212,7 +212,7 @@ def _seen(table: Table) -> tuple[list[int], list[int]]:
 
 
 def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:
-    """The columns of the accesses."""
+    """Return the columns of the accesses."""
     columns = as_column(step), as_column(site), as_column(shape)
     return schema.Accesses(len(step), *columns, base.astype("<u8").tobytes())
 
@@ -223,7 +223,7 @@ def as_column(numbers: Values) -> bytes:
 
 
 def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
-    """The columns of rows of so many numbers."""
+    """Yield the columns of rows of so many numbers."""
     yield from np.array(rows, np.uint64).reshape(-1, width).T
 
 

@@ -38,7 +38,7 @@ class DeviceFacts(msgspec.Struct, frozen=True):
 
 
 class OccupancyFacts(msgspec.Struct, frozen=True):
-    """How many of the launch's blocks an SM holds, and what limits them; modelled."""
+    """The occupancy of the launch: the blocks that an SM holds, and what limits them; modelled."""
 
     active_blocks: int
     active_warps: int
@@ -49,7 +49,7 @@ class OccupancyFacts(msgspec.Struct, frozen=True):
 
 
 class LaunchFacts(msgspec.Struct, frozen=True):
-    """What was launched, and how: `kernel` as PTX calls it and `name` as the source does; grid and
+    """The launch: `kernel` as PTX calls it and `name` as the source does; grid and
     block as (x, y, z)."""
 
     kernel: str
@@ -176,7 +176,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Accesses(msgspec.Struct, frozen=True):
-    """What steps did to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
+    """The accesses to memory, in order: columns. `step`, `site` and `shape` (u32) are numbers;
     `base` (u64) is an address, the shape's offsets count from it."""
 
     count: int
@@ -187,7 +187,7 @@ class Accesses(msgspec.Struct, frozen=True):
 
 
 class Writes(msgspec.Struct, frozen=True):
-    """What registers became, for warps whose registers were recorded: columns of u32.
+    """The writes of registers, for warps whose registers were recorded: columns of u32.
 
     Behind `step`, register `register` holds number `value` of `narrow` (rows of 32 u32, one for
     each lane) or, for registers of 64 bits, of `wide` (rows of 32 u64).
@@ -243,15 +243,51 @@ class Fault(msgspec.Struct, frozen=True):
     thread: int
 
 
+class Party(msgspec.Struct, frozen=True):
+    """A thread of a finding: its block's number, its warp and lane, the instruction, and the step
+    of its access, -1 where that is not recorded."""
+
+    block: int
+    warp: int
+    lane: int
+    instruction: int
+    step: int
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of a sanitizer (`sanitize.findings`). `parties` are the later access and, where
+    there are two, the earlier one; `size` bytes at `offset` of `buffer` are what they reach."""
+
+    tool: str
+    kind: str
+    severity: str
+    message: str
+    space: str
+    buffer: str
+    offset: int
+    size: int
+    parties: tuple[Party, ...]
+
+
 class LeftOut(msgspec.Struct, frozen=True):
-    """How much was not recorded."""
+    """The amount that was not recorded."""
 
     steps: int = 0
     warps: int = 0
 
 
+class ModelledRoof(msgspec.Struct, frozen=True):
+    """A throughput of the device: the fraction of it that the launch used, and the most `unit` that
+    the device does in a second (`timing.roofs`)."""
+
+    name: str
+    used: float
+    peak: float
+    unit: str
+
+
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What the warps of one SM did at every cycle, as `timing` models it: nothing here was counted.
+    """The states of one SM's warps at every cycle, as `timing` models them: nothing was counted.
 
     `cycles` are those of the whole launch, by the SMs' clock; of its `blocks` the first
     `sampled_blocks` were replayed. `sms` had blocks, and `sm` is the one of which there is more:
@@ -260,7 +296,7 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     launch, `state` (u8) an index of `states`, which have Nsight Compute's names; `since` and
     `until` (u64) are cycles, the second the first of the next state. `instruction` (u32) is what
     the warp was at, and `visit` (u32) how often it had come there before. `left_out` are the
-    cycles of the SM's warps for which there was no room.
+    cycles of the SM's warps for which there was no room. `roofs` are the device's throughputs.
     """
 
     scheduler: str
@@ -280,3 +316,4 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     instruction: bytes
     visit: bytes
     left_out: int
+    roofs: tuple[ModelledRoof, ...] = ()

@@ -34,11 +34,11 @@ class Numbered(Generic[_Key, _Row]):
         self._numbers: dict[_Key, int] = {}
 
     def find(self, key: _Key) -> int | None:
-        """The number of the row with a key, None where there is none."""
+        """Return the number of the row with a key, None where there is none."""
         return self._numbers.get(key)
 
     def add(self, key: _Key, row: _Row) -> int:
-        """A new row; gives its number."""
+        """Return a new row; gives its number."""
         self._numbers[key] = len(self.rows)
         self.rows.append(row)
         return self._numbers[key]
@@ -51,7 +51,8 @@ class States:
         self._table: Numbered[State, State] = Numbered()
 
     def number(self, table: Table, existing: int) -> int:
-        """The number of the state that a warp's table describes; `existing` lanes have a thread."""
+        """Return the number of the state that a warp's table describes; `existing` lanes have a
+        thread."""
         splits = parked_splits(table)
         active = int(table[MASK]) & int(table[LIVE])
         for mask, _ in splits:  # the split that ran last, once it is put aside
@@ -95,7 +96,7 @@ class Patterns:
         return tuple(self._shapes.rows)
 
     def site(self, instruction: int, space: Space, op: str, size: int) -> int:
-        """The number of an instruction's way into a space."""
+        """Return the number of an instruction's way into a space."""
         key = instruction, space, op
         found = self._sites.find(key)
         if found is not None:
@@ -118,7 +119,7 @@ class Patterns:
         return address - address % self.unit
 
     def shape(self, site: int, mask: int, offsets: Sequence[int]) -> int:
-        """The number of the pattern in which the lanes of `mask` reach, lane by lane."""
+        """Return the number of the pattern in which the lanes of `mask` reach, lane by lane."""
         key = site, mask, tuple(offsets)
         found = self._shapes.find(key)
         return self._shapes.add(key, self._shape(*key)) if found is None else found
@@ -144,7 +145,7 @@ class Patterns:
         return Shape(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))
 
     def _counted_by(self, site: Site) -> list[str]:
-        """The rules that count an access of a site, as both machines use them."""
+        """Return the rules that count an access of a site, as both machines use them."""
         rules = [site.rule]
         if site.op == "atomic":
             rules.append("count_passes")

@@ -29,6 +29,7 @@ from warploom.observe.schema import (
     Code,
     DeviceFacts,
     Fault,
+    Finding,
     LaunchFacts,
     LeftOut,
     ModelledTime,
@@ -61,9 +62,9 @@ FAILURES = (
 
 
 class Trace(msgspec.Struct, frozen=True, dict=True):
-    """What a launch did. `error` is what ended it, empty if it ended without one, and `fault` the
-    access that did, if it was one. `modelled` is how long
-    it would take, where that was asked for (`Timing.add_to`)."""
+    """The record of a launch. `error` is what ended it, empty if it ended without one, and `fault`
+    the access that did, if it was one. `modelled` is how long it would take, where that was asked
+    for (`Timing.add_to`), `findings` what sanitizers found in the same launch."""
 
     version: int
     launch: LaunchFacts
@@ -88,15 +89,16 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     error: str
     fault: Fault | None = None
     modelled: ModelledTime | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def warp_size(self) -> int:
-        """The lanes of a warp."""
+        """Return the lanes of a warp."""
         return self.device.warp_size
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """The texts of the kernel's PTX instructions."""
+        """Return the texts of the kernel's PTX instructions."""
         return tuple(code.text for code in self.code)
 
     def line(self, instruction: int) -> str:
@@ -113,8 +115,8 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         raise KeyError(f"the trace holds nothing of warp {warp} of block {block}")
 
     def register(self, name: str, time: int, block: int = 0, warp: int = 0) -> tuple[int, ...]:
-        """The bits of a register in each lane before the step at `time`. Raises KeyError where a
-        warp's registers were not recorded, or there is none of that name."""
+        """Return the bits of a register in each lane before the step at `time`. Raises KeyError
+        where a warp's registers were not recorded, or there is none of that name."""
         index = next((i for i, r in enumerate(self.registers) if r.name == name), None)
         number = next(i for i, w in enumerate(self.warps) if (w.block, w.warp) == (block, warp))
         if index is None or not self.warps[number].registers:
@@ -125,7 +127,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The columns of the steps, by name."""
+        """Return the columns of the steps, by name."""
         names = ("warp", "instruction", "state")
         found: dict[str, npt.NDArray[Any]] = {n: _u32(getattr(self.steps, n)) for n in names}
         found["executing"] = np.frombuffer(self.steps.executing, f"<u{self.warp_size // 8}")
@@ -133,7 +135,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _history(self) -> dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]]:
-        """By warp and register, when it was written and with what."""
+        """Return, for each warp and register, when it was written and with what."""
         narrow = _rows_of_lanes(_u32(self.writes.narrow), self.warp_size)
         wide = _rows_of_lanes(np.frombuffer(self.writes.wide, "<u8"), self.warp_size)
         found: dict[tuple[int, int], tuple[list[int], list[tuple[int, ...]]]] = {}
@@ -158,7 +160,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
         )
 
     def to_bytes(self) -> bytes:
-        """The trace as compressed MessagePack: what a file of one holds."""
+        """Return the trace as compressed MessagePack: what a file of one holds."""
         return gzip.compress(msgspec.msgpack.encode(self), compresslevel=3, mtime=0)
 
     @staticmethod
@@ -214,14 +216,14 @@ class Step:
 
 @dataclass(frozen=True)
 class WarpTrace:
-    """What one warp did."""
+    """The record of one warp."""
 
     trace: Trace
     number: int
 
     @cached_property
     def steps(self) -> list[Step]:
-        """Its steps, in order."""
+        """Return its steps, in order."""
         times = np.flatnonzero(self.trace.columns["warp"] == self.number)
         return [self._step(int(time)) for time in times]
 
@@ -259,7 +261,7 @@ class WarpTrace:
 
 
 def _rows_of_lanes(table: npt.NDArray[Any], lanes: int) -> list[tuple[int, ...]]:
-    """The rows of a table of registers."""
+    """Return the rows of a table of registers."""
     rows: list[list[int]] = table.reshape(-1, lanes).tolist()
     return [tuple(row) for row in rows]
 

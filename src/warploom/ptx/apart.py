@@ -30,7 +30,7 @@ from warploom.ptx.rename import Renaming
 
 
 def keep_apart(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """The modules, with names such that only what they share is called the same."""
+    """Return the modules, with names such that only what they share is called the same."""
     shared = {name for module in modules for name in shared_names(module)}
     taken = set(shared)
     renamings: list[dict[str, str]] = []
@@ -68,7 +68,7 @@ def _module(module: Module, names: dict[str, str], taken: set[str]) -> Module:
 
 
 def _function(function: Function, names: dict[str, str], taken: set[str]) -> Function:
-    """A function with the names of its module, and its own ones away from those taken."""
+    """Return a function with the names of its module, and its own ones away from those taken."""
     own = set(_declared(function))
     used = own | taken
     inner: dict[str, str] = {}
@@ -89,7 +89,7 @@ def _function(function: Function, names: dict[str, str], taken: set[str]) -> Fun
 
 
 def _declared(function: Function) -> Iterator[str]:
-    """The names that a function gives to anything but registers."""
+    """Yield the names that a function gives to anything but registers."""
     signature = (*function.parameters, *function.returns)
     yield from (p.name for p in signature if p.space is not Space.REG)
     for statement in function.body or ():

@@ -21,7 +21,7 @@ LAST_VERSION = (2, 1)
 
 
 def split_bank(cursor: Cursor, names: Names) -> tuple[str, int]:
-    """The next token without its bank, and the bank (0 where it names none)."""
+    """Return the next token without its bank, and the bank (0 where it names none)."""
     found = BANKED.fullmatch(cursor.text)
     if found is None:
         return cursor.text, 0
@@ -41,7 +41,7 @@ def split_bank(cursor: Cursor, names: Names) -> tuple[str, int]:
 def check_bank(
     cursor: Cursor, names: Names, bank: int, operands: Sequence[Operand], at: int
 ) -> None:
-    """A load that names a bank reads variables of that bank."""
+    """Check that a load that names a bank reads variables of that bank."""
     for operand in operands:
         if isinstance(operand, Address) and isinstance(operand.base, Symbol):
             variable = names.variables.get(operand.base.name)

@@ -36,7 +36,7 @@ class Number:
 
     @property
     def bits(self) -> int:
-        """The integer's 64 bits, read as unsigned."""
+        """Return the integer's 64 bits, read as unsigned."""
         return int(self.value) & 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -49,7 +49,7 @@ def signed(value: int) -> Number:
 
 
 def integer_literal(text: str) -> Number | None:
-    """The integer that a token spells, None where it spells none or one beyond 64 bits."""
+    """Return the integer that a token spells, None where it spells none or one beyond 64 bits."""
     found = INTEGER.fullmatch(text)
     if found is None or len(text) > LONGEST_LITERAL:
         return None
@@ -64,7 +64,8 @@ def integer_literal(text: str) -> Number | None:
 
 @lru_cache(maxsize=4096)
 def literal(text: str) -> Immediate | None:
-    """The operand that a single token spells (without a span), None where it is no number."""
+    """Return the operand that a single token spells (without a span), None where it is no
+    number."""
     exact = EXACT_FLOAT.fullmatch(text)
     if exact is not None:
         single, double = exact.groups()
@@ -82,7 +83,7 @@ def _immediate(number: Number) -> Immediate:
 
 
 def constant(cursor: Cursor) -> Immediate:
-    """A literal or a constant expression."""
+    """Return a literal or a constant expression."""
     start = cursor.at
     found = None if cursor.next_text in EXTENDING else literal(cursor.text)
     if found is not None:
@@ -100,7 +101,7 @@ def offset(cursor: Cursor) -> int:
 
 
 def integer(cursor: Cursor, what: str = "an integer") -> int:
-    """An integer constant expression, as its value."""
+    """Return an integer constant expression, as its value."""
     start = cursor.at
     text = cursor.texts[start]
     if text and cursor.texts[start + 1] not in EXTENDING:
@@ -201,7 +202,7 @@ def _applied(cursor: Cursor, symbol: str, at: int) -> Number:
 
 
 def _converted(left: Number, right: Number) -> tuple[Number, Number]:
-    """The usual conversions: a float makes both float, an unsigned integer both unsigned."""
+    """Return the usual conversions: a float makes both float, an unsigned integer both unsigned."""
     if left.is_float or right.is_float:
         return Number(float(left.value)), Number(float(right.value))
     if left.unsigned or right.unsigned:

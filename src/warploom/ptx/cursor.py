@@ -23,16 +23,16 @@ class Cursor:
 
     @property
     def text(self) -> str:
-        """The next token; "" at the end of the text."""
+        """Return the next token; "" at the end of the text."""
         return self.texts[self.at]
 
     @property
     def next_text(self) -> str:
-        """The token after the next one."""
+        """Return the token after the next one."""
         return self.texts[self.at + 1] if self.text else ""
 
     def take(self) -> str:
-        """The next token, and a step past it (never past the end of the text)."""
+        """Return the next token, and a step past it (never past the end of the text)."""
         text = self.texts[self.at]
         if text:
             self.at += 1
@@ -52,7 +52,7 @@ class Cursor:
         self.at += 1
 
     def name(self, what: str) -> str:
-        """An identifier, which must come next; `what` is what it would name."""
+        """Return an identifier, which must come next; `what` is what it would name."""
         text = self.texts[self.at]
         if not NAME.fullmatch(text):
             raise self.wrong(what)
@@ -73,16 +73,16 @@ class Cursor:
         return Span(line, column, length, self.tokens.source)
 
     def wrong(self, expected: str) -> PtxSyntaxError:
-        """The error that the next token is not what was expected."""
+        """Return the error that the next token is not what was expected."""
         found = f"`{self.text}`" if self.text else "the text ends here"
         if not self.text:
             return self.error(f"{found}, but {expected} was expected; is it cut off?", self.at)
         return self.error(f"expected {expected}, found {found}", self.at)
 
     def error(self, message: str, at: int) -> PtxSyntaxError:
-        """A syntax error at token `at`."""
+        """Return a syntax error at token `at`."""
         return PtxSyntaxError(message, self.span(at))
 
     def unsupported(self, message: str, span: Span) -> UnsupportedInstruction:
-        """The error that Warploom does not know what stands at `span`."""
+        """Return the error that Warploom does not know what stands at `span`."""
         return UnsupportedInstruction(message, span)

@@ -28,7 +28,7 @@ class Locations:
         self._block, self._in_block = 0, False
 
     def directive(self, cursor: Cursor) -> Location:
-        """The location that the `.loc` at the cursor states.
+        """Return the location that the `.loc` at the cursor states.
 
         LLVM counts on for each line of inline assembly, from the line of the source that it stands
         at: only the first `.loc` in it is one of the source.
@@ -74,7 +74,7 @@ class Locations:
         return Location(name, line, column, function, inlined_at)
 
     def _function_name(self, cursor: Cursor) -> str | None:
-        """The string at a label of `.debug_str`, `label + offset`."""
+        """Return the string at a label of `.debug_str`, `label + offset`."""
         label = cursor.name("a label")
         offset = integer(cursor) if cursor.accept("+") else 0
         characters = self._strings.get(label, b"")[offset:]
@@ -90,7 +90,7 @@ def _place(cursor: Cursor) -> Place:
 
 
 def _files(tokens: Tokens) -> dict[int, str]:
-    """Every `.file` of a text, by index."""
+    """Return every `.file` of a text, by index."""
     found: dict[int, str] = {}
     at = -1
     while (at := _next(tokens, ".file", at + 1)) is not None:
@@ -110,7 +110,7 @@ def file_directive(cursor: Cursor) -> tuple[int, str]:
 
 
 def string(cursor: Cursor) -> str:
-    """A string in quotes, which must come next."""
+    """Return a string in quotes, which must come next."""
     text = cursor.text
     if not text.startswith('"'):
         raise cursor.wrong("a string in quotes")
@@ -155,7 +155,7 @@ def skip_section(cursor: Cursor) -> None:
 
 
 def _next(tokens: Tokens, text: str, start: int) -> int | None:
-    """The first token from `start` on that is `text`."""
+    """Return the first token from `start` on that is `text`."""
     try:
         return tokens.texts.index(text, start)
     except ValueError:

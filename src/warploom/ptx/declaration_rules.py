@@ -19,7 +19,7 @@ INITIALIZED = (Space.GLOBAL, Space.CONST)
 
 
 def check_variable(variable: Variable, spaces: Sequence[Space]) -> None:
-    """A variable is declared where its state space allows, and only memory has initial values."""
+    """Check that a variable may be declared here, and that only memory has initial values."""
     if variable.space not in spaces:
         where = "in a function" if spaces is BODY_SPACES else "at module scope"
         message = f"a .{variable.space.value} variable cannot be declared {where}"
@@ -47,7 +47,7 @@ CONSTANT_BYTES = 64 << 10
 
 
 def check_constants(module: Module) -> None:
-    """The constants of a module fit into constant memory."""
+    """Check that the constants of a module fit into constant memory."""
     taken = 0
     for variable in module.variables:
         if variable.space is Space.CONST:

@@ -32,7 +32,7 @@ def starts_variable(text: str) -> bool:
 
 
 def linkage(cursor: Cursor) -> str:
-    """A linkage directive without its dot, "" where none comes next."""
+    """Return a linkage directive without its dot, "" where none comes next."""
     return cursor.take()[1:] if cursor.text in LINKAGES else ""
 
 
@@ -49,7 +49,7 @@ def skip_attribute(cursor: Cursor) -> None:
 
 
 def scalar_type(cursor: Cursor, opaque: dict[str, ScalarType] | None = None) -> ScalarType:
-    """A type, or one of the opaque ones, which must come next."""
+    """Return a type, or one of the opaque ones, which must come next."""
     name = cursor.text[1:] if cursor.text.startswith(".") else ""
     found = TYPES.get(name) or (opaque or {}).get(name)
     if found is None:
@@ -70,7 +70,7 @@ def alignment(cursor: Cursor) -> int:
 
 
 def variables(cursor: Cursor, names: Names) -> list[Variable]:
-    """One declaration with its semicolon: `.shared .align 4 .b8 a[16], b;`."""
+    """Return one declaration with its semicolon: `.shared .align 4 .b8 a[16], b;`."""
     first = _variable(cursor, names)
     found = [first]
     while cursor.accept(","):
@@ -94,7 +94,7 @@ def parameters(cursor: Cursor, names: Names) -> tuple[Variable, ...]:
 
 
 def _variable(cursor: Cursor, names: Names) -> Variable:
-    """A variable: everything before its name, then the name and what follows it."""
+    """Return a variable: everything before its name, then the name and what follows it."""
     link = linkage(cursor)
     name, bank = split_bank(cursor, names)
     space = SPACES.get(name)
@@ -161,7 +161,7 @@ def _shape(cursor: Cursor) -> tuple[int | None, ...]:
 
 
 def initializer(cursor: Cursor, names: Names) -> Initializer:
-    """A number, the address of a symbol, or a list of these in braces."""
+    """Return a number, the address of a symbol, or a list of these in braces."""
     if not cursor.accept("{"):
         return _initial_value(cursor, names)
     found: list[Initializer] = []
@@ -173,7 +173,7 @@ def initializer(cursor: Cursor, names: Names) -> Initializer:
 
 
 def _initial_value(cursor: Cursor, names: Names) -> Immediate | Symbol | Masked:
-    """A number, the address of a symbol, or part of one: `0xff00(x)`."""
+    """Return a number, the address of a symbol, or part of one: `0xff00(x)`."""
     at = cursor.at
     if cursor.text == "generic" or cursor.text in names.known:
         return _initial_symbol(cursor, names)

@@ -158,7 +158,8 @@ class FunctionParser:
         self.statements.extend(Pragma(text, span) for text in pragma(self.cursor))
 
     def _label(self) -> None:
-        """A label; with a directive behind it, the name of a prototype or a list of targets."""
+        """Parse a label; with a directive behind it, the name of a prototype or a list of
+        targets."""
         cursor = self.cursor
         span = cursor.span(cursor.at)
         name = str(self.names.known[cursor.take()])

@@ -49,7 +49,8 @@ def _index(cursor: Cursor, names: Names) -> Register:
 
 
 def addressed(made: Instruction, names: Names) -> tuple[Instruction, ...]:
-    """An instruction with addresses in the place of elements, behind what works these out."""
+    """Return an instruction with addresses in the place of elements, behind what works these
+    out."""
     before: list[Instruction] = []
     plain = list(made.operands)
     for place, (spec, given) in enumerate(zip(made.operation.spec.operands, plain, strict=False)):

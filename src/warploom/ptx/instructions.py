@@ -23,8 +23,8 @@ from warploom.ptx.operands import operand, operands_until, register
 
 
 def instruction(cursor: Cursor, names: Names, location: Location | None) -> tuple[Instruction, ...]:
-    """One instruction with its guard and its semicolon, behind those that it needs and the text
-    leaves out."""
+    """Return one instruction with its guard and its semicolon, behind those that it needs and the
+    text leaves out."""
     guard = _guard(cursor, names) if cursor.text == "@" else None
     at = cursor.at
     text = cursor.texts[at]
@@ -114,7 +114,7 @@ def _list(cursor: Cursor, names: Names) -> Vector:
 def _with_implicit(
     operation: Operation, operands: tuple[Operand, ...], names: Names
 ) -> tuple[Operand, ...]:
-    """The operands with those that no text shows in their places."""
+    """Return the operands with those that no text shows in their places."""
     given = iter(operands)
     found: list[Operand] = []
     for spec in operation.spec.operands:
@@ -147,7 +147,7 @@ def _undecorated(
 
 
 def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
-    """The error for an opcode that no table has, pointing at the part to blame."""
+    """Return the error for an opcode that no table has, pointing at the part to blame."""
     at, part = cursor.at, unknown.part
     if not NAME.match(unknown.text):
         return cursor.wrong("an instruction, a directive or a label")
@@ -168,7 +168,8 @@ def _unknown(cursor: Cursor, unknown: UnknownOpcode) -> Exception:
 
 
 def _unsupported(cursor: Cursor, at: int, part: int, message: str) -> UnsupportedInstruction:
-    """An error at one dotted part of the opcode at token `at` (behind it where it has fewer)."""
+    """Return an error at one dotted part of the opcode at token `at` (behind it where it has
+    fewer)."""
     text = cursor.texts[at]
     parts = text.split(".")
     before = min(len(text), sum(len(p) + 1 for p in parts[:part]))

@@ -163,7 +163,7 @@ Operand = (
 
 
 def spread(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """The operands one by one: those in braces without their braces, pairs taken apart."""
+    """Yield the operands one by one: those in braces without their braces, pairs taken apart."""
     for operand in operands:
         match operand:
             case Vector(elements):
@@ -203,7 +203,7 @@ class Instruction:
 
     @property
     def written(self) -> tuple[Operand, ...]:
-        """The operands that the text shows."""
+        """Return the operands that the text shows."""
         spec = self.operation.spec
         if not spec.has_implicit:
             return self.operands
@@ -348,7 +348,7 @@ class Module:
     name: str = field(default="PTX", compare=False)
 
     def function(self, name: str) -> Function | None:
-        """The function of that name that has a body, else its declaration, else None."""
+        """Return the function of that name that has a body, else its declaration, else None."""
         found = [f for f in self.functions if f.name == name]
         return next((f for f in found if f.body is not None), found[0] if found else None)
 

@@ -49,7 +49,8 @@ class Tokens:
 
 
 def tokenize(text: str, name: str) -> Tokens:
-    """All tokens of a text; raises PtxSyntaxError at the first character that PTX does not know."""
+    """Return all tokens of a text; raises PtxSyntaxError at the first character that PTX does not
+    know."""
     source = Text(name, text)
     texts: list[str] = []
     lines: list[int] = []

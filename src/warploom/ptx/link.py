@@ -35,7 +35,7 @@ class _Name:
 
 
 def link(modules: Sequence[Module]) -> Module:
-    """One module of several, each of them verified; its text is as the printer writes it.
+    """Return one module of several, each of them verified; its text is as the printer writes it.
 
     Raises LinkError where two modules define one name, or declare it differently, or where none
     defines a variable.
@@ -64,7 +64,7 @@ def link(modules: Sequence[Module]) -> Module:
 
 
 def _architecture(module: Module) -> int:
-    """The number in `.target sm_75`."""
+    """Return the number in `.target sm_75`."""
     found = (re.match(r"sm_(\d+)", target) for target in module.target)
     return max((int(one[1]) for one in found if one), default=0)
 
@@ -92,7 +92,7 @@ def _check_banks(modules: Sequence[Module]) -> None:
 
 
 def _mentions(modules: Sequence[Module]) -> list[list[Named]]:
-    """Every declaration and definition of the names that modules share, name by name."""
+    """Return every declaration and definition of the names that modules share, name by name."""
     found: dict[str, list[Named]] = {}
     for module in modules:
         shared = shared_names(module)
@@ -103,7 +103,7 @@ def _mentions(modules: Sequence[Module]) -> list[list[Named]]:
 
 
 def _winner(mentions: list[Named]) -> Named | None:
-    """The definition that a name stands for; None for a function that nobody defines."""
+    """Return the definition that a name stands for; None for a function that nobody defines."""
     defined = [one for one in mentions if _is_definition(one)]
     if not defined:
         first = mentions[0]
@@ -124,7 +124,7 @@ def _winner(mentions: list[Named]) -> Named | None:
 
 
 def _common(variables: list[Variable]) -> Variable:
-    """The largest of several common variables; only it may have an initial value."""
+    """Return the largest of several common variables; only it may have an initial value."""
     begun = [v for v in variables if v.initial is not None]
     if len(begun) > 1:
         raise _twice(begun[0], begun[1])
@@ -145,7 +145,7 @@ def _twice(first: Named, second: Named) -> LinkError:
 
 
 def _check_fit(one: Named, winner: Named) -> None:
-    """What a name is declared to be, it is."""
+    """Check that a name is defined as it is declared."""
     if isinstance(one, Function) and isinstance(winner, Function):
         fits = _signature(one) == _signature(winner)
     elif isinstance(one, Variable) and isinstance(winner, Variable):
@@ -194,8 +194,8 @@ def _rank(one: Named) -> int:
 
 
 def _variables(modules: Sequence[Module], names: Sequence[_Name]) -> Iterator[Variable]:
-    """The variables of all modules, each once. Those that several modules mention are declared
-    first, for others may begin with their address."""
+    """Yield the variables of all modules, each once. Those that several modules mention are
+    declared first, for others may begin with their address."""
     kept = {id(name.winner): name for name in names}
     shared = {name.mentions[0].name for name in names}
     for name in names:
@@ -210,15 +210,16 @@ def _variables(modules: Sequence[Module], names: Sequence[_Name]) -> Iterator[Va
 
 
 def _aligned(variable: Variable, mentions: Sequence[Named]) -> Variable:
-    """A variable that several modules define together has the strictest of their alignments."""
+    """Return a variable that several modules define together has the strictest of their
+    alignments."""
     if variable.linkage != "common":
         return variable
     return replace(variable, align=max(v.alignment for v in mentions if isinstance(v, Variable)))
 
 
 def _functions(modules: Sequence[Module], names: Sequence[_Name]) -> Iterator[Function]:
-    """The functions of all modules, each once; those that several modules mention are declared
-    first."""
+    """Yield the functions of all modules, each once; those that several modules mention are
+    declared first."""
     kept = {id(name.winner) for name in names}
     shared = {name.mentions[0].name for name in names}
     for name in names:
@@ -232,7 +233,7 @@ def _functions(modules: Sequence[Module], names: Sequence[_Name]) -> Iterator[Fu
 
 
 def _declaration(function: Function) -> Function:
-    """A function without its body."""
+    """Return a function without its body."""
     signature = {p.name for p in (*function.parameters, *function.returns)}
     registers = tuple(r for r in function.registers if r.name in signature)
     return replace(function, body=None, directives=(), registers=registers)

@@ -1,4 +1,4 @@
-"""What identifiers mean at a place in a PTX text, scope within scope.
+"""Resolves identifiers at a place in a PTX text, scope within scope.
 
 A name that is declared again in an inner scope, or in another scope of the same function, is
 renamed apart, so that the flattened function has one meaning for each name.
@@ -27,8 +27,8 @@ COLOURS = ("r", "g", "b", "a")
 
 @dataclass
 class Outside:
-    """What a module has declared so far: the names of its variables and functions, the variables by
-    name, how wide an address is, and its version of PTX."""
+    """The declarations of a module so far: the names of its variables and functions, the variables
+    by name, how wide an address is, and its version of PTX."""
 
     names: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
@@ -93,20 +93,20 @@ class Names:
         return unique
 
     def temporary(self, name: str, type: ScalarType) -> Register:
-        """A register that the text does not declare, for a step that it leaves out."""
+        """Return a register that the text does not declare, for a step that it leaves out."""
         register = Register(self._unique(name), type)
         self.registers.append(register)
         return register
 
     def implicit_register(self, name: str, type: ScalarType) -> Register:
-        """A register that no text shows, the same throughout the function."""
+        """Return a register that no text shows, the same throughout the function."""
         register = Register(name, type)
         if register not in self.implicit:
             self.implicit.append(register)
         return register
 
     def undeclared(self, name: str) -> str:
-        """The message that nobody declared `name`."""
+        """Return the message that nobody declared `name`."""
         near = get_close_matches(name, [*self.known, *SPECIAL_REGISTERS], 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         if name.startswith("%"):
@@ -131,7 +131,7 @@ class Names:
 
 
 def labels_by_scope(cursor: Cursor) -> dict[int, list[int]]:
-    """The labels of a function whose opening brace comes next.
+    """Return the labels of a function whose opening brace comes next.
 
     Token indices of labels by the index of the brace that opens their scope: a branch may name a
     label of its scope before the text defines it.
@@ -160,7 +160,7 @@ def labels_by_scope(cursor: Cursor) -> dict[int, list[int]]:
 
 
 def _places(texts: list[str], mark: str, start: int, stop: int) -> Iterator[int]:
-    """Where a token stands from `start` on and before `stop`."""
+    """Yield where a token stands from `start` on and before `stop`."""
     with suppress(ValueError):  # there is none
         while True:
             start = texts.index(mark, start, stop) + 1

@@ -42,7 +42,7 @@ ADDRESS_SOURCES = frozenset({"mov", "cvta", "mapa"})
 
 
 def check_operands(scope: Scope, instruction: Instruction) -> None:
-    """Every operand suits the instruction's form, and there are as many as it wants."""
+    """Check that every operand suits the instruction's form, and that there are as many."""
     operation = instruction.operation
     specs, needed = operation.spec.shown, operation.spec.needed
     given = instruction.written
@@ -87,7 +87,7 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
 
 
 def space_of(operation: Operation) -> Space:
-    """The state space that an instruction names; GENERIC where it names none."""
+    """Return the state space that an instruction names; GENERIC where it names none."""
     text = operation.modifiers["space"]
     return Space(text.partition("::")[0]) if text else Space.GENERIC
 
@@ -107,7 +107,8 @@ def check_unnamed_parameter(scope: Scope, operation: Operation, operand: Address
 
 
 def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> None:
-    """An address stands in brackets; its base suits the state space; inputs are only read."""
+    """Check that an address is in brackets, that its base suits the state space, and that inputs
+    are only read."""
     operation = instruction.operation
     if not isinstance(operand, Address):
         raise scope.error(f"`{operation.text}` wants an address here: `[...]`", operand.span)
@@ -125,7 +126,7 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
 
 
 def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
-    """A variable is reached by the instructions of its own state space."""
+    """Check that a variable is accessed by instructions of its own state space."""
     variable = scope.variables.get(symbol.name)
     if variable is None:
         raise scope.error(f"`{symbol.name}` is no variable", symbol.span)
@@ -144,20 +145,20 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
 
 
 def check_label(scope: Scope, operand: Operand) -> None:
-    """A branch goes to a label of its own function."""
+    """Check that a branch goes to a label of its own function."""
     if not isinstance(operand, Symbol) or operand.name not in scope.labels:
         raise scope.error("a branch needs a label of this function", operand.span)
 
 
 def check_targets(scope: Scope, operand: Operand) -> None:
-    """An indexed branch goes to a label of a list of its own function."""
+    """Check that an indexed branch goes to a label of a list of its own function."""
     listed = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
     if not isinstance(listed, Targets) or listed.calls:
         raise scope.error("an indexed branch needs the name of a .branchtargets", operand.span)
 
 
 def check_zero(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """A number that can only be 0 so far (PTX ISA, st.bulk)."""
+    """Check a number that can only be 0 so far (PTX ISA, st.bulk)."""
     if not isinstance(operand, Immediate) or operand.value != 0:
         raise scope.error(f"`{operation.text}` takes only the number 0 here", operand.span)
 
@@ -171,7 +172,7 @@ def check_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 
 def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """A constant power of two, at most 2^23 (PTX ISA, alloca)."""
+    """Check a constant power of two, at most 2^23 (PTX ISA, alloca)."""
     allowed = [1 << bit for bit in range(24)]
     if not isinstance(operand, Immediate) or operand.value not in allowed:
         message = f"`{operation.text}` aligns to a constant power of two, at most {allowed[-1]}"
@@ -179,14 +180,14 @@ def check_alignment(scope: Scope, operation: Operation, operand: Operand) -> Non
 
 
 def check_registers(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """A constant number of registers (PTX ISA, setmaxnreg)."""
+    """Check a constant number of registers (PTX ISA, setmaxnreg)."""
     if not isinstance(operand, Immediate) or operand.value not in range(24, 257, 8):
         message = f"`{operation.text}` takes a constant multiple of 8 from 24 to 256"
         raise scope.error(message, operand.span)
 
 
 def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """The sparsity selector is a number, and says which lanes of each four have metadata."""
+    """Check the sparsity selector: a number that says which lanes of each four have metadata."""
     product = warp_product if is_group_product(operation) else product_of
     sparsity = product(operation).sparsity
     assert sparsity is not None
@@ -202,7 +203,7 @@ and how many groups may be left (PTX ISA, wgmma.mma_async and wgmma.wait_group).
 
 
 def check_choice(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
-    """A constant, one of a few."""
+    """Check a constant that is one of a few."""
     allowed = CHOICES[spec.type]
     if not isinstance(operand, Immediate) or operand.value not in allowed:
         wanted = f"{allowed[0]} or {allowed[1]}" if isinstance(allowed, tuple) else "0 or more"
@@ -217,7 +218,7 @@ MULTIPLICAND_REGISTERS = 4
 def check_multiplicand(
     scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand
 ) -> None:
-    """A of `wgmma.mma_async`: four registers in braces, or the descriptor of a matrix."""
+    """Check A of `wgmma.mma_async`: four registers in braces, or the descriptor of a matrix."""
     if isinstance(operand, Vector):
         check_vector(scope, operation, spec, operand, B32, MULTIPLICAND_REGISTERS)
     else:
@@ -240,7 +241,7 @@ def check_transpositions(scope: Scope, instruction: Instruction) -> None:
 
 
 def check_typed(scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand) -> None:
-    """An operand with a scalar type: what it is, and whether its type agrees."""
+    """Check an operand with a scalar type: its kind, and that its type agrees."""
     type = operation.type_of(spec)
     assert type is not None
     vectors = {"v2": 2, "v4": 4, "v8": 8}
@@ -292,7 +293,7 @@ def check_pair(scope: Scope, operation: Operation, spec: OperandSpec, operand: P
 def check_scalar(
     scope: Scope, operation: Operation, spec: OperandSpec, operand: Operand, type: ScalarType
 ) -> None:
-    """A single value of `type`, written or read."""
+    """Check a single value of `type`, written or read."""
     match operand:
         case Register() | Element(Register()):
             register = operand if isinstance(operand, Register) else operand.register
@@ -338,7 +339,7 @@ def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool
 
 
 def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
-    """A number of the operand's kind that fits its width."""
+    """Check a number: of the operand's kind, and within its width."""
     if operand.float_bits:
         if type.is_integer and (type.kind is not Kind.BITS or operand.float_bits != type.bits):
             raise scope.error(f"a {type} operand cannot be a float", operand.span)
@@ -358,7 +359,7 @@ def check_immediate(scope: Scope, operand: Immediate, type: ScalarType) -> None:
 def check_taken_address(
     scope: Scope, operation: Operation, operand: Symbol, type: ScalarType
 ) -> None:
-    """The address of a variable or a function has the width of an address."""
+    """Check that the address of a variable or a function has the width of an address."""
     if operand.name in scope.labels or not (
         operand.name in scope.variables or operand.name in scope.functions
     ):

@@ -31,7 +31,7 @@ PART = re.compile(r"[bh][0-7]{1,4}")
 
 
 def operand(cursor: Cursor, names: Names) -> Operand:
-    """The operand that comes next."""
+    """Return the operand that comes next."""
     at = cursor.at
     text = cursor.texts[at]
     known = names.known.get(text)
@@ -86,7 +86,7 @@ def _other(cursor: Cursor, names: Names) -> Operand:
 
 
 def register(cursor: Cursor, names: Names) -> Register:
-    """A register, which must come next."""
+    """Return a register, which must come next."""
     at, text = cursor.at, cursor.text
     known = names.known.get(text)
     if not isinstance(known, Register):

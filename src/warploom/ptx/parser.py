@@ -22,8 +22,8 @@ from warploom.ptx.names import Names, Outside
 
 
 def parse(text: str, name: str = "PTX", warp_size: int = 32) -> Module:
-    """The module that `text` describes; `name` stands for it in messages, `warp_size` is what its
-    constant WARP_SZ is.
+    """Return the module that `text` describes; `name` stands for it in messages, `warp_size` is
+    what its constant WARP_SZ is.
 
     Raises PtxSyntaxError where it is not PTX, UnsupportedInstruction for an opcode or a modifier
     that is in no instruction table.
@@ -136,7 +136,7 @@ class _ModuleParser:
         cursor.expect(";")
 
     def _resolve_alias(self, alias: str, aliasee: str, at: int) -> None:
-        """An alias is its declaration with the body of the function that it stands for."""
+        """Give an alias the body of the function that it stands for."""
         bodies = [f for f in self.functions if f.name == aliasee and f.body is not None]
         if not bodies:
             raise self.cursor.error(f"no function `{aliasee}` has a body here", at)

@@ -67,7 +67,7 @@ def _declarations(module: Module) -> Iterator[str]:
 
 
 def _named(initial: Initializer | None) -> set[str]:
-    """The symbols in an initial value."""
+    """Return the symbols in an initial value."""
     match initial:
         case Symbol(name) | Masked(Symbol(name)):
             return {name}
@@ -100,7 +100,7 @@ def _function(function: Function) -> Iterator[str]:
 
 
 def _implicit(function: Function) -> Iterator[Register]:
-    """The registers that instructions use and no text shows."""
+    """Yield the registers that instructions use and no text shows."""
     for made in function.instructions:
         if made.operation.spec.has_implicit:
             names = {form.name for form in made.operation.spec.operands if form.implicit}
@@ -131,7 +131,7 @@ def _parameters(parameters: Iterable[Variable]) -> str:
 
 
 def _variable(variable: Variable) -> str:
-    """A declaration without its semicolon."""
+    """Return a declaration without its semicolon."""
     words = [f".{variable.linkage}"] if variable.linkage else []
     words.append(f".{variable.space.value}" + f"[{variable.bank}]" * bool(variable.bank))
     if variable.align:
@@ -228,7 +228,7 @@ def print_instruction(instruction: Instruction) -> str:
 
 
 def _decorated(instruction: Instruction) -> Iterator[str]:
-    """The operands that the text shows, with what the operation says to stand at them."""
+    """Yield the operands that the text shows, with what the operation says to stand at them."""
     operation = instruction.operation
     forms = (form for form in operation.spec.operands if not form.implicit)
     for operand, form in zip_longest(instruction.written, forms):

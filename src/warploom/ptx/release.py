@@ -1,4 +1,4 @@
-"""Whether a module's `.version` and `.target` have what it uses; ptxas asks the same.
+"""Checks that a module's `.version` and `.target` have what it uses, as ptxas does.
 
 Source: PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of instructions and special registers.
 """
@@ -17,7 +17,8 @@ from warploom.ptx.ir import Instruction, Module, Special
 
 
 def target_of(module: Module) -> tuple[Release, str]:
-    """The compute capability in a module's `.target`, and the letter of what runs there alone."""
+    """Return the compute capability in a module's `.target`, and the letter of what runs there
+    alone."""
     for name in module.target:
         if found := re.fullmatch(r"sm_(\d+)(\d)([a-z]?)", name):
             return (int(found[1]), int(found[2])), found[3]
@@ -25,7 +26,7 @@ def target_of(module: Module) -> tuple[Release, str]:
 
 
 class Releases:
-    """What a module says it is written for."""
+    """The releases that a module is written for."""
 
     def __init__(self, module: Module) -> None:
         self.version = module.version

@@ -22,7 +22,7 @@ COORDINATES = ("normalized_coords", "force_unnormalized_coords")
 
 
 def sampler_settings(cursor: Cursor) -> Immediate:
-    """The settings in braces, as the word that a sampler is (`rules.descriptors`)."""
+    """Return the settings in braces, as the word that a sampler is (`rules.descriptors`)."""
     at, word = cursor.at, SAMPLER_TAG | NORMALIZED
     cursor.expect("{")
     while True:

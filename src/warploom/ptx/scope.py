@@ -1,4 +1,4 @@
-"""What the verifier knows around an instruction: the names that exist, and how to complain."""
+"""Holds the scope of an instruction for the verifier: the names that exist, and its errors."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class Scope:
         )
 
     def error(self, message: str, span: Span) -> PtxSyntaxError:
-        """The error for a rule of the language that is broken at `span`."""
+        """Return the error for a rule of the language that is broken at `span`."""
         return PtxSyntaxError(message, span)

@@ -55,21 +55,21 @@ def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 
 def check_map_axis(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """An axis whose field `tensormap.replace` sets: a constant number below 5."""
+    """Check an axis whose field `tensormap.replace` sets: a constant number below 5."""
     if not isinstance(operand, Immediate) or operand.value not in range(5):
         message = f"`{operation.text}` wants the number of an axis here: a constant from 0 to 4"
         raise scope.error(message, operand.span)
 
 
 def check_map_value(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """A constant that stands for a type, a layout or a mode of a tensor map."""
+    """Check a constant that stands for a type, a layout or a mode of a tensor map."""
     if not isinstance(operand, Immediate) or operand.value not in range(16):
         message = f"`{operation.text}` wants a constant from 0 to 15 here"
         raise scope.error(message, operand.span)
 
 
 def check_map_bytes(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """The size of a tensor map."""
+    """Check the size of a tensor map."""
     if not isinstance(operand, Immediate) or operand.value != 128:
         raise scope.error(f"`{operation.text}` copies 128 bytes", operand.span)
 

@@ -38,7 +38,7 @@ def check_texels(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 
 def check_handle(scope: Scope, operation: Operation, operand: Operand) -> None:
-    """A texture, surface or sampler: a variable of such a type, or a 64-bit register."""
+    """Check a texture, surface or sampler: a variable of such a type, or a 64-bit register."""
     base = operand.base if isinstance(operand, Address) else operand
     if isinstance(base, Register) and base.type.is_integer and base.type.bits == 64:
         return
@@ -53,7 +53,7 @@ def check_handle(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 
 def check_word(scope: Scope, operation: Operation, operand: Operand, *, whole: bool) -> None:
-    """A coordinate, a gradient or an offset: 32 bits, an integer or a float."""
+    """Check a coordinate, a gradient or an offset: 32 bits, an integer or a float."""
     wanted = "a 32-bit integer" if whole else "an .f32"
     match operand:
         case Register(_, type):

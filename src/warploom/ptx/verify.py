@@ -1,4 +1,4 @@
-"""Whether a parsed module keeps the rules of PTX: variables, functions, guards and calls.
+"""Checks that a parsed module keeps the rules of PTX: variables, functions, guards and calls.
 
 Rules about single operands are in `ptx.operand_rules`. Source: PTX ISA, "Directives", "State
 Spaces" and "Control Flow Instructions".
@@ -64,7 +64,7 @@ def verify(module: Module) -> None:
 
 
 def check_names(module: Module) -> None:
-    """A name is defined once in a module; declarations may come beside the definition."""
+    """Check that a name is defined once; declarations may come beside the definition."""
     defined: set[str] = set()
     for one in (*module.variables, *module.functions):
         body = one.body is not None if isinstance(one, Function) else one.linkage != "extern"
@@ -75,7 +75,8 @@ def check_names(module: Module) -> None:
 
 
 def check_signature(function: Function) -> None:
-    """An entry returns nothing and takes .param; a function passes .param or registers."""
+    """Check that an entry returns nothing and takes .param; a function passes .param or
+    registers."""
     if function.is_entry and function.returns:
         raise PtxSyntaxError("an .entry returns nothing", function.span)
     allowed = (Space.PARAM,) if function.is_entry else (Space.PARAM, Space.REG)
@@ -86,7 +87,7 @@ def check_signature(function: Function) -> None:
 
 
 def check_targets(scope: Scope, targets: Targets) -> None:
-    """A list of targets names labels of this function, or functions."""
+    """Check that a list of targets names labels of this function, or functions."""
     known = scope.functions if targets.calls else scope.labels
     for name in targets.names:
         if name not in known:
@@ -98,7 +99,7 @@ def check_targets(scope: Scope, targets: Targets) -> None:
 
 
 def check_instruction(scope: Scope, instruction: Instruction) -> None:
-    """An instruction's guard and operands are what its form wants."""
+    """Check that an instruction's guard and operands are what its form wants."""
     guard = instruction.guard
     if guard is not None and guard.register.type is not PRED:
         message = f"a guard is a predicate, `{guard.register.name}` is {guard.register.type}"
@@ -110,8 +111,8 @@ def check_instruction(scope: Scope, instruction: Instruction) -> None:
 
 
 def shape_of(instruction: Instruction) -> object:
-    """All on which it depends whether an instruction keeps the rules, where that is its operation
-    and the types of its registers; None where it is more."""
+    """Return all on which it depends whether an instruction keeps the rules, where that is its
+    operation and the types of its registers; None where it is more."""
     shape: list[object] = [instruction.operation]
     if instruction.guard is not None:
         shape.append(instruction.guard.register.type.name)
@@ -126,7 +127,7 @@ def shape_of(instruction: Instruction) -> object:
 
 
 def check_call(scope: Scope, call: Instruction) -> None:
-    """A call names a function, or through a register a prototype, and passes what it takes."""
+    """Check that a call names a function, or through a register a prototype, and its arguments."""
     returns, callee, arguments, *targets = call.operands
     assert isinstance(returns, Vector)
     assert isinstance(arguments, Vector)
@@ -152,7 +153,7 @@ def check_call(scope: Scope, call: Instruction) -> None:
 def check_passed(
     scope: Scope, call: Instruction, formals: Sequence[Variable], given: Vector, what: str
 ) -> None:
-    """As many values as the function declares, each of the declared size."""
+    """Check that there are as many values as the function declares, each of the declared size."""
     if len(formals) != len(given.elements):
         message = f"the function has {len(formals)} {what}, the call gives {len(given.elements)}"
         raise scope.error(message, given.span if given.elements else call.span)

@@ -1,1 +1,1 @@
-"""What a run has to say: sections of named values, as text and as JSON."""
+"""Reports of a run: sections of named values, as text and as JSON."""

@@ -73,7 +73,7 @@ class _Writer:
             packet.track_descriptor.name = f"warp slot {slot}"
 
     def state(self, state: WarpState, timing: Timing) -> None:
-        """A slice from when the state began to when it ended."""
+        """Write a slice from when the state began to when it ended."""
         packet = self._packet(state.since)
         event = packet.track_event
         event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, SLOTS + state.slot

@@ -1,4 +1,4 @@
-"""How a report looks as text: tables in the manner of Nsight Compute."""
+"""Renders a report as text: tables in the manner of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLUMNS: dict[str, Callable[[Counts], int]] = {
 
 
 def render_text(report: Report, terms: str | None = None) -> str:
-    """The report as plain text, 100 columns wide."""
+    """Return the report as plain text, 100 columns wide."""
     out = StringIO()
     render(report, Console(file=out, width=WIDTH, color_system=None), terms)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -109,7 +109,7 @@ def _print_source_counters(report: Report, console: Console, say: Translate) -> 
 
 
 def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> Table:
-    """The costliest lines; a column of what never happened is left out."""
+    """Return the costliest lines; a column of what never happened is left out."""
     shown = report.lines[:COSTLIEST]
     more = len(report.lines) - len(shown)
     title = "Source Counters (counted)" + (f", {more} more lines not shown" if more else "")
@@ -135,7 +135,7 @@ def _source_counters(report: Report, say: Translate, *, with_reasons: bool) -> T
 
 
 def _print_advice(report: Report, console: Console, say: Translate) -> None:
-    """What the rules found, each with its evidence."""
+    """Print what the rules found, each with its evidence."""
     if report.advice:
         console.print(Text("Advice", style="bold"))
     for advice in report.advice:
@@ -149,7 +149,7 @@ def _print_advice(report: Report, console: Console, say: Translate) -> None:
 
 
 def styled_table(title: str) -> Table:
-    """An empty table, as reports have them."""
+    """Return an empty table, as reports have them."""
     return Table(
         title=title,
         title_justify="left",
@@ -171,6 +171,6 @@ def _cut(source: str) -> str:
 
 
 def _short(line: str) -> str:
-    """The file by its name alone: what stands before it is in the JSON."""
+    """Return the file by its name alone: what stands before it is in the JSON."""
     file, number = split_line(line)
     return f"{Path(file).name}:{number}"

@@ -23,7 +23,7 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a launch beside its counters. `seconds` and `compile_seconds`
+    """Facts of a launch beside its counters. `seconds` and `compile_seconds`
     (0 where the code was there already) were measured on the host.
 
     `terms` are those in which the report is written, if not asked for in others. `registers_from`
@@ -95,7 +95,7 @@ def make_report(
     occupancy: Occupancy,
     examples: tuple[Example, ...],
 ) -> Report:
-    """The report of a launch."""
+    """Return the report of a launch."""
     sections = (
         launch_statistics(facts, occupancy),
         occupancy_section(occupancy),
@@ -116,7 +116,7 @@ def make_report(
 
 
 def launch_statistics(facts: Facts, occupancy: Occupancy) -> Section:
-    """The shape of the launch, and what it takes of an SM."""
+    """Return the shape of the launch, and what it takes of an SM."""
     threads = facts.blocks * facts.threads_per_block
     launched = (
         ("Grid Size", "block", facts.blocks, "launch__grid_size"),
@@ -225,7 +225,7 @@ _SIZES = ("transactions_32", "transactions_64", "transactions_128")
 
 
 def _accesses(counters: Counters, space: str, op: str) -> list[Metric]:
-    """The lines of one kind of access."""
+    """Return the lines of one kind of access."""
     title, kind = f"{space.title()} {op.title()}", f"{space}_{op}"
     requests = counters[f"{kind}_requests"]
     found = [_counted(f"{title} Requests", "request", requests, f"{kind}_requests")]

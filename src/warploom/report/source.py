@@ -7,13 +7,13 @@ from pathlib import Path
 
 
 def source_line(file: str, number: int) -> str:
-    """A line of a file (the first is 1), stripped; empty where it cannot be read."""
+    """Return a line of a file (the first is 1), stripped; empty where it cannot be read."""
     lines = _lines(file)
     return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
 
 
 def split_line(line: str) -> tuple[str, int]:
-    """The parts of "file:line"."""
+    """Return the parts of "file:line"."""
     file, _, number = line.rpartition(":")
     return file, int(number)
 

@@ -23,7 +23,7 @@ class Curve:
 
 
 def sweep(spec: DeviceSpec, demand: Demand) -> tuple[Curve, ...]:
-    """The three curves through one demand."""
+    """Return the three curves through one demand."""
     warp, room = spec.warp_size, spec.shared_bytes_per_block_optin
     registers = range(1, spec.max_registers_per_thread + 1)
     sizes = range(warp, spec.max_threads_per_block + 1, warp)

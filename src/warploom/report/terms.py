@@ -94,7 +94,7 @@ _PHRASES: dict[str, dict[str, str]] = {
 
 @lru_cache
 def translator(vocabulary: str) -> Callable[[str], str]:
-    """A function that tells a text of ours in another vocabulary.
+    """Return a function that tells a text of ours in another vocabulary.
 
     "threadIdx.x" and other code stay as they are. WarploomError for a vocabulary that is none.
     """
@@ -109,7 +109,7 @@ def translator(vocabulary: str) -> Callable[[str], str]:
 
 
 def _like(found: str, word: str) -> str:
-    """The word with the capitals of what it stands for."""
+    """Return the word with the capitals of what it stands for."""
     if found[0].isupper() and word[0].islower():
         return " ".join(part[0].upper() + part[1:] for part in word.split(" "))
     return word

@@ -38,7 +38,7 @@ def time_sections(timing: Timing) -> tuple[Section, ...]:
 
 
 def with_time(report: Report, timing: Timing) -> Report:
-    """A launch's report with the sections of its modelled time, and what bounds it."""
+    """Return a launch's report with the sections of its modelled time, and what bounds it."""
     bottleneck = Advice(
         "Bottleneck (modelled)",
         "",
@@ -130,7 +130,7 @@ def memory(timing: Timing) -> Section:
 
 
 def render_time_text(timing: Timing) -> str:
-    """The report as plain text, 100 columns wide."""
+    """Return the report as plain text, 100 columns wide."""
     out = StringIO()
     render_time(timing, Console(file=out, width=WIDTH, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -158,7 +158,7 @@ def render_time(timing: Timing, console: Console) -> None:
 
 
 def time_as_json(timing: Timing) -> str:
-    """The report as JSON."""
+    """Return the report as JSON."""
     basis = timing.basis
     content = {
         "kernel": timing.program.name,
@@ -188,7 +188,7 @@ def time_as_json(timing: Timing) -> str:
 
 
 def _stalled_lines(timing: Timing) -> Table:
-    """The source lines before which warps waited longest, and what for."""
+    """Return the source lines before which warps waited longest, and what for."""
     lines = list(timing.by_line().values())
     whole = max(1, sum(line.stalled for line in lines))
     more = len(lines) - LINES
@@ -207,7 +207,7 @@ def _stalled_lines(timing: Timing) -> Table:
 
 
 def _place(line: str) -> tuple[str, Text]:
-    """A line as it is shown, and its text."""
+    """Return a line as it is shown, and its text."""
     if not line:
         return ADDED, Text("")
     file, number = split_line(line)

@@ -45,7 +45,7 @@ _WHY: tuple[tuple[str, str, Callable[[Costs], str]], ...] = (
 
 
 def render_tuned_text(tuned: Tuned, top: int) -> str:
-    """The report as plain text, 100 columns wide."""
+    """Return the report as plain text, 100 columns wide."""
     out = StringIO()
     render_tuned(tuned, Console(file=out, width=WIDTH, color_system=None), top)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -74,7 +74,7 @@ def render_tuned(tuned: Tuned, console: Console, top: int) -> None:
 
 
 def tuned_as_json(tuned: Tuned) -> str:
-    """All trials, the best of them and the Pareto set as JSON."""
+    """Return all trials, the best of them and the Pareto set as JSON."""
     content = {
         "objectives": tuned.objectives,
         "best": tuned.best.configuration,
@@ -86,7 +86,7 @@ def tuned_as_json(tuned: Tuned) -> str:
 
 
 def _ranking(tuned: Tuned, top: int) -> Table:
-    """The configurations by rank; a star marks those of the Pareto set."""
+    """Return the configurations by rank; a star marks those of the Pareto set."""
     ranked, front = tuned.ranked, tuned.pareto
     shown = [t for place, t in enumerate(ranked) if place < top or t in front]
     more = f", {len(ranked) - len(shown)} more not shown" if len(ranked) > len(shown) else ""
@@ -115,7 +115,8 @@ def _print_refused(refused: list[Trial], console: Console) -> None:
 
 
 def _comparison(ranked: list[Trial]) -> Table:
-    """The best beside the second and the last: what each has more of, and where warps waited."""
+    """Return the best beside the second and the last: what each has more of, and where warps
+    waited."""
     picked = {"Best": ranked[0]}
     if len(ranked) > 2:
         picked["Second"] = ranked[1]
@@ -137,7 +138,7 @@ def _comparison(ranked: list[Trial]) -> Table:
 
 
 def _waits(costs: list[Costs]) -> list[str]:
-    """The states in which warps of any of these waited longest."""
+    """Return the states in which warps of any of these waited longest."""
     most: dict[str, float] = {}
     for one in costs:
         for state, share in one.stalls.items():

@@ -35,8 +35,9 @@ class Finding:
 
     `tool` is one of PROGRAM_TOOLS; `severity` "error", "warning" or "note". `line` is the place
     of the later access and `other_line` that of the earlier one, as `file:line`, empty where there
-    is none; `threads` are theirs, in that order. `buffer` names the allocation. `count` is how
-    often the same came up between these two instructions.
+    is none; `threads` are theirs, in that order, and `instructions` their numbers in the program.
+    `buffer` names the allocation, and `offset` is the byte there that the later access reaches.
+    `count` is how often the same came up between these two instructions.
     """
 
     tool: str
@@ -49,6 +50,8 @@ class Finding:
     buffer: str
     message: str
     count: int = 1
+    offset: int = 0
+    instructions: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.message

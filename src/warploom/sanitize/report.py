@@ -129,6 +129,7 @@ class _Row:
         if self.row[words.F_OTHER_THREAD] >= 0:
             threads.append(self._thread(words.F_OTHER_THREAD))
         allocation = self._allocation()
+        address = self.row[words.F_ADDRESS]
         return Finding(
             tool,
             kind,
@@ -140,6 +141,8 @@ class _Row:
             allocation.name if allocation else "",
             message,
             self.row[words.F_COUNT],
+            address - (allocation.address if allocation else 0),
+            (self.row[words.F_INSTRUCTION], *((other,) if other >= 0 else ())),
         )
 
     # ---- kinds ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.observe.schema import ModelledTime
+from warploom.observe.schema import ModelledRoof, ModelledTime
 from warploom.observe.trace import Trace
 from warploom.timing import words as w
 
@@ -72,6 +72,7 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
         states=w.REASONS[: w.NO_WARP],
         count=len(found),
         **columns,
+        roofs=tuple(ModelledRoof(*roof) for roof in timing.roofs),
         left_out=timing.warp_cycles(sm) - sum(one.until - one.since for one in found),
     )
 

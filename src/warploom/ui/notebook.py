@@ -50,7 +50,7 @@ class Shown:
 
     @property
     def page(self) -> str:
-        """The page, as one file."""
+        """Return the page, as one file."""
         title = " and ".join(self.labels)
         return export(exported_show(title, self.labels), [t.to_bytes() for t in self.traces])
 
@@ -59,13 +59,14 @@ class Shown:
         Path(path).write_text(self.page)
 
     def widget(self) -> Any:
-        """The page as an anywidget. Raises WarploomError where anywidget is not installed."""
+        """Return the page as an anywidget. Raises WarploomError where anywidget is not
+        installed."""
         try:
             import anywidget
             import traitlets
         except ImportError:
             raise WarploomError(
-                "a widget needs anywidget: `pip install warploom[notebook]`"
+                'a widget needs anywidget: `pip install "warploom[notebook]"`'
             ) from None
         kind = type(
             "WarpView",

@@ -15,14 +15,19 @@ from warploom.core.errors import (
     PtxError,
     WarploomError,
 )
+from warploom.core.source import Text
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
+from warploom.host.module import Module
 from warploom.host.requests import Prepared, Request, dims, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
+from warploom.sanitize.findings import Finding
+from warploom.sanitize.summary import together
 from warploom.timing.result import Timing
 from warploom.timing.traced import MOST_STATES, blocks_of
+from warploom.ui.findings import with_findings
 from warploom.ui.schema import AUTOMATIC, LaunchRequest, Refusal, SourceError
 
 MOST_WARPS = 64
@@ -36,7 +41,8 @@ def record(request: LaunchRequest, memory_bytes: int | None = None) -> Trace:
     """Returns the trace of a launch, with its modelled time where that is asked for, on a device
     with at most `memory_bytes` of memory. Raises what the compiler or the launch does."""
     timing = _timed(request, memory_bytes) if request.timed else None
-    return record_with(request, timing, memory_bytes)
+    trace = record_with(request, timing, memory_bytes)
+    return with_findings(trace, _findings(request, memory_bytes)) if request.sanitize else trace
 
 
 def record_with(
@@ -44,7 +50,7 @@ def record_with(
 ) -> Trace:
     """Returns the trace of a launch, with what was modelled of it; recorded are then the blocks of
     the SM that is shown, if not others are asked for."""
-    ready = prepare_launch(request, memory_bytes)
+    ready = prepare_launch(request, memory_bytes, engine=engine_of(request))
     blocks = request.trace_blocks or (blocks_of(timing, request.sm) if timing else ())
     limits = TraceLimits(
         warps=request.trace_warps,
@@ -59,6 +65,18 @@ def record_with(
         cooperative=request.cooperative,
     )
     return timing.add_to(trace, request.sm) if timing else trace
+
+
+def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]:
+    """Return what sanitizers find in a launch, each pair of lines once."""
+    ready = prepare_launch(request, memory_bytes)
+    run = ready.launcher(
+        *ready.values,
+        max_instructions=request.max_instructions,
+        cooperative=request.cooperative,
+        sanitize=request.sanitize,
+    )
+    return together(run.findings)
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
@@ -108,8 +126,7 @@ def prepare_launch(
         caches=caches,
         memory_bytes=own if memory_bytes is None else min(own, memory_bytes),
     )
-    language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
-    module = gpu.compile(request.source, language, request.options, name=request.name)
+    module = _compiled(gpu, request)
     launch = Request(
         file=Path(request.name),
         kernel=request.kernel or None,
@@ -119,7 +136,21 @@ def prepare_launch(
         args=request.args,
         options=request.options,
     )
-    return prepared_from(gpu, module, launch)
+    ready = prepared_from(gpu, module, launch)
+    shape = dims("--grid", request.grid), dims("--block", request.block)
+    for name in request.before:
+        module[name][*shape, 0, request.shared](*ready.values)
+    return ready
+
+
+def _compiled(gpu: Device, request: LaunchRequest) -> Module:
+    """Return the program of a request. PTX of another compiler keeps the source of that one."""
+    if request.ptx:
+        module = gpu.compile(request.ptx, "ptx", name=f"{request.name}.ptx")
+        module.source = Text(request.name, request.source)
+        return module
+    language = "ptx" if Path(request.name).suffix.lower() == ".ptx" else "cuda"
+    return gpu.compile(request.source, language, request.options, name=request.name)
 
 
 def refusal_of(error: WarploomError) -> Refusal:

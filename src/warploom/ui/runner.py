@@ -24,7 +24,7 @@ PAGE = mmap.PAGESIZE
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What runs may take: seconds and bytes of memory each, and how many go on at once."""
+    """Limits of runs: seconds and bytes of memory each, and how many go on at once."""
 
     seconds: float = 30.0
     memory: int = 4 << 30

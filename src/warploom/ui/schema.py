@@ -1,4 +1,4 @@
-"""What the page and the server tell each other, beside traces (`observe.trace`).
+"""Defines the messages between the page and the server, beside traces (`observe.trace`).
 
 `tools/page_types.py` makes the page's TypeScript types of these.
 """
@@ -17,12 +17,17 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     `engine` is AUTOMATIC, "reference" (everything is recorded) or "compiled" (fast; registers are
     not). `trace_warps` and `trace_steps` bound the recording; `trace_blocks` are the blocks to
     record, the first that run where there are none. `timed`: model the time, too, with `scheduler`
-    (the device's own if None), and show what the warps of SM `sm` did.
+    (the device's own if None), and show what the warps of SM `sm` did. `before`: kernels of the
+    program that run first, with the same grid, block and arguments. `sanitize`: tools of the
+    sanitizer that check the launch, too. `ptx`: what another compiler made of `source`, which is
+    then shown and not compiled.
     """
 
     name: str
     source: str
+    ptx: str = ""
     kernel: str = ""
+    before: tuple[str, ...] = ()
     grid: str = "1"
     block: str = "32"
     shared: int = 0
@@ -40,6 +45,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     trace_steps: int = 100_000
     trace_blocks: tuple[int, ...] = ()
     timed: bool = False
+    sanitize: tuple[str, ...] = ()
     scheduler: str | None = None
     sm: int = 0
 
@@ -52,8 +58,8 @@ class SourceError(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why there is no trace: `kind` is "compile", "launch", "time", "memory", "stopped",
-    "busy" or "usage"."""
+    """A reason for which there is no trace: `kind` is "compile", "launch", "time", "memory",
+    "stopped", "busy" or "usage"."""
 
     kind: str
     message: str
@@ -104,7 +110,9 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     that is None stays as it is."""
 
     label: str = ""
+    ptx: str | None = None
     kernel: str | None = None
+    before: tuple[str, ...] | None = None
     device: str | None = None
     schedule: str | None = None
     seed: int | None = None
@@ -155,7 +163,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """How a kernel did in one requirement: `measured` is what it showed, in words."""
+    """The result of one requirement: `measured` is what the kernel showed, in words."""
 
     label: str
     passed: bool
@@ -163,7 +171,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How a learner's kernel did in a lesson's task. `error` is why it did not run, if it did
+    """The result of a learner's kernel in a lesson's task. `error` is why it did not run, if it did
     not; `errors` are the compiler's messages."""
 
     lesson: str
@@ -229,9 +237,9 @@ class DeviceChoice(msgspec.Struct, frozen=True):
 
 
 class Show(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page opens with. `live`: a server is there that runs kernels. `traces` is how many
-    there are to begin with: one, or two to compare; `labels` are what they are called. `progress`
-    has "read" or "done" for the lessons that the user has been through."""
+    """The content that a page opens with. `live`: a server is there that runs kernels. `traces` is
+    how many there are to begin with: one, or two to compare; `labels` are what they are called.
+    `progress` has "read" or "done" for the lessons that the user has been through."""
 
     title: str
     live: bool

@@ -53,7 +53,7 @@ Next = Callable[[Request], Awaitable[Response]]
 
 @dataclass
 class Viewer:
-    """What a server shows, and what its runs may take."""
+    """The page and traces that a server shows, and the limits of its runs."""
 
     show: Show
     traces: Sequence[bytes]
@@ -62,7 +62,7 @@ class Viewer:
     _running: int = 0
 
     def app(self, port: int) -> Starlette:
-        """The application, for that port."""
+        """Return the application, for that port."""
         routes = [
             Route("/", self._page),
             Route("/trace/{number:int}", self._trace),
@@ -150,7 +150,7 @@ def _refused(refusal: Refusal, status: int) -> Response:
 
 
 async def _body(request: Request) -> bytes:
-    """The body of a request, of which no more is read than may come."""
+    """Return the body of a request, of which no more is read than may come."""
     parts = bytearray()
     async for part in request.stream():
         parts += part

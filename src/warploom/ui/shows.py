@@ -1,4 +1,4 @@
-"""What a page opens with: everything that a server can offer, or what an export holds."""
+"""Makes the content that a page opens with, for a server or for an export."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import lz4.block
 import numpy as np
-import zstandard
 
 import warploom as wl
 from fuzzing.cases import Case, Target
 from fuzzing.drawing import mutate
 from warploom.clients.fatbin import NoPtx, has_ptx, ptx_of
 from warploom.codegen.cache import find, keep
+from warploom.core import zstd
 from warploom.core.errors import WarploomError
 from warploom.observe.trace import Trace
 from warploom.timing.saved import State
@@ -56,7 +56,7 @@ def fat_entry(architecture: int, flags: int, text: bytes) -> bytes:
     packed = {
         PLAIN: lambda: text,
         LZ4: lambda: lz4.block.compress(text, store_size=False),
-        ZSTD: lambda: zstandard.ZstdCompressor().compress(text),
+        ZSTD: lambda: zstd.compress(text),
     }[flags]()
     stored = packed.ljust(-(-len(packed) // 8) * 8, b"\0")
     sizes = (len(stored), len(packed), 0, 0, 0, architecture, 0, 0, flags, 0, len(text))

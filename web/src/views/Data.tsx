@@ -2,11 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { dataOf, type ArrayView, type Cell, type Data as Contents } from "../data.ts";
+import { bytesOf, dataOf, type ArrayView, type Cell, type Data as Memory } from "../data.ts";
 import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
-import { chosenArray } from "../state.ts";
+import { chosenArray, shownFinding } from "../state.ts";
 import { elementShown } from "../values.ts";
+import type { Finding } from "../schema.ts";
+import { threadOf } from "./Findings.tsx";
 
 /** Elements that are shown at once. */
 const PAGE = 4096;
@@ -19,19 +21,36 @@ const TOP = 16;
 const cursor = signal(0);
 const page = signal(0);
 
-export function Data({ model, warp, time, compact = false }: { model: Model; warp: number; time: number; compact?: boolean }) {
+interface Shown {
+  readonly model: Model;
+  readonly warp: number;
+  readonly time: number;
+  readonly compact?: boolean;
+}
+
+export function Data(props: Shown) {
+  if (dataOf(props.model).arrays.length === 0) return <p class="empty">The launch has no arrays.</p>;
+  return <Contents {...props} />;
+}
+
+function Contents({ model, warp, time, compact = false }: Shown) {
   const data = dataOf(model);
-  if (data.arrays.length === 0) return <p class="empty">The launch has no arrays.</p>;
   const array = chosen(data, warp, time);
   const elements = data.elements(array);
   const first = elements > PAGE ? Math.min(page.value, Math.floor((elements - 1) / PAGE)) * PAGE : 0;
   const cells = data.cells(array, first, Math.min(elements, first + PAGE), time);
+  const raced = racesIn(model, array);
+  const about = shownFinding.value;
+  useEffect(() => {
+    const element = [...raced].find(([, one]) => one === about)?.[0];
+    if (element !== undefined) cursor.value = element;
+  }, [about, array]);
   const at = Math.max(first, Math.min(cursor.value, first + cells.length - 1));
   return (
     <div class="data">
       <Arrays data={data} shown={array} />
       {!compact && <p class="note">{describe(array)}</p>}
-      <Grid array={array} cells={cells} first={first} at={at} time={time} />
+      <Grid array={array} cells={cells} first={first} at={at} time={time} raced={new Set(raced.keys())} />
       <p class="cell">
         <label>
           element{" "}
@@ -46,7 +65,7 @@ export function Data({ model, warp, time, compact = false }: { model: Model; war
             }}
           />
         </label>{" "}
-        <output>{cells.length > 0 ? told(model, array, at, cells[at - first]!, time) : "The array has no elements."}</output>
+        <output>{cells.length > 0 ? told(model, array, at, cells[at - first]!, time) + raceTold(model, raced.get(at)) : "The array has no elements."}</output>
       </p>
       {elements > PAGE && <Pages elements={elements} first={first} />}
       <Fault model={model} time={time} />
@@ -54,7 +73,7 @@ export function Data({ model, warp, time, compact = false }: { model: Model; war
   );
 }
 
-function chosen(data: Contents, warp: number, time: number): ArrayView {
+function chosen(data: Memory, warp: number, time: number): ArrayView {
   const asked = data.arrays.find((one) => one.name === chosenArray.value);
   return asked ?? data.reachedAt(warp, time) ?? data.arrays[0]!;
 }
@@ -64,7 +83,7 @@ function describe(array: ArrayView): string {
   return `${array.space === "shared" ? "shared memory" : "global memory"} · ${array.type} · ${shape}`;
 }
 
-function Arrays({ data, shown }: { data: Contents; shown: ArrayView }) {
+function Arrays({ data, shown }: { data: Memory; shown: ArrayView }) {
   return (
     <div class="arrays" role="group" aria-label="Arrays">
       {data.arrays.slice(0, 24).map((one) => (
@@ -114,6 +133,25 @@ function told(model: Model, array: ArrayView, element: number, cell: Cell, time:
   return `${nameOf(array, element)} = ${value}${change} · ${who("written", cell.written)} · ${who("read", cell.read)}${wrong}`;
 }
 
+/** The findings about elements of an array, by element. */
+function racesIn(model: Model, array: ArrayView): Map<number, Finding> {
+  const found = new Map<number, Finding>();
+  const start = array.space === "shared" ? array.address : 0;
+  for (const one of model.trace.findings ?? []) {
+    const here = array.space === "shared" ? one.parties[0]?.block === array.block : one.buffer === array.name;
+    if (one.space !== array.space || !here || one.offset < start || one.offset >= start + array.size) continue;
+    const width = bytesOf(array.type);
+    const last = Math.floor((one.offset - start + Math.max(1, one.size) - 1) / width);
+    for (let element = Math.floor((one.offset - start) / width); element <= last; element++) if (!found.has(element)) found.set(element, one);
+  }
+  return found;
+}
+
+function raceTold(model: Model, found: Finding | undefined): string {
+  if (!found) return "";
+  return ` · ${found.kind}: ${found.parties.map((party) => threadOf(model, party)).join("; ")}`;
+}
+
 function Fault({ model, time }: { model: Model; time: number }) {
   const { fault } = model.trace;
   if (!fault || time < model.count - 1) return null;
@@ -140,8 +178,8 @@ function layoutOf(array: ArrayView, cells: readonly Cell[], room: number): Layou
   return { columns, width, height: width < 18 ? Math.max(8, width) : 22 };
 }
 
-function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; at: number; time: number }) {
-  const { array, cells, first, at, time } = props;
+function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; at: number; time: number; raced: ReadonlySet<number> }) {
+  const { array, cells, first, at, time, raced } = props;
   const place = useRef<HTMLCanvasElement>(null);
   const layout = useRef<Layout>({ columns: 1, width: 1, height: 1 });
   const draw = useRef(() => {});
@@ -149,7 +187,7 @@ function Grid(props: { array: ArrayView; cells: readonly Cell[]; first: number; 
     const canvas = place.current;
     if (!canvas) return;
     layout.current = layoutOf(array, cells, canvas.parentElement!.clientWidth);
-    drawCells(canvas, { type: array.type, cells, first, at, time }, layout.current);
+    drawCells(canvas, { type: array.type, cells, first, at, time, raced }, layout.current);
   };
   useLayoutEffect(() => draw.current(), [array, cells, at, time]);
   useEffect(() => {
@@ -207,9 +245,10 @@ interface Drawn {
   readonly first: number;
   readonly at: number;
   readonly time: number;
+  readonly raced: ReadonlySet<number>;
 }
 
-function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time }: Drawn, { columns, width, height }: Layout): void {
+function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time, raced }: Drawn, { columns, width, height }: Layout): void {
   const rows = Math.ceil(cells.length / columns);
   const [wide, high] = [LEFT + columns * width + 2, TOP + rows * height + 4];
   const size = [Math.round(wide * devicePixelRatio), Math.round(high * devicePixelRatio)] as const;
@@ -257,6 +296,14 @@ function drawCells(canvas: HTMLCanvasElement, { type, cells, first, at, time }: 
       pen.strokeStyle = wait;
       pen.lineWidth = 2;
       pen.strokeRect(x + 1, y + 1, width - 3, height - 3);
+    }
+    if (raced.has(first + index)) {
+      pen.fillStyle = bad;
+      pen.beginPath();
+      pen.moveTo(x + width - 1, y);
+      pen.lineTo(x + width - 1, y + Math.min(10, height - 1));
+      pen.lineTo(x + width - 1 - Math.min(10, width - 1), y);
+      pen.fill();
     }
     if (first + index === at) {
       pen.strokeStyle = ink;

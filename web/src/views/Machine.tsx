@@ -2,6 +2,7 @@
 
 import { tip } from "../help.ts";
 import type { Model, Status } from "../model.ts";
+import { Roofline } from "./Roofline.tsx";
 import { choose, warp as chosen } from "../state.ts";
 
 type BlockStatus = "waiting" | "resident" | "done" | "not recorded";
@@ -72,6 +73,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
         </div>
       </div>
       <Occupancy model={model} />
+      {trace.modelled?.roofs ? <Roofline roofs={trace.modelled.roofs} /> : <p class="note roofline">With modelled time (R, “Model the time”; --time) there is a roofline here.</p>}
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import { count, LANES, lanesOf, named } from "../bits.ts";
 import { tip } from "../help.ts";
 import type { Model, Moment } from "../model.ts";
-import { register } from "../state.ts";
+import { register, shownFinding } from "../state.ts";
 import { short, shown } from "../values.ts";
 import { LANE_NAMES, LANE_STATES, laneState, Mark } from "./lanes.tsx";
 import { Tree } from "./Tree.tsx";
@@ -16,6 +16,8 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
   const names = branching ? waysOf(model, moment) : LANE_NAMES;
   const states = Array.from({ length: LANES }, (_, lane) => laneState(moment.state, moment.executing, lane, issuing, branching));
   const present = LANE_STATES.filter((state) => states.includes(state));
+  const own = model.trace.warps[warp];
+  const involved = (shownFinding.value?.parties ?? []).filter((one) => one.block === own?.block && one.warp === own.warp).map((one) => one.lane);
   return (
     <section class="view warp" aria-label={title ?? "Warp"}>
       <header>
@@ -27,7 +29,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}`} tabIndex={-1} {...tip(state, `Lane ${lane}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
@@ -45,6 +47,11 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             {names[state]} <b>{states.filter((s) => s === state).length}</b>
           </li>
         ))}
+        {involved.length > 0 && (
+          <li {...tip("involved")}>
+            <i class="involved" /> of the finding <b>{involved.length}</b>
+          </li>
+        )}
       </ul>
       <Variables model={model} moment={moment} warp={warp} />
       <Tree model={model} moment={moment} />

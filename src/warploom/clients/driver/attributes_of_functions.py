@@ -1,4 +1,4 @@
-"""What the driver says of a kernel: its registers, its memory, what it may ask for."""
+"""Attributes of a kernel: its registers, its memory, its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETTABLE = (8, 9, 10, 11, 12, 13, 14, 15)
 
 
 def max_threads(function: Function) -> int:
-    """The largest block that fits: by registers, and by what the kernel declares."""
+    """Return the largest block that fits: by registers, and by what the kernel declares."""
     spec, kernel = state.device.spec, function.kernel
     most = spec.max_threads_per_block
     for directive, values in kernel.function.directives:
@@ -31,7 +31,7 @@ def max_threads(function: Function) -> int:
 
 
 def value_of(function: Function, number: int) -> int:
-    """An attribute by CUDA's number; INVALID_VALUE where there is none."""
+    """Return an attribute by CUDA's number; INVALID_VALUE where there is none."""
     kernel, spec = function.kernel, state.device.spec
     target, _ = target_of(function.program.module.ir)
     match number:

@@ -48,7 +48,8 @@ class Capture:
             raise DriverError(Result.STREAM_CAPTURE_INVALIDATED)
 
     def spoil(self, result: Result) -> DriverError:
-        """The error of a call that a capture cannot take; the capture ends without a graph."""
+        """Return the error of a call that a capture cannot take; the capture ends without a
+        graph."""
         self.invalid = True
         return DriverError(result)
 
@@ -74,8 +75,8 @@ captures: dict[int, Capture] = {}
 
 
 def capture_of(stream: int) -> Capture | None:
-    """The capture of a stream, if it takes part in one. Work in the legacy stream waits for that of
-    blocking streams, which cannot be while they are captured (STREAM_CAPTURE_IMPLICIT)."""
+    """Return the capture of a stream, if it takes part in one. Work in the legacy stream waits for
+    that of blocking streams, which cannot be while they are captured (STREAM_CAPTURE_IMPLICIT)."""
     if not captures:
         return None
     if stream in LEGACY_STREAMS:
@@ -93,7 +94,7 @@ def refuse(stream: int) -> None:
 
 
 def leave(stream: int) -> None:
-    """A stream ends; that in which a capture began takes the capture along."""
+    """End a stream; that in which a capture began takes the capture along."""
     capture = captures.pop(stream, None)
     if capture is not None and capture.origin == stream:
         capture.invalid = True

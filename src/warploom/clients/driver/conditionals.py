@@ -52,7 +52,7 @@ class Condition:
 
     @property
     def value(self) -> int:
-        """The value now."""
+        """Return the value now."""
         return ctypes.c_uint32.from_address(self.address).value
 
     def reset(self) -> None:
@@ -63,7 +63,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Conditional:
-    """What a conditional node does: one of its bodies, which its condition chooses. `listed` is the
+    """A conditional node, which runs the body that its condition chooses. `listed` is the
     array of their handles, to which the program has a pointer."""
 
     condition: Condition
@@ -88,7 +88,7 @@ class Conditional:
 
 @entry("cuGraphConditionalHandleCreate")
 def create(handle: int, graph: int, _context: int, default: int, flags: int) -> None:
-    """The handle of a condition, for a node that is to be added to the graph."""
+    """Create the handle of a condition, for a node that is to be added to the graph."""
     found = graph_at(graph)
     if flags & ~ASSIGN_DEFAULT:
         raise DriverError(Result.INVALID_VALUE)
@@ -100,8 +100,8 @@ def create(handle: int, graph: int, _context: int, default: int, flags: int) -> 
 
 
 def conditional_task(graph: Graph, parameters: int) -> Task:
-    """The task of a conditional node that is added to `graph`; its empty bodies are told to the
-    caller. Raises DriverError: INVALID_VALUE for a handle of another graph, or a wrong size."""
+    """Return the task of a conditional node that is added to `graph`; its empty bodies are told to
+    the caller. Raises DriverError: INVALID_VALUE for a handle of another graph, or a wrong size."""
     given = _Parameters.from_address(parameters)
     condition = graph.conditions.get(given.handle)
     sizes = {Type.IF: (1, 2), Type.WHILE: (1,), Type.SWITCH: range(1, 1 << 32)}

@@ -90,13 +90,13 @@ def create_with_affinity(
 
 @entry("cuCtxCreate_v4")
 def create_with_parameters(context: int, _parameters: int, flags: int, device: int) -> None:
-    """Its parameters ask for shares of a device among processes, and change no result."""
+    """Create a context; parameters for shares of a device among processes change no result."""
     create(context, flags, device)
 
 
 @entry("cuCtxDestroy", "cuCtxDestroy_v2", "cuCtxDetach")
 def destroy(handle: int) -> None:
-    """A destroyed context is popped where it is current in the calling thread."""
+    """Destroy a context, and pop it where it is current in the calling thread."""
     context = state.context(handle)
     if context.primary:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -156,7 +156,7 @@ def get_device_of(device: int, handle: int) -> None:
 
 
 def _top() -> Context:
-    """The current context, even if it cannot be used any more."""
+    """Return the current context, even if it cannot be used any more."""
     state.check()
     if not state.stack:
         raise DriverError(Result.INVALID_CONTEXT)
@@ -164,7 +164,7 @@ def _top() -> Context:
 
 
 def _named(handle: int) -> Context:
-    """The context of a handle; the current one for a null one."""
+    """Return the context of a handle; the current one for a null one."""
     return state.context(handle) if handle else _top()
 
 
@@ -173,7 +173,7 @@ def _named(handle: int) -> Context:
 
 @entry("cuCtxSynchronize")
 def synchronize() -> None:
-    """All work is done; what went wrong in it is told here."""
+    """Report errors of earlier work, all of which is done."""
     state.current()
 
 

@@ -23,7 +23,7 @@ HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
 
 
 def _host(address: int, size: int) -> int:
-    """A host address, checked where it is the device's as well."""
+    """Return a host address, checked where it is the device's as well."""
     address = unsigned(address)
     memory = state.device.memory
     if memory.base <= address < memory.base + memory.capacity:
@@ -136,7 +136,7 @@ def between_arrays(target: int, to: int, source: int, start: int, size: int) -> 
 
 @dataclass(frozen=True)
 class _Box:
-    """Where a copy of `width` bytes by `height` rows by `depth` slices begins, and its steps."""
+    """The beginning and the steps of a copy of `width` bytes by `height` rows by `depth` slices."""
 
     address: int
     row: int
@@ -208,6 +208,6 @@ def boxes(description: int) -> None:
 
 
 def _end(copy: Copy2D | Copy3D, end: str) -> _End:
-    """One end ("src" or "dst") of a copy; what two dimensions lack is 0."""
+    """Return one end ("src" or "dst") of a copy; what two dimensions lack is 0."""
     fields = ("type", "host", "device", "array", "pitch", "height", "x", "y", "z")
     return _End(*(getattr(copy, f"{end}_{field}", 0) for field in fields))

@@ -1,4 +1,4 @@
-"""What NVIDIA's device runtime library gives to kernels: the functions that they call and that no
+"""Links NVIDIA's device runtime library to kernels: the functions that they call and that no
 part of their program defines.
 
 Waiting for the whole grid is as in cooperative_groups: the launch lends a workspace
@@ -49,8 +49,8 @@ SET_CONDITION_PTX = """\
 
 
 def with_runtime(device: Device, text: str, name: str, others: Sequence[str] = ()) -> Module:
-    """The program of a PTX text and `others`, with the functions of the device runtime that it
-    declares."""
+    """Return the program of a PTX text and `others`, with the functions of the device runtime that
+    it declares."""
     parts = {name: text} | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
     texts = [*parts.values()]
     if any(needed in part for needed in GRID_SYNC for part in texts):

@@ -72,7 +72,7 @@ def device_name(name: int, room: int, device: int) -> None:
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
 def device_uuid(uuid: int, device: int) -> None:
-    """The same for the same product, every time."""
+    """Write an identifier that is always the same for a product."""
     check_device(device)
     if not uuid:
         raise DriverError(Result.INVALID_VALUE)

@@ -73,7 +73,7 @@ class Executable:
 
 
 def executable_at(handle: int) -> Executable:
-    """The instantiated graph of a handle."""
+    """Return the instantiated graph of a handle."""
     return state.handles.get(handle, Executable, Result.INVALID_VALUE)
 
 
@@ -138,7 +138,7 @@ def upload(handle: int, stream: int) -> None:
 
 @entry("cuGraphLaunch")
 def launch(handle: int, stream: int) -> None:
-    """In a captured stream it becomes a child of the graph that is captured."""
+    """Launch a graph; in a captured stream it becomes a child of the graph that is captured."""
     found = executable_at(handle)
     stream_of(stream)
     capture = capture_of(stream)
@@ -178,7 +178,7 @@ def _update(handle: int, graph: int, result: int, node: int) -> None:
 
 
 def _changing(name: str, make: Callable[[int], Task]) -> None:
-    """The entry that gives a node of an executable other parameters."""
+    """Register the entry that gives a node of an executable other parameters."""
 
     @entry(name)
     def change(handle: int, node: int, given: int) -> None:

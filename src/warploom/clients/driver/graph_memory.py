@@ -30,7 +30,7 @@ class GraphMemory:
         self._end = weakref.finalize(self, _release, self.address, owned, self._use)
 
     def begin(self) -> None:
-        """The graph's launch allocates it."""
+        """Allocate the memory, at the launch of the graph."""
         self._use.in_use = True
 
     def keep(self) -> None:
@@ -65,7 +65,7 @@ def get_attribute(device: int, number: int, value: int) -> None:
 
 @entry("cuDeviceSetGraphMemAttribute")
 def set_attribute(device: int, number: int, _value: int) -> None:
-    """The high watermarks can be reset, and nothing else."""
+    """Reset the high watermarks; nothing else can be set."""
     check_device(device)
     if number not in (USED_HIGH, RESERVED_HIGH):
         raise DriverError(Result.INVALID_VALUE)

@@ -168,7 +168,7 @@ def disconnect_with(graph: int, before: int, after: int, _data: int, count: int)
 
 @entry("cuGraphDebugDotPrint")
 def draw(graph: int, path: int, _flags: int) -> None:
-    """A drawing of the graph in the language of Graphviz."""
+    """Write a drawing of the graph in the language of Graphviz."""
     found = graph_at(graph)
     names = {node: f"node{node.number}" for node in found.nodes}
     lines = [f'  {name} [label="{node.task.kind.name}"];' for node, name in names.items()]

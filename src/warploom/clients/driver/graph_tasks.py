@@ -1,4 +1,4 @@
-"""What nodes of graphs do, from the structures of cuda.h that describe it."""
+"""Makes the tasks of graph nodes from the structures of cuda.h that describe them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PARAMETERS_AT, COPY_AT, POOL_SIZE_AT, POOL_ADDRESS_AT = 16, 16, 104, 112
 
 
 def nothing() -> None:
-    """What a node does that is there for its edges."""
+    """Do nothing: the task of a node that is there for its edges."""
 
 
 def copied(kind: type[S], address: int, size: int = 0) -> S:
-    """A copy of the caller's structure, or of the `size` bytes that its version has."""
+    """Return a copy of the caller's structure, or of the `size` bytes that its version has."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     whole = ctypes.sizeof(kind)
@@ -107,7 +107,8 @@ _GENERIC: dict[int, Callable[[int], Task]] = {
 
 
 def task_at(parameters: int, graph: Graph | None = None) -> Task:
-    """The task of a CUgraphNodeParams; of a conditional node where that is added to `graph`."""
+    """Return the task of a CUgraphNodeParams; of a conditional node where that is added to
+    `graph`."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     kind = int_at(parameters)

@@ -35,8 +35,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """What a node does. `about` is what it was made of: a structure of cuda.h, a handle or a child
-    graph; None where work was captured that no structure describes."""
+    """The task of a node. `about` is what it was made of: a structure of cuda.h, a handle or a
+    child graph; None where work was captured that no structure describes."""
 
     kind: Kind
     run: Callable[[], object]
@@ -56,7 +56,7 @@ class Node:
 
     @property
     def dependents(self) -> list[Node]:
-        """The nodes that come right after it."""
+        """Return the nodes that come right after it."""
         return [node for node in self.graph.nodes if self in node.dependencies]
 
 
@@ -75,7 +75,7 @@ class Graph:
     _numbers: Any = field(default_factory=count)
 
     def add(self, task: Task, dependencies: Iterable[Node] = ()) -> Node:
-        """A new node. INVALID_VALUE for dependencies of another graph, or named twice."""
+        """Return a new node. INVALID_VALUE for dependencies of another graph, or named twice."""
         before = list(dependencies)
         if any(node.graph is not self for node in before) or len(set(before)) != len(before):
             raise DriverError(Result.INVALID_VALUE)
@@ -100,18 +100,18 @@ class Graph:
             raise DriverError(Result.INVALID_VALUE) from None
 
     def disconnect(self, pairs: list[tuple[Node, Node]]) -> None:
-        """The opposite; INVALID_VALUE where one does not wait for the other."""
+        """Remove an edge; INVALID_VALUE where one node does not wait for the other."""
         if any(before not in after.dependencies for before, after in pairs):
             raise DriverError(Result.INVALID_VALUE)
         for before, after in pairs:
             after.dependencies.remove(before)
 
     def ordered(self) -> list[Node]:
-        """The nodes, each after those that it waits for; else as they were added."""
+        """Return the nodes, each after those that it waits for; else as they were added."""
         return list(TopologicalSorter({n: n.dependencies for n in self.nodes}).static_order())
 
     def edges(self) -> list[tuple[Node, Node]]:
-        """Each pair of a node and one that waits for it."""
+        """Return each pair of a node and one that waits for it."""
         return [(before, node) for node in self.nodes for before in node.dependencies]
 
     def remove(self, node: Node) -> None:
@@ -122,7 +122,7 @@ class Graph:
         state.handles.remove(node.handle)
 
     def clone(self) -> Graph:
-        """The same once more: later changes of either leave the other as it is."""
+        """Return the same once more: later changes of either leave the other as it is."""
         made = Graph(original=self, conditions=self.conditions)
         twins: dict[Node, Node] = {}
         for node in self.nodes:
@@ -133,7 +133,7 @@ class Graph:
         return made
 
     def close(self) -> None:
-        """The handles of the graph and its nodes lead nowhere from now on."""
+        """Release the handles of the graph and its nodes."""
         for node in self.nodes:
             state.handles.remove(node.handle)
         state.handles.remove(self.handle)
@@ -141,17 +141,17 @@ class Graph:
 
 
 def graph_at(handle: int) -> Graph:
-    """The graph of a handle."""
+    """Return the graph of a handle."""
     return state.handles.get(handle, Graph, Result.INVALID_VALUE)
 
 
 def node_at(handle: int) -> Node:
-    """The node of a handle."""
+    """Return the node of a handle."""
     return state.handles.get(handle, Node, Result.INVALID_VALUE)
 
 
 def own(graph: Graph) -> int:
-    """The handle of a graph that a program has, made when it is first asked for."""
+    """Return the handle of a graph that a program has, made when it is first asked for."""
     if not graph.handle:
         graph.handle = state.handles.add(graph)
     return graph.handle

@@ -57,7 +57,7 @@ class Description:
 
 
 def _granularity() -> tuple[int, int]:
-    """The least SMs of a group, and of what its SMs are a multiple."""
+    """Return the least SMs of a group, and of what its SMs are a multiple."""
     major = state.device.spec.compute_capability[0]
     return (8, 8) if major >= 9 else (4, 2) if major == 8 else (2, 2)
 

@@ -51,7 +51,7 @@ class Options:
 
 
 def read_options(count: int, names: int, values: int) -> Options:
-    """The options of a call; a size is handed over in the place of a pointer."""
+    """Return the options of a call; a size is handed over in the place of a pointer."""
     options = Options()
     for index in range(count & 0xFFFFFFFF):
         place = values + 8 * index

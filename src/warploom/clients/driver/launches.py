@@ -45,7 +45,7 @@ class Request:
 
 
 def _launching(*, cooperative: bool) -> Entry:
-    """The entry of a launch whose dimensions are its arguments."""
+    """Return the entry of a launch whose dimensions are its arguments."""
 
     def launch(
         function: int,
@@ -172,7 +172,7 @@ def _run(function: Function, request: Request, data: bytes) -> None:
 
 @dataclass(frozen=True, eq=False)
 class KernelLaunch:
-    """What a kernel's node is made of."""
+    """The parameters of a kernel node."""
 
     function: Function
     request: Request
@@ -180,13 +180,13 @@ class KernelLaunch:
 
 
 def kernel_task(function: Function, request: Request, data: bytes) -> Task:
-    """A launch as a task; its parameters are those of now."""
+    """Return a launch as a task; its parameters are those of now."""
     about = KernelLaunch(function, request, data)
     return Task(Kind.KERNEL, partial(perform, function, request, data), about)
 
 
 def kernel_task_at(node: KernelNode) -> Task:
-    """The launch that a structure of cuda.h describes."""
+    """Return the launch that a structure of cuda.h describes."""
     function = function_at(node.function or node.kernel)
     grid, block = tuple(node.grid), tuple(node.block)
     request = Request(grid, block, node.shared_bytes, DEFAULT)
@@ -194,7 +194,7 @@ def kernel_task_at(node: KernelNode) -> Task:
 
 
 def _packed(function: Function, parameters: int, extra: int) -> bytes:
-    """The parameter block: from a pointer to each value, or from a buffer of all of them."""
+    """Return the parameter block: from a pointer to each value, or from a buffer of all of them."""
     data = bytearray(function.kernel.program.parameter_bytes)
     if parameters:
         places = function.places
@@ -218,7 +218,7 @@ def _end(function: Function) -> int:
 
 
 def _buffer(extra: int) -> bytes:
-    """The bytes that an `extra` list leads to."""
+    """Return the bytes that an `extra` list leads to."""
     at, size = 0, 0
     while (key := word_at(extra)) != 0:
         value = word_at(extra + 8)

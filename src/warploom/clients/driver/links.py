@@ -20,7 +20,7 @@ CUBIN, PTX, FATBIN, OBJECT, LIBRARY = 0, 1, 2, 3, 4
 
 @dataclass
 class Link:
-    """What is being linked: the inputs with their names, and the outcome once complete."""
+    """A link in progress: the inputs with their names, and the outcome once complete."""
 
     options: Options
     parts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -61,7 +61,7 @@ def _add(link: Link, kind: int, data: bytes, name: str) -> None:
 
 @entry("cuLinkComplete")
 def complete(link: int, binary: int, size: int) -> None:
-    """The "binary" is PTX text again."""
+    """Complete a link; the "binary" is PTX text again."""
     found = state.handles.get(link, Link)
     with found.options.reporting():
         try:

@@ -29,7 +29,7 @@ def info(free: int, total: int) -> None:
 
 
 def allocate(size: int, kind: str, flags: int = 0, pool: int = 0) -> int:
-    """The address of a new allocation in device memory."""
+    """Return the address of a new allocation in device memory."""
     context = state.current()
     if not 0 < size < 1 << 62:
         raise DriverError(Result.OUT_OF_MEMORY if size else Result.INVALID_VALUE)
@@ -165,7 +165,8 @@ def prefetch(address: int, size: int) -> None:
 
 
 def device_bytes(address: int, size: int) -> Bytes:
-    """The bytes at a device address, themselves; INVALID_VALUE unless all in one allocation."""
+    """Return the bytes at a device address, themselves; INVALID_VALUE unless all in one
+    allocation."""
     state.current()
     try:
         return state.device.memory.view(address, size)

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel fit, and which block size fills the device best."""
+"""Computes how many blocks of a kernel fit, and which block size fills the device best."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def max_active_blocks(count: int, function: int, threads: int, dynamic: int) -> 
 def best_block(
     grid: int, block: int, function: int, shared_of: int, dynamic: int, limit: int
 ) -> None:
-    """The largest block among those that keep most threads on an SM."""
+    """Find the largest block among those that keep most threads on an SM."""
     found, spec = function_at(function), state.device.spec
     most = max_threads(found)
     most = min(most, limit) if limit > 0 else most

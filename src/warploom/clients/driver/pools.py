@@ -139,7 +139,7 @@ def free_async(address: int, stream: int) -> None:
 
 
 def alloc_task(size: int, pool: int = 0) -> Task:
-    """An allocation as a task; INVALID_HANDLE where there is no such pool."""
+    """Return an allocation as a task; INVALID_HANDLE where there is no such pool."""
     pool = pool or _default_pool()
     found = state.handles.get(pool, Pool)
     made = GraphMemory(size, pool)

@@ -30,7 +30,7 @@ class LoadedProgram:
     is_library: bool = False
 
     def function(self, name: str) -> int:
-        """The handle of the kernel of that name; NOT_FOUND where there is none."""
+        """Return the handle of the kernel of that name; NOT_FOUND where there is none."""
         if name not in self.module.kernels:
             raise DriverError(Result.NOT_FOUND)
         if name not in self.functions:
@@ -39,7 +39,7 @@ class LoadedProgram:
         return self.functions[name]
 
     def variable(self, name: str) -> tuple[int, int]:
-        """The address and the size of a variable; NOT_FOUND where there is none."""
+        """Return the address and the size of a variable; NOT_FOUND where there is none."""
         found = self.module.image.place_of(name)
         if found is None:
             raise DriverError(Result.NOT_FOUND)
@@ -53,13 +53,13 @@ class LoadedProgram:
             raise DriverError(Result.INVALID_HANDLE)
 
     def end_launch(self) -> None:
-        """The launch of this thread has ended, in whatever way."""
+        """Note that the launch of this thread has ended, in whatever way."""
         self.launching.discard(threading.get_ident())
         if self.unloaded:
             self._release()
 
     def unload(self) -> None:
-        """Its functions lead nowhere from now on; its memory goes with the last launch.
+        """Release its functions; its memory goes with the last launch.
         Doing so twice is harmless."""
         if self.unloaded:
             return
@@ -112,7 +112,7 @@ def _size(variable: Variable) -> int:
 
 
 def load(image: int, name: str = "module") -> LoadedProgram:
-    """The program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
+    """Return the program of an image in memory: PTX text, or a fat binary with PTX in it. Raises
     DriverError, explained: NO_BINARY_FOR_GPU without PTX, INVALID_PTX for what is none."""
     if not image:
         raise DriverError(Result.INVALID_VALUE)
@@ -131,5 +131,5 @@ def load(image: int, name: str = "module") -> LoadedProgram:
 
 
 def function_at(handle: int) -> Function:
-    """The function of a handle."""
+    """Return the function of a handle."""
     return state.handles.get(handle, Function)

@@ -1,4 +1,4 @@
-"""What streams are asked for: done at once, or put into the graph that captures them."""
+"""Queues the work of streams: does it at once, or puts it into the graph that captures them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver knows between calls: handles, contexts, which is current in which thread."""
+"""Holds the state between calls: handles, contexts, which is current in which thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST_HANDLE, STEP = 0x5157_0000_0000, 0x100
 
 @runtime_checkable
 class EndsWithContext(Protocol):
-    """What holds memory until it is unloaded, or its context ends."""
+    """An object that holds memory until it is unloaded, or its context ends."""
 
     def unload(self) -> None: ...
 
@@ -40,7 +40,7 @@ class Handles:
         self._numbers = count(FIRST_HANDLE, STEP)
 
     def add(self, made: object) -> int:
-        """A handle for an object."""
+        """Return a handle for an object."""
         number = next(self._numbers)
         self._objects[number] = made
         return number
@@ -50,7 +50,7 @@ class Handles:
         self._objects[number] = made
 
     def get(self, handle: int, kind: type[T], wrong: Result = Result.INVALID_HANDLE) -> T:
-        """The object of that kind; DriverError(`wrong`) where the handle is of none."""
+        """Return the object of that kind; DriverError(`wrong`) where the handle is of none."""
         found = self._objects.get(handle)
         if not isinstance(found, kind):
             raise DriverError(wrong)
@@ -91,7 +91,7 @@ def frames_if_wanted() -> tuple[Frame, ...]:
 
 @dataclass(frozen=True)
 class Owned:
-    """What is known of an allocation: its `kind` ("device", "host", "managed", "registered"), the
+    """Facts of an allocation: its `kind` ("device", "host", "managed", "registered"), the
     context that it ends with, the flags that it was made with, its pool, the frames of the program
     that made it where leaks are looked for."""
 
@@ -170,12 +170,12 @@ class State:
 
     @property
     def device(self) -> Device:
-        """The software GPU."""
+        """Return the software GPU."""
         return session().device
 
     @cached_property
     def attributes(self) -> dict[int, int]:
-        """The attributes of the device, by number."""
+        """Return the attributes of the device, by number."""
         return attributes_of(self.device.spec)
 
     def initialise(self) -> None:
@@ -191,11 +191,11 @@ class State:
 
     @property
     def stack(self) -> list[Context]:
-        """The contexts of this thread; the last one is current."""
+        """Return the contexts of this thread; the last one is current."""
         return self._stacks.setdefault(threading.get_ident(), [])
 
     def current(self) -> Context:
-        """The current context, if work can be done in it."""
+        """Return the current context, if work can be done in it."""
         self.check()
         stack = self.stack
         if not stack:
@@ -206,18 +206,18 @@ class State:
         return context
 
     def new_context(self, flags: int, *, primary: bool = False) -> Context:
-        """A context that is nobody's current one yet."""
+        """Return a context that is nobody's current one yet."""
         made = Context(next(self.numbers), flags, primary)
         made.handle = self.handles.add(made)
         return made
 
     def context(self, handle: int) -> Context:
-        """The context of a handle."""
+        """Return the context of a handle."""
         self.check()
         return self.handles.get(handle, Context, Result.INVALID_CONTEXT)
 
     def own(self, context: Context, made: object) -> int:
-        """A handle for what belongs to a context."""
+        """Return a handle for what belongs to a context."""
         handle = self.handles.add(made)
         context.handles.add(handle)
         return handle
@@ -267,7 +267,7 @@ class State:
         self._launching.add(thread)
 
     def leave_launch(self) -> None:
-        """The launch of this thread has ended."""
+        """Note that the launch of this thread has ended."""
         self._launching.discard(threading.get_ident())
         if self._due:
             self._settle()

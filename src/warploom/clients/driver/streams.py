@@ -41,12 +41,12 @@ class Event:
     captured: tuple[Capture, list[Node]] | None = None
 
     def record(self) -> None:
-        """All that came before has happened: now."""
+        """Record the time of now: all that came before has happened."""
         self.seconds, self.captured = time.perf_counter(), None
 
 
 def stream_of(handle: int) -> Stream:
-    """The stream of a handle; default streams belong to the current context."""
+    """Return the stream of a handle; default streams belong to the current context."""
     if handle in DEFAULT_STREAMS:
         return Stream(state.current(), 0, 0, handle)
     found = state.handles.get(handle, Stream)
@@ -120,7 +120,7 @@ def device_of(stream: int, device: int) -> None:
 
 @entry("cuStreamWaitEvent")
 def wait_event(stream: int, event: int, flags: int) -> None:
-    """Where an event was captured, this stream takes part in the capture from now on."""
+    """Wait for an event; if that was captured, this stream takes part in the capture."""
     stream_of(stream)
     found = state.handles.get(event, Event)
     capture = capture_of(stream)
@@ -170,7 +170,7 @@ def host_function(stream: int, function: int, data: int) -> None:
 
 
 def host_task(given: HostFunction) -> Task:
-    """A call of a function of the host."""
+    """Return a call of a function of the host."""
     if not given.function:
         raise DriverError(Result.INVALID_VALUE)
     return Task(Kind.HOST, partial(_HOST_FUNCTION(given.function), given.data), given)
@@ -193,7 +193,7 @@ def _value(kind: type[Word], stream: int, address: int) -> Word:
 
 
 def _wait(word: ctypes.c_uint32 | ctypes.c_uint64, value: int, flags: int) -> None:
-    """What is waited for must have happened: nothing else is on its way in this process."""
+    """Check that what is waited for has happened: nothing else is on its way in this process."""
     mask = (1 << 8 * ctypes.sizeof(word)) - 1
     seen, wanted = word.value, value & mask
     behind = (seen - wanted) & mask
@@ -243,7 +243,7 @@ def event_record(event: int, stream: int) -> None:
 
 @entry("cuEventRecordWithFlags")
 def record_with(event: int, stream: int, flags: int) -> None:
-    """In a capture, an event is a place in it; an external one is recorded when the graph runs."""
+    """Record an event: in a capture its place, unless it is external and recorded by the graph."""
     found = state.handles.get(event, Event)
     stream_of(stream)
     capture = capture_of(stream)
@@ -284,7 +284,7 @@ def event_destroy(event: int) -> None:
 
 @entry("cuEventElapsedTime", "cuEventElapsedTime_v2")
 def elapsed(milliseconds: int, start: int, end: int) -> None:
-    """The host's own time between two records."""
+    """Write the host's own time between two records."""
     first, second = state.handles.get(start, Event), state.handles.get(end, Event)
     if (first.flags | second.flags) & NO_TIMING or first.seconds is None or second.seconds is None:
         raise DriverError(Result.INVALID_HANDLE)

@@ -34,7 +34,8 @@ def spoil(result: Result) -> None:
 
 
 def code_of(error: BaseException, name: str) -> int:
-    """The code for what a call raised, explained to the user where the code says too little."""
+    """Return the code for what a call raised, explained to the user where the code says too
+    little."""
     match error:
         case DriverError():
             if error.explained:
@@ -56,7 +57,7 @@ def code_of(error: BaseException, name: str) -> int:
 
 
 def code_of_missing(name: str, _words: Sequence[int]) -> int:
-    """The code for a function that is not there; it is named once in the log."""
+    """Return the code for a function that is not there; it is named once in the log."""
     if name not in _missed:
         _missed.add(name)
         log.warning("warploom: %s is not there (CUDA_ERROR_NOT_SUPPORTED)", name)

@@ -21,8 +21,8 @@ ARRAY, MIPMAPPED, LINEAR, ROWS = 0, 1, 2, 3
 
 
 def _texels(resource: ResourceDescriptor, d: TextureDescriptor) -> Texels:
-    """The texels of a resource: an array, the levels of one that a texture may choose, or plain
-    memory."""
+    """Return the texels of a resource: an array, the levels of one that a texture may choose, or
+    plain memory."""
     if resource.type == ARRAY:
         return state.handles.get(resource.handle, CudaArray).texels
     if resource.type == MIPMAPPED:
@@ -89,7 +89,8 @@ def _mode(number: int, flags: int) -> str:
 
 
 def _most_level(d: TextureDescriptor) -> int:
-    """The last level that a texture may choose; NOT_SUPPORTED for what shifts that choice."""
+    """Return the last level that a texture may choose; NOT_SUPPORTED for what shifts that
+    choice."""
     if d.mipmap_bias or d.mipmap_least > 0 or d.mipmap_most % 1:
         raise DriverError(
             Result.NOT_SUPPORTED,

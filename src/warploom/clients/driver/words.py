@@ -37,22 +37,22 @@ def put_text(address: int, room: int, text: str) -> None:
 
 
 def text_at(address: int) -> str:
-    """The string at an address."""
+    """Return the string at an address."""
     if not address:
         raise DriverError(Result.INVALID_VALUE)
     return ctypes.string_at(address).decode(errors="replace")
 
 
 def word_at(address: int) -> int:
-    """The 64-bit word at an address."""
+    """Return the 64-bit word at an address."""
     return ctypes.c_uint64.from_address(address).value
 
 
 def int_at(address: int) -> int:
-    """The `int` at an address."""
+    """Return the `int` at an address."""
     return ctypes.c_int.from_address(address).value
 
 
 def unsigned(word: int) -> int:
-    """A word as C handed it over, as the `size_t` or address that it was."""
+    """Return a word as C handed it over, as the `size_t` or address that it was."""
     return word & MASK

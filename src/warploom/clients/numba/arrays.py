@@ -65,7 +65,7 @@ class DeviceArray:
 
     @property
     def view_of_memory(self) -> Array:
-        """The device memory itself as an array."""
+        """Return the device memory itself as an array."""
         return self._view
 
     @property
@@ -97,7 +97,7 @@ class DeviceArray:
     # ---- copies -----------------------------------------------------------------------------
 
     def copy_to_host(self, ary: Array | None = None, stream: object = 0) -> Array:
-        """Its content as a new array, or copied into `ary`."""
+        """Return its content as a new array, or copied into `ary`."""
         if ary is None:
             return self._view.copy(order="K")
         if ary.size != self.size or ary.dtype != self.dtype:
@@ -124,7 +124,7 @@ class DeviceArray:
         return DeviceArray(view, self._owner)
 
     def __getitem__(self, index: Any) -> Any:
-        """A part; one element comes as a number of the host."""
+        """Return a part; one element comes as a number of the host."""
         found: Any = self._view[index]
         return self._made(cast("Array", found)) if isinstance(found, np.ndarray) else found
 
@@ -142,7 +142,7 @@ class DeviceArray:
         return (self[index] for index in range(len(self)))
 
     def reshape(self, *shape: Any, order: Any = "C") -> DeviceArray:
-        """The same memory in another shape; ValueError where that takes a copy."""
+        """Return the same memory in another shape; ValueError where that takes a copy."""
         made = self._view.reshape(*shape, order=order)
         if not np.shares_memory(made, self._view) and made.size:
             raise ValueError("this shape takes a copy; copy to the host and back instead")
@@ -184,7 +184,7 @@ def device_array(
     order: Any = "C",
     stream: object = 0,
 ) -> DeviceArray:
-    """An array in device memory; what it holds is not promised."""
+    """Return an array in device memory; what it holds is not promised."""
     made = np.dtype(dtype)
     dims = shape if isinstance(shape, tuple) else (int(shape),)
     count = 1
@@ -201,7 +201,7 @@ def device_array(
 
 
 def device_array_like(ary: Any, stream: object = 0) -> DeviceArray:
-    """An array of the shape, type and order of another."""
+    """Return an array of the shape, type and order of another."""
     order = "F" if ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"] else "C"
     return device_array(ary.shape, ary.dtype, order=order)
 
@@ -209,7 +209,7 @@ def device_array_like(ary: Any, stream: object = 0) -> DeviceArray:
 def to_device(
     obj: Any, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
 ) -> DeviceArray:
-    """The content of a host array on the device: in a new array, or in `to`."""
+    """Return the content of a host array on the device: in a new array, or in `to`."""
     if isinstance(obj, DeviceArray):
         return obj
     host: Array = np.asarray(obj)
@@ -225,7 +225,7 @@ def is_cuda_array(obj: object) -> bool:
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """A device array over the memory that another object describes."""
+    """Return a device array over the memory that another object describes."""
     if isinstance(obj, DeviceArray):
         return obj
     if not is_cuda_array(obj):
@@ -255,7 +255,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
 def pinned_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: Any = None, order: Any = "C"
 ) -> Array:
-    """An array of the host; copies need no pinning here."""
+    """Return an array of the host; copies need no pinning here."""
     return np.empty(shape, dtype, order=order)
 
 
@@ -278,7 +278,7 @@ def mapped_array(
     portable: bool = False,
     wc: bool = False,
 ) -> MappedArray:
-    """An array that host and kernels see as one."""
+    """Return an array that host and kernels see as one."""
     device = device_array(shape, dtype, strides, order)
     made = device.view_of_memory.view(MappedArray)
     made.owner = device

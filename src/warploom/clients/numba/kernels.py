@@ -46,7 +46,7 @@ class Specialized:
     cooperative: bool
 
     def packed(self, args: Sequence[Any], back: Back) -> bytes:
-        """The parameter block for these arguments."""
+        """Return the parameter block for these arguments."""
         words: Words = []
         for packer, value in zip(self.packers, args, strict=True):
             packer(value, words, back)
@@ -54,7 +54,7 @@ class Specialized:
 
 
 class Kernel:
-    """What `@cuda.jit` makes of a function: `kernel[grid, block, stream, shared](...)` launches it,
+    """A function that `@cuda.jit` compiles: `kernel[grid, block, stream, shared](...)` launches it,
     and kernels and device functions can call it."""
 
     def __init__(self, function: Callable[..., None], options: dict[str, Any]) -> None:
@@ -66,7 +66,8 @@ class Kernel:
         functools.update_wrapper(cast("Any", self), function)
 
     def __getitem__(self, configuration: Any) -> Configured:
-        """A launch configuration: grid, block, and perhaps a stream and bytes of shared memory."""
+        """Return a launch configuration: grid, block, and perhaps a stream and bytes of shared
+        memory."""
         given: list[Any] = []
         if isinstance(configuration, tuple):
             given += cast("tuple[Any, ...]", configuration)
@@ -83,11 +84,11 @@ class Kernel:
         )
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> ForAll:
-        """As many threads as there are tasks, in blocks that fit."""
+        """Return a launcher of as many threads as there are tasks, in blocks that fit."""
         return ForAll(self, ntasks, tpb, sharedmem)
 
     def compile(self, argtypes: tuple[Any, ...]) -> Specialized:
-        """The kernel for these types, compiled when it is first asked for."""
+        """Return the kernel for these types, compiled when it is first asked for."""
         known = self.specialized.get(argtypes)
         if known is None:
             known = self.specialized[argtypes] = self._compile(argtypes)
@@ -121,7 +122,7 @@ class Kernel:
         return Specialized(ptx, kernel, packers, layout, any(name in ptx for name in GRID_SYNC))
 
     def types_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The Numba types of arguments; those of the signature where the kernel has one."""
+        """Return the Numba types of arguments; those of the signature where the kernel has one."""
         if self.signatures:
             return self.signatures[0]
         return tuple(type_of(value) for value in args)
@@ -139,13 +140,13 @@ class Kernel:
             after()
 
     def inspect_asm(self, signature: tuple[Any, ...] | None = None) -> Any:
-        """The PTX for a signature, or of all that were compiled."""
+        """Return the PTX for a signature, or of all that were compiled."""
         if signature is not None:
             return self.specialized[signature].ptx
         return {types: made.ptx for types, made in self.specialized.items()}
 
     def specialize(self, *args: Any) -> Kernel:
-        """A kernel for the types of these arguments alone."""
+        """Return a kernel for the types of these arguments alone."""
         made = Kernel(self.py_func, self.options)
         made.signatures.append(self.types_of(args))
         made.compile(made.signatures[0])
@@ -201,7 +202,7 @@ class ForAll:
         self.kernel[grid, threads, 0, self.shared_bytes](*args)
 
     def _best(self, made: Specialized) -> int:
-        """The largest block among those that keep most threads on an SM."""
+        """Return the largest block among those that keep most threads on an SM."""
         spec, resources = session().device.spec, made.kernel.resources
         shared = made.kernel.program.shared_bytes + self.shared_bytes
 
@@ -214,7 +215,7 @@ class ForAll:
 
 
 def type_of(value: Any) -> Any:
-    """The Numba type of an argument."""
+    """Return the Numba type of an argument."""
     if isinstance(value, DeviceArray):
         if value.numba_type is None:
             value.numba_type = typeof(value.view_of_memory)
@@ -227,7 +228,7 @@ def type_of(value: Any) -> Any:
 
 
 def _text(code: Any) -> str:
-    """The PTX of what Numba gives to its linker."""
+    """Return the PTX of what Numba gives to its linker."""
     if isinstance(code, (bytes, str)):
         return code.decode() if isinstance(code, bytes) else code
     raise WarploomError(
@@ -257,7 +258,7 @@ def _without_a_driver() -> Generator[None]:
 def _compile_source(
     source: bytes | str, name: str, cc: tuple[int, int], **_: bool
 ) -> tuple[str, str]:
-    """The PTX of a CUDA source that Numba would link, and the compiler's log."""
+    """Return the PTX of a CUDA source that Numba would link, and the compiler's log."""
     text = source.decode() if isinstance(source, bytes) else source
     return compile_cuda(text, name, cc, ("-rdc=true",)), ""
 

@@ -22,8 +22,8 @@ Packer = Callable[[Any, Words, Back], None]
 
 
 def packer_of(type: Any) -> tuple[str, Packer]:
-    """The `struct` format of an argument of a Numba type, and what fills it. Raises TypeError for
-    types that kernels do not take."""
+    """Return the `struct` format of an argument of a Numba type, and what fills it. Raises
+    TypeError for types that kernels do not take."""
     match type:
         case types.Array():
             return "QQqqQ" + "q" * 2 * type.ndim, _array
@@ -84,7 +84,7 @@ def _array(value: Any, words: Words, back: Back) -> None:
 
 
 def on_device(value: Any, back: Back) -> DeviceArray:
-    """The argument in device memory: itself, or a copy that comes back after the launch."""
+    """Return the argument in device memory: itself, or a copy that comes back after the launch."""
     if isinstance(value, DeviceArray):
         return value
     if isinstance(value, MappedArray):
@@ -106,7 +106,7 @@ def _copy_back(device: DeviceArray, host: Array) -> None:
 
 
 def _record(value: Any, words: Words, back: Back) -> None:
-    """A record travels as an array of one."""
+    """Pack a record as an array of one."""
     if isinstance(value, DeviceArray):
         words.append(value.address)
         return

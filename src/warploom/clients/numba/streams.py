@@ -29,7 +29,7 @@ class Stream:
         callback(self, 0, arg)
 
     def async_done(self) -> asyncio.Future[Stream]:
-        """A future that is done."""
+        """Return a future that is done."""
         future: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
         future.set_result(self)
         return future

@@ -43,7 +43,7 @@ ENDS = {
 
 
 def format_of(channels: Channels) -> tuple[int, int] | None:
-    """The driver's format and how many components there are; None for what is no texel."""
+    """Return the driver's format and how many components there are; None for what is no texel."""
     bits = [n for n in channels.bits if n]
     if not bits or len({*bits}) != 1 or not 0 <= channels.kind < 3:
         return None
@@ -92,7 +92,7 @@ def level(array: int, mipmapped: int, number: int) -> None:
 
 @entry("cudaFreeArray")
 def free_array(array: int) -> None:
-    """A null array is none, and no error."""
+    """Free an array; a null array is no error."""
     if array:
         arrays.destroy(array)
 
@@ -153,7 +153,7 @@ entry("cudaMemset3D")(_fill_box)
 
 @entry("cudaMemset3DAsync")
 def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
-    """The structures are the caller's, and are copied for a graph that captures the stream."""
+    """Fill a box; the caller's structures are copied for a graph that captures the stream."""
     at, box = (
         kind.from_buffer_copy(ctypes.string_at(place, ctypes.sizeof(kind)))
         for kind, place in ((Pitched, pitched), (Extent, extent))
@@ -170,7 +170,7 @@ def fill_box_in(pitched: int, value: int, extent: int, stream: int) -> None:
 @queued(entry, Kind.MEMCPY, "cudaMemcpy3DAsync", description=BoxCopy)
 @entry("cudaMemcpy3D")
 def copy_box(parameters: int) -> None:
-    """Where an array takes part, widths and places along rows are in its texels, not in bytes."""
+    """Copy a box; with an array, widths and places along rows are in its texels, not in bytes."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)
     made = driver_copy(BoxCopy.from_address(parameters))
@@ -178,7 +178,7 @@ def copy_box(parameters: int) -> None:
 
 
 def driver_copy(given: BoxCopy) -> Copy3D:
-    """A copy in the driver's terms."""
+    """Return a copy in the driver's terms."""
     if given.kind not in KINDS:
         raise DriverError(Result.INVALID_MEMCPY_DIRECTION)
     texel = 0

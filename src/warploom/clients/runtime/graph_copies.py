@@ -21,7 +21,7 @@ from warploom.clients.runtime.table import entry
 
 
 def box_copy_task(parameters: int) -> Task:
-    """The copy that a cudaMemcpy3DParms describes."""
+    """Return the copy that a cudaMemcpy3DParms describes."""
     return copy_task(ctypes.addressof(driver_copy(copied(BoxCopy, parameters))))
 
 

@@ -73,7 +73,8 @@ for _name, _function in SAME.items():
 
 
 def _kernel_task(parameters: int) -> Task:
-    """A launch; its structure is the driver's, but for the function, which is one of the host."""
+    """Return a launch; its structure is the driver's, but for the function, which is one of the
+    host."""
     node = copied(KernelNode, parameters, FIRST_KERNEL_NODE)
     node.function = function_of(node.function)
     return kernel_task_at(node)
@@ -95,7 +96,7 @@ def change_kernel(handle: int, node: int, parameters: int) -> None:
 
 
 def task_at(parameters: int, graph: Graph | None = None) -> Task:
-    """The task of a cudaGraphNodeParams, which is the driver's structure but for kernels and
+    """Return the task of a cudaGraphNodeParams, which is the driver's structure but for kernels and
     copies."""
     if not parameters:
         raise DriverError(Result.INVALID_VALUE)

@@ -28,7 +28,7 @@ def remember(code: int) -> int:
 
 
 def last_error(*, forget: bool) -> int:
-    """The last error of this thread."""
+    """Return the last error of this thread."""
     thread = threading.get_ident()
     return _last.pop(thread, 0) if forget else _last.get(thread, 0)
 

@@ -47,7 +47,7 @@ def philox(counter: list[Words], seed: int) -> list[Words]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How PyTorch's kernel draws numbers: so many for each of so many threads."""
+    """The way in which PyTorch's kernel draws numbers: so many for each of so many threads."""
 
     count: int
     threads: int

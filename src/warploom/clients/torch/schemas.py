@@ -1,4 +1,4 @@
-"""What the schema of an operator of ATen says about its arguments and results."""
+"""Reads the schema of an operator of ATen: its arguments and results."""
 
 from __future__ import annotations
 

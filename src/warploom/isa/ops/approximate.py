@@ -57,7 +57,7 @@ TWO_LOG2_E = "0x1.715476p+1"
 
 
 def number(text: str | float) -> Term:
-    """A single-precision constant, from hexadecimal text or a value that is exact in it."""
+    """Return a single-precision constant, from hexadecimal text or a value that is exact in it."""
     return float_constant(float.fromhex(text) if isinstance(text, str) else text, F32)
 
 
@@ -70,7 +70,7 @@ def mul(a: Term, b: Term) -> Term:
 
 
 def polynomial(x: Term, coefficients: tuple[str, ...]) -> Term:
-    """The polynomial in `x`, coefficients from the constant term up, by Horner's rule."""
+    """Return the polynomial in `x`, coefficients from the constant term up, by Horner's rule."""
     *rest, value = (number(c) for c in coefficients)
     for coefficient in reversed(rest):
         value = fma(value, x, coefficient)

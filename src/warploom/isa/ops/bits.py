@@ -58,7 +58,8 @@ def brev(_: Modifiers, a: Term) -> Term:
 
 
 def low_mask(length: Term, type: ScalarType) -> Term:
-    """A value whose low `length` bits are 1; all of them where `length` reaches the width."""
+    """Return a value whose low `length` bits are 1; all of them where `length` reaches the
+    width."""
     return shift_left(constant(1, type), length) - 1
 
 
@@ -86,7 +87,7 @@ MODES = ("clamp", "wrap")
 
 
 def bounded(m: Modifiers, amount: Term) -> Term:
-    """A bit position or a width, taken modulo 32 with .wrap; shifts clamp it otherwise."""
+    """Return a bit position or a width, taken modulo 32 with .wrap; shifts clamp it otherwise."""
     return amount & 31 if m["mode"] == "wrap" else amount
 
 
@@ -128,7 +129,7 @@ def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
 
 
 def nth_one(word: Term, n: Term) -> Term:
-    """The place of the 1 in `word` that has `n` others below it, found by halves."""
+    """Return the place of the 1 in `word` that has `n` others below it, found by halves."""
     place = constant(0, U32)
     for width in (16, 8, 4, 2, 1):
         below = shift_right(word, place) & ((1 << width) - 1)
@@ -187,7 +188,7 @@ def prmt_mode(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def chosen(mode: str, start: Term, place: int) -> Term:
-    """Which of the eight bytes `prmt` puts at `place`."""
+    """Return which of the eight bytes `prmt` puts at `place`."""
     if mode == "f4e":
         return start + place
     if mode == "b4e":

@@ -20,7 +20,7 @@ Carried = tuple[Term, Term]
 
 
 def number(carry: Term, type: ScalarType) -> Term:
-    """The flag as 0 or 1."""
+    """Return the flag as 0 or 1."""
     one = Term("const", type, (), 1)
     return select(carry, one, 0)
 
@@ -51,7 +51,7 @@ def difference_of(a: Term, b: Term, borrow: Term | None) -> Carried:
 
 
 def half_product(m: Modifiers, a: Term, b: Term) -> Term:
-    """The half of a * b that the opcode names."""
+    """Return the half of a * b that the opcode names."""
     return a * b if m["half"] == "lo" else resize(high(widen(a) * widen(b)), a.type)
 
 

@@ -25,7 +25,7 @@ declare(
 
 
 def _mapped(address: Term, rank: Term) -> Term:
-    """The address in the shared memory of a block, from one in any block's."""
+    """Return the address in the shared memory of a block, from one in any block's."""
     above = shift_left(extend(rank, U64) + 1, constant(BLOCK_BITS, U32))
     return (address & (HIGH_BITS | OFFSET_MASK)) | above
 

@@ -1,4 +1,4 @@
-"""What the tables of instructions share: lists of types, and how float operands come and go.
+"""Shared parts of the tables of instructions: lists of types, and the handling of float operands.
 
 The instructions themselves are in the other modules of this package.
 """
@@ -34,7 +34,7 @@ PACKED_INTEGERS = ("u16x2", "s16x2")
 
 
 def by_part(semantics: Callable[..., Term]) -> Callable[..., Term]:
-    """The same for packed operands: each part of them for itself, put together again."""
+    """Return the same for packed operands: each part of them for itself, put together again."""
 
     @wraps(semantics)
     def packed(m: Modifiers, *values: Term) -> Term:
@@ -54,14 +54,15 @@ def operands(m: Modifiers, *values: Term) -> tuple[Term, ...]:
 
 
 def result(m: Modifiers, value: Term) -> Term:
-    """A float result as it is written: flushed, then clamped to [0, 1] or with its NaN closed."""
+    """Return a float result as it is written: flushed, then clamped to [0, 1] or with its NaN
+    closed."""
     if "ftz" in m:
         value = flush_subnormal(value)
     return saturate(value) if "sat" in m else canonical(value)
 
 
 class Clamping(TypedDict):
-    """How `narrow.narrowed` treats what is too large, and what is negative."""
+    """The treatment of numbers that are too large or negative by `narrow.narrowed`."""
 
     finite: bool
     relu: bool
@@ -73,23 +74,23 @@ def clamping(m: Modifiers) -> Clamping:
 
 
 def rounding(m: Modifiers) -> str:
-    """The rounding mode; nearest even where none is written."""
+    """Return the rounding mode; nearest even where none is written."""
     return m.text("rnd", "rn")
 
 
 def nan_like(value: Term) -> Term:
-    """The canonical NaN in the type of `value`."""
+    """Return the canonical NaN in the type of `value`."""
     return constant(CANONICAL_NAN[value.type.bits], value.type)
 
 
 def sign_bit(a: Term) -> Term:
-    """The sign bit of a float in its place, as an integer of its width."""
+    """Return the sign bit of a float in its place, as an integer of its width."""
     return reinterpret(a, unsigned(a.type.bits)) & (1 << (a.type.bits - 1))
 
 
 def extreme(m: Modifiers, choose: Callable[[Term, Term], Term], *values: Term) -> Term:
-    """The least or the greatest of float values, by `choose`. `.abs` looks at their sizes, `.NaN`
-    lets a NaN win, `.xorsign` gives the result the product of their signs."""
+    """Return the least or the greatest of float values, by `choose`. `.abs` looks at their sizes,
+    `.NaN` lets a NaN win, `.xorsign` gives the result the product of their signs."""
     sizes = [float_abs(v) for v in values] if "abs" in m else list(values)
     found = canonical(reduce(choose, sizes))
     if "xorsign" in m:

@@ -133,7 +133,7 @@ def setp_pair_bool(m: Modifiers, a: Term, b: Term, c: Term) -> tuple[Term, ...]:
 
 
 def by_halves(m: Modifiers, a: Term, b: Term) -> list[tuple[Term, Term]]:
-    """The low halves of a and b, then the high ones."""
+    """Return the low halves of a and b, then the high ones."""
     type, _ = PACKED[m.scalar()]
     return list(zip(parts(a, type), parts(b, type), strict=True))
 

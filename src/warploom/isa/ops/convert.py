@@ -44,20 +44,20 @@ def cvt(
 
 
 def limits(type: ScalarType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Return the least and the greatest value of an integer type."""
     top = (1 << (type.bits - 1 if type.is_signed else type.bits)) - 1
     return (-top - 1 if type.is_signed else 0), top
 
 
 def number(m: Modifiers, a: Term) -> Term:
-    """A float operand as an .f32 or .f64; `.ftz` is about an .f32."""
+    """Return a float operand as an .f32 or .f64; `.ftz` is about an .f32."""
     if a.type in HALVES:
         return wide(a, HALVES[a.type])
     return operands(m, a)[0] if a.type.bits == 32 else a
 
 
 def as_half(m: Modifiers, value: Term) -> Term:
-    """A value as the .f16 or .bf16 that is written."""
+    """Return a value as the .f16 or .bf16 that is written."""
     target = m.scalar("dtype")
     value = saturate(value) if "sat" in m else value
     bits = narrowed(value, HALVES[target], rounding(m), **clamping(m))

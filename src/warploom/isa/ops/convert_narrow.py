@@ -64,7 +64,7 @@ def limited(before: str, behind: str) -> tuple[str, ...]:
 
 
 def saturated(before: str, behind: str) -> tuple[str, ...]:
-    """The same where `.satfinite` must be."""
+    """Return the same where `.satfinite` must be."""
     return tuple(f"{before}{m}{behind}" for m in (".satfinite{.relu}", ".relu.satfinite"))
 
 
@@ -108,19 +108,19 @@ def to_tf32(m: Modifiers, a: Term) -> Term:
 
 
 def room(dtype: str) -> int:
-    """The bits that one number of a packed type takes up."""
+    """Return the bits that one number of a packed type takes up."""
     return 4 if dtype.startswith("e2m1") else 8
 
 
 def together(m: Modifiers, values: Sequence[Term], whole: ScalarType) -> Term:
-    """The values, lowest first, rounded to the nearest and packed."""
+    """Return the values, lowest first, rounded to the nearest and packed."""
     dtype = m.text("dtype", "")
     format = FORMATS[dtype[:4]]
     return packed_bits([narrowed(v, format, **clamping(m)) for v in values], room(dtype), whole)
 
 
 def packed_bits(numbers: Sequence[Term], size: int, whole: ScalarType) -> Term:
-    """The numbers, lowest first, at `size` bits each."""
+    """Return the numbers, lowest first, at `size` bits each."""
     word = constant(0, U32)
     for place, bits in enumerate(numbers):
         word = word | shift_left(bits, constant(place * size, U32))
@@ -209,7 +209,7 @@ def half_pair_to_scales(m: Modifiers, a: Term) -> Term:
 
 
 def scales(m: Modifiers, values: Sequence[Term]) -> Term:
-    """The values, lowest first, as powers of two, a byte each."""
+    """Return the values, lowest first, as powers of two, a byte each."""
     found = [scale_of(v, m.text("rnd", ""), finite="satfinite" in m) for v in values]
     return packed_bits(found, 8, unsigned(16))
 
@@ -228,7 +228,7 @@ SMALL = ("u2", "s2", "u4", "s4", "u8", "s8")
 
 
 def clamped(value: Term, name: str) -> Term:
-    """An .s32 in the range of a small integer type, its low bits alone."""
+    """Return an .s32 in the range of a small integer type, its low bits alone."""
     bits = int(name[1:])
     signed = name[0] == "s"
     top = (1 << (bits - signed)) - 1

@@ -15,7 +15,7 @@ HALVES = {"u32": U16, "s32": S16}
 
 
 def numbers(value: Term, type: ScalarType) -> list[Term]:
-    """The numbers of `type` in a word, each as a word."""
+    """Return the numbers of `type` in a word, each as a word."""
     whole = S32 if type.is_signed else U32
     return [reinterpret(extend(part, whole), U32) for part in parts(value, type)]
 

@@ -95,7 +95,7 @@ def div_approx(m: Modifiers, a: Term, b: Term) -> Term:
 
 
 def signed_zero(a: Term) -> Term:
-    """The zero with the sign of `a`."""
+    """Return the zero with the sign of `a`."""
     return reinterpret(sign_bit(a), a.type)
 
 
@@ -129,7 +129,7 @@ def inverse_root(a: Term) -> Term:
 
 
 def upper_word(a: Term) -> Term:
-    """A double with its low 32 bits cleared."""
+    """Return a double with its low 32 bits cleared."""
     return reinterpret(reinterpret(a, unsigned(64)) & ~0xFFFF_FFFF, a.type)
 
 

@@ -62,7 +62,7 @@ def values(m: Modifiers, *halves: Term) -> tuple[Term, ...]:
 
 
 def as_half(m: Modifiers, value: Term, type: ScalarType) -> Term:
-    """A result as it is written: clamped to [0, 1] or from 0 on, rounded, flushed."""
+    """Return a result as it is written: clamped to [0, 1] or from 0 on, rounded, flushed."""
     format = HALVES[type]
     if "sat" in m:
         value = saturate(value)

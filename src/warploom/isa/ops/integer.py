@@ -30,7 +30,7 @@ UNRECTIFIABLE = ("u16", "u32", "u64", "s16", "s64", "u16x2")
 
 
 def clamp_to(value: Term, type: ScalarType) -> Term:
-    """A wider signed `value`, clamped to the range of the signed `type`."""
+    """Return a wider signed `value`, clamped to the range of the signed `type`."""
     top = (1 << (type.bits - 1)) - 1
     return truncate(minimum(maximum(value, -top - 1), top), type)
 
@@ -109,7 +109,7 @@ def mad_wide(_: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def product24(a: Term, b: Term) -> Term:
-    """The 48-bit product of the low 24 bits of two words, in 64 bits."""
+    """Return the 48-bit product of the low 24 bits of two words, in 64 bits."""
     return widen(_low24(a)) * widen(_low24(b))
 
 

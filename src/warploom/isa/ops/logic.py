@@ -54,7 +54,8 @@ def c_not(m: Modifiers, a: Term) -> Term:
 
 
 def by_table(a: Term, b: Term, c: Term, table: Term) -> Term:
-    """The function of three bits that `table` holds, its row number being a b c in binary."""
+    """Return the function of three bits that `table` holds, its row number being a b c in
+    binary."""
     found = constant(0, a.type)
     for row in range(8):
         chosen = -(shift_right(table, constant(row, U32)) & 1)

@@ -41,7 +41,7 @@ def registers(name: str, fragment: Fragment) -> str:
 
 
 def fragment_of(m: Modifiers, role: str, type: str) -> Fragment:
-    """The fragment of operand a, b, c or d of a form with these modifiers."""
+    """Return the fragment of operand a, b, c or d of a form with these modifiers."""
     shape = m.text("shape", "")
     rows, columns, depth = extents(shape)
     if shape == "m8n8k4" and type in ("f16", "f32"):
@@ -68,7 +68,7 @@ def product(m: Modifiers) -> Product:
 
 
 def whole(name: str, m: Modifiers) -> Modifiers:
-    """The modifiers, with the name of the instruction as a flag."""
+    """Return the modifiers, with the name of the instruction as a flag."""
     return Modifiers({**m.values, name: name})
 
 

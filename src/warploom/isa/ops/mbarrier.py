@@ -52,7 +52,7 @@ def _field(word: Term, at: int, bits: int) -> Term:
 
 
 def _with(word: Term, at: int, bits: int, value: Term) -> Term:
-    """The word with another value in a field, modulo the field's width."""
+    """Return the word with another value in a field, modulo the field's width."""
     inside = (1 << bits) - 1
     return (word & ~(inside << at)) | _up(value & inside, at)
 
@@ -62,7 +62,7 @@ def _added(word: Term, at: int, bits: int, amount: Term) -> Term:
 
 
 def _settled(word: Term) -> Term:
-    """The word with the next phase begun, where nothing is pending any more."""
+    """Return the word with the next phase begun, where nothing is pending any more."""
     expected = _field(word, EXPECTED_AT, COUNT_BITS)
     fresh = _with(word, 0, COUNT_BITS, expected) + (1 << PHASE_AT)
     transactions = _field(word, TX_AT, TX_BITS)
@@ -70,7 +70,7 @@ def _settled(word: Term) -> Term:
 
 
 def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
-    """The word after `count` arrivals, which with `arrive_drop` are expected no more."""
+    """Return the word after `count` arrivals, which with `arrive_drop` are expected no more."""
     if m["op"] == "arrive_drop":
         word = _added(word, EXPECTED_AT, COUNT_BITS, -count)
     return _settled(_added(word, 0, COUNT_BITS, -count))

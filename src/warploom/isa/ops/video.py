@@ -38,7 +38,7 @@ Combine = Callable[[Modifiers, Term, Term], Term]
 
 
 def selectors(name: str, choices: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The slot of an operand's parts."""
+    """Return the slot of an operand's parts."""
     return {f"{name}sel": tuple(f"{name}={choice}" for choice in choices)}
 
 
@@ -76,13 +76,13 @@ def is_signed(m: Modifiers, name: str) -> bool:
 
 
 def operand(m: Modifiers, value: Term, name: str) -> Term:
-    """The part of operand a or b that is selected, in 64 bits."""
+    """Return the part of operand a or b that is selected, in 64 bits."""
     signed = is_signed(m, f"{name}type")
     return cut(value, *whole_part(chosen(m, name)), signed=signed)
 
 
 def finished(m: Modifiers, found: Term, c: Term | None, *, signed: bool) -> Term:
-    """The result clamped, then joined with c by a second operation or put among its bits."""
+    """Return the result clamped, then joined with c by a second operation or put among its bits."""
     place, bits = whole_part(chosen(m, "d"))
     if "sat" in m:
         found = bounded(found, bits, signed=signed)
@@ -244,12 +244,12 @@ def vmad(m: Modifiers, a: Term, b: Term, c: Term) -> Term:
 
 
 def digits(m: Modifiers, name: str, default: str) -> list[int]:
-    """The numbers behind an operand, that of the lowest part first."""
+    """Return the numbers behind an operand, that of the lowest part first."""
     return [int(digit) for digit in reversed(chosen(m, name)[1:] or default)]
 
 
 def lanes(m: Modifiers, name: str, words: tuple[Term, Term], count: int) -> list[Term]:
-    """The parts of {b, a} that operand `name` stands for, lowest first, in 64 bits."""
+    """Return the parts of {b, a} that operand `name` stands for, lowest first, in 64 bits."""
     bits, signed = 32 // count, is_signed(m, f"{name}type")
     own = "76543210"[-count:] if name == "a" else "76543210"[-2 * count : -count]
     places = digits(m, name, own)
@@ -257,7 +257,7 @@ def lanes(m: Modifiers, name: str, words: tuple[Term, Term], count: int) -> list
 
 
 def gathered(m: Modifiers, found: list[Term], c: Term, *, signed: bool) -> Term:
-    """The results that the mask lets through, added to c or put among its parts."""
+    """Return the results that the mask lets through, added to c or put among its parts."""
     count = len(found)
     bits = 32 // count
     through = digits(m, "d", "3210"[-count:])
@@ -273,7 +273,7 @@ def gathered(m: Modifiers, found: list[Term], c: Term, *, signed: bool) -> Term:
 
 @cache
 def simd(count: int) -> dict[str, tuple[str, ...]]:
-    """The slots behind the operands of a two-way or four-way instruction."""
+    """Return the slots behind the operands of a two-way or four-way instruction."""
     letter = {2: "h", 4: "b"}[count]
     choices = tuple(
         letter + "".join(word) for word in product("01234567"[: 2 * count], repeat=count)

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: PTX ISA, "shfl", "vote", "match", "redux", "elect",
+"""Defines the instructions of a whole warp: PTX ISA, "shfl", "vote", "match", "redux", "elect",
 "activemask", "bar.warp.sync".
 
 They have no terms, for a lane's result depends on its neighbours: the machines know them by name.

@@ -1,4 +1,4 @@
-"""What a rule of advice looks at, and what it says."""
+"""Defines the input and the result of a rule of advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a rule found: at which line (None for the launch), the numbers, and what to do."""
+    """A finding of a rule: at which line (None for the launch), the numbers, and what to do."""
 
     rule: str
     line: str | None

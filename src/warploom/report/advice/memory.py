@@ -39,7 +39,7 @@ def strided_access(case: Case) -> Iterator[Advice]:
 
 
 def _diagnosis(example: Example, fields: tuple[int, ...]) -> tuple[str, str, str]:
-    """The name of the pattern, how it shows in the addresses, and what to do about it."""
+    """Return the name of the pattern, how it shows in the addresses, and what to do about it."""
     stride, size = example.stride, example.size
     if stride is None:
         return (
@@ -77,7 +77,7 @@ def _diagnosis(example: Example, fields: tuple[int, ...]) -> tuple[str, str, str
 
 
 def _fields(example: Example, others: list[Example]) -> tuple[int, ...]:
-    """The offsets within a structure at which accesses of the same stride fall."""
+    """Return the offsets within a structure at which accesses of the same stride fall."""
     stride = example.stride
     if stride is None or not example.size < abs(stride) <= LARGEST_STRUCT:
         return ()
@@ -129,8 +129,8 @@ def _padding_advice(example: Example) -> str:
 
 
 def padding(example: Example) -> tuple[int, int] | None:
-    """The pitch of the rows that the lanes reach, and the fewest bytes more a row that end the
-    conflicts; None where no padding does."""
+    """Return the pitch of the rows that the lanes reach, and the fewest bytes more a row that end
+    the conflicts; None where no padding does."""
     pitch = example.pitch
     if pitch is None:
         return None
@@ -144,7 +144,7 @@ def padding(example: Example) -> tuple[int, int] | None:
 
 
 def _conflicts(example: Example, moved: list[int]) -> int:
-    """The bank conflicts of an access if its lanes were at other addresses."""
+    """Return the bank conflicts of an access if its lanes were at other addresses."""
     addresses, row = np.zeros(32, np.uint64), np.zeros(RECORD_WIDTH, np.int64)
     mask = 0
     for lane, address in zip(example.lanes, moved, strict=True):

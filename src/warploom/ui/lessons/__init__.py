@@ -27,6 +27,7 @@ SYLLABUS: dict[str, tuple[str, ...]] = {
         *("barrier", "race", "exchange", "lock", "warp-synchronous", "shuffle", "compaction"),
     ),
     "Time": ("occupancy", "latency", "async-copy", "tensor-cores"),
+    "Programs": ("streams", "torch-compile"),
 }
 """The parts of the course, and the names of their lessons."""
 
@@ -85,8 +86,9 @@ def read_lesson(file: Path) -> Lesson:
     """Returns the lesson of a file. Raises WarploomError for a file that has none."""
     try:
         given: dict[str, Any] = tomllib.loads(file.read_text())
-        name = f"{file.stem}.cu"
-        request = {**given.pop("launch", {}), "name": name, "source": given.pop("source")}
+        launch = given.pop("launch", {})
+        name = f"{file.stem}.{'py' if launch.get('ptx') else 'cu'}"
+        request = {**launch, "name": name, "source": given.pop("source")}
         return msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
     except OSError as error:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None

@@ -1,0 +1,100 @@
+"""Compiles the kernels of the lessons and of `examples/` to PTX, for installations without NVRTC.
+
+python tools/precompile.py
+
+Writes `src/warploom/frontends/precompiled.zip`. Kernels that are stored already are kept as they
+are, so that a change of one lesson changes its members alone.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from warploom.devices.catalog import find_device
+from warploom.frontends.cuda_cpp import compile_cuda, header_folders
+from warploom.frontends.precompiled import ARCHIVE, PLACEHOLDER, digest_of, member_of
+from warploom.ui.grading import starting_source, task_request
+from warploom.ui.lessons import changed, lessons, requests_of
+from warploom.ui.schema import LaunchRequest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+EXAMPLE_CAPABILITIES = ((7, 5), (9, 0))
+"""Compute capabilities that examples are compiled for; other devices run the PTX of one of them."""
+
+TOOLKIT = "/usr/local/cuda/include/"
+"""Folder of CUDA's headers in the line tables of stored PTX."""
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+_TARGET = re.compile(r"^\.target sm_(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A source to compile, with its options, for a compute capability."""
+
+    text: str
+    options: tuple[str, ...]
+    compute_capability: tuple[int, int]
+
+
+def units() -> Iterator[Unit]:
+    """Yield all that lessons, their tasks and solutions, and examples compile."""
+    for lesson in lessons():
+        launches = list(requests_of(lesson))
+        if lesson.task is not None:
+            for source in (starting_source(lesson), lesson.task.solution):
+                task = task_request(lesson, source)
+                launches += [task, *(changed(task, variant) for variant in lesson.task.also)]
+        yield from (_unit(one) for one in launches if not one.ptx)
+    for file in sorted(EXAMPLES.glob("*.cu")):
+        for capability in EXAMPLE_CAPABILITIES:
+            yield Unit(file.read_text(), (), capability)
+
+
+def _unit(launch: LaunchRequest) -> Unit:
+    capability = find_device(launch.device).compute_capability
+    return Unit(launch.source, launch.options, capability)
+
+
+def compiled(unit: Unit) -> tuple[str, str]:
+    """Return the archive's member for a unit, and its PTX without paths of this computer."""
+    ptx = compile_cuda(unit.text, PLACEHOLDER, unit.compute_capability, unit.options)
+    for folder in (*header_folders(), Path.cwd()):
+        ptx = ptx.replace(f'"{folder.as_posix()}/', f'"{TOOLKIT}')
+    found = _TARGET.search(ptx)
+    assert found is not None
+    return member_of(unit.text, unit.options, int(found[1])), ptx
+
+
+def stored() -> dict[str, str]:
+    """Return the members of the archive and their PTX."""
+    if not ARCHIVE.exists():
+        return {}
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def main() -> None:
+    before, kept = stored(), dict[str, str]()
+    wanted = list(dict.fromkeys(units()))
+    digests = {digest_of(one.text, one.options) for one in wanted}
+    known = {name: text for name, text in before.items() if name.split("/")[0] in digests}
+    for unit in wanted:
+        name, ptx = compiled(unit)
+        kept[name] = known.get(name, ptx)
+    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(kept):
+            archive.writestr(
+                zipfile.ZipInfo(name, EPOCH), kept[name], compress_type=zipfile.ZIP_DEFLATED
+            )
+    print(f"{len(kept)} modules, {ARCHIVE.stat().st_size:,} bytes: {ARCHIVE}")
+
+
+if __name__ == "__main__":
+    main()
