@@ -146,8 +146,8 @@ def test_code_and_refusals(client: Client) -> None:
     client.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": store}])
     with pytest.raises(Refused, match="there is no nonsense in blocks"):
         client.request("evaluate", expression="nonsense")
-    with pytest.raises(Refused, match="there is no request nonsense"):
-        client.request("nonsense")
+    with pytest.raises(Refused, match="there is no request warploom/nonsense"):
+        client.request("warploom/nonsense")
     stopped = client.run("continue", threadId=stopped["threadId"])
     client.request("continue", threadId=stopped["threadId"])
     client.request("disconnect")

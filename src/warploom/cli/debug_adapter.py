@@ -7,6 +7,7 @@ import runpy
 import socket
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, cast
@@ -70,7 +71,14 @@ def debug_adapter(
         print(f"listening on port {listener.getsockname()[1]}", flush=True)
         connection, _ = listener.accept()
     with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
-        raise typer.Exit(_serve(source, sink))
+        try:
+            code = _serve(source, sink)
+        finally:
+            with suppress(OSError):  # the client has gone first
+                connection.shutdown(
+                    socket.SHUT_RDWR
+                )  # else closing waits for the thread that reads
+        raise typer.Exit(code)
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

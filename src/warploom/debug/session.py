@@ -187,8 +187,10 @@ class Session(Breaking):
         focus, end = self.focus, self.position
         depth = len(self.frames()) if kind == "over" and self._is_live() else 1 << 30
 
+        prologue = frozenset[int]() if kind == "instruction" else self.places.prologue
+
         def own(index: int) -> bool:
-            return len(self.places.frames(index)) <= depth
+            return index not in prologue and len(self.places.frames(index)) <= depth
 
         def back(ends: Callable[[int], bool], before: int) -> int | None:
             goal = Step(focus.block, focus.warp, focus.lane, ends)
@@ -206,12 +208,11 @@ class Session(Breaking):
             return self._at_step(found, focus)
         self._stand(self.timeline.at(found))
         statement = self.places.statement(self.stepper.index)
-        prologue = self.places.prologue
 
         def differs(index: int) -> bool:
             there = self.places.statement(index)
             known = there is None or there.line > 0
-            return own(index) and there != statement and known and index not in prologue
+            return own(index) and there != statement and known
 
         before = back(differs, found)
         start = self.timeline.at(0 if before is None else before)
