@@ -253,3 +253,59 @@ def test_conditions_over_lanes_and_values_in_all_of_them() -> None:
         assert [int(n) for row in rows for n in re.findall(r"\d+", row)[1:]] == values
 
     talk(SIDES, 1, 32, [("x", np.zeros(32, np.int32))], script)
+
+
+RACING = """
+extern "C" __global__ void racing(const int *x, int *out)
+{
+    __shared__ int part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncwarp();
+    if (t < 63)
+        out[t] = part[t + 1];
+}
+"""
+"""Thread 31 reads what the first thread of the other warp writes, without a barrier between."""
+
+
+def test_a_race_is_stopped_at_with_the_two_accesses() -> None:
+    def script(session: Talk) -> None:
+        session.say("catch race")
+        said = session.say("run")
+        assert f"kernel.cu:{line(RACING, 'part[t + 1]')}" in said
+        assert f"kernel.cu:{line(RACING, 'part[t] =')}" in said
+        assert session.value("threadIdx.x") == "32"
+        assert "thread (31, 0, 0)" in said
+        session.say("delete")
+        assert "has found nothing" in session.say("catch uninitialized")
+
+    out = np.zeros(64, np.int32)
+    talk(RACING, 1, 64, [("x", np.arange(64, dtype=np.int32)), ("out", out)], script)
+
+
+UNWRITTEN = """
+extern "C" __global__ void halo(const float *x, float *y)
+{
+    __shared__ float tile[65];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = 2.0f * tile[threadIdx.x + 1];
+}
+"""
+"""Nobody writes tile[64]."""
+
+
+def test_a_read_of_what_nobody_wrote_is_stopped_at() -> None:
+    def script(session: Talk) -> None:
+        session.say("catch uninitialized")
+        said = session.say("run")
+        assert "Nobody has written these bytes" in said
+        assert (session.session.focus.warp, session.line()) == (1, line(UNWRITTEN, "2.0f"))
+        # Back over it, and to the same access from behind.
+        session.say("goto 1000000")
+        assert "Nobody has written these bytes" in session.say("reverse-continue")
+        assert session.line() == line(UNWRITTEN, "y[threadIdx.x] =")
+
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    talk(UNWRITTEN, 1, 64, [("x", x), ("y", y)], script)

@@ -11,11 +11,13 @@ from warploom.debug.expressions import Node, parse
 from warploom.debug.inspection import DebugError, Inspection
 from warploom.debug.scene import EvaluationError, Thread
 from warploom.debug.stepper import Stepper
-from warploom.debug.stops import EVENTS, Breakpoint, Watched
+from warploom.debug.sanitized import sites_found
+from warploom.debug.stops import EVENTS, FINDINGS, Breakpoint, Watched
 from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Space
+from warploom.sanitize.report import Site
 
 
 class Breaking(Inspection):
@@ -40,14 +42,34 @@ class Breaking(Inspection):
 
     def catch(self, event: str, least: int = 0) -> Breakpoint:
         """Add a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
-        conflicts or sectors on. Raises DebugError."""
+        conflicts or sectors on. Events that sanitizers find are looked for in a run of their own,
+        from the begin of the launch. Raises DebugError."""
         if event not in EVENTS:
             raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")
         standard = {"bank-conflict": 1, "uncoalesced": 5}.get(event, 0)
         made = self._numbered(event)
         made.event, made.least = event, least or standard
+        if event in FINDINGS:
+            made.sites = self._sites(event)
+            blocks = [site.block for site in made.sites]
+            made.blocks = range(min(blocks), max(blocks) + 1)
         self.breakpoints.append(made)
         return made
+
+    def _sites(self, event: str) -> tuple[Site, ...]:
+        """Return the accesses of an event of the sanitizers. Raises DebugError where there is none
+        in this launch, or the user has changed what the sanitizer would see."""
+        if self.timeline.edited:
+            raise DebugError(f"catch {event} has to come before `set variable`: it runs the launch")
+        position, engine = self.position, self.kernel.context.engine_name
+        with self.timeline.at_begin():
+            sites = sites_found(self.target, engine, FINDINGS[event])
+        self.stepper = self.timeline.at(position)
+        if not sites:
+            raise DebugError(
+                f"the sanitizer has found nothing of the kind `{event}` in this launch"
+            )
+        return tuple(sites)
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
         """Add a breakpoint at accesses to what an expression stands for: `kind` is one of

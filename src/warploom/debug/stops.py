@@ -22,12 +22,19 @@ from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Register, Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import BANK_CONFLICTS, SECTORS
+from warploom.sanitize.report import Site
 
 Words = npt.NDArray[np.int64]
 Condition = Callable[[Stepper, Warp, int], bool]
 """Whether a lane of a warp meets a condition."""
 
-EVENTS = ("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan")
+FINDINGS = {"race": "race", "uninitialized": "init"}
+"""Events that sanitizers find, and the tool that finds each."""
+
+EVENTS = (
+    *("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan"),
+    *FINDINGS,
+)
 """What `catch` stops at, beside errors, at which every launch stops."""
 
 
@@ -68,7 +75,7 @@ OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | 
 class Breakpoint:
     """A place, an event or memory at which a launch stops. `instructions` are those before which it
     does; `ignored` so many times it does not. `condition` has to hold in some lane, `blocks` are
-    those in which alone it can."""
+    those in which alone it can. `sites` are the accesses of an event of FINDINGS."""
 
     number: int
     text: str
@@ -76,6 +83,7 @@ class Breakpoint:
     event: str = ""
     least: int = 0
     watched: Watched | None = None
+    sites: tuple[Site, ...] = ()
     kind: str = "write"
     condition: Condition | None = None
     condition_text: str = ""
@@ -172,8 +180,10 @@ class Stops:
                     found |= set(layout.branches.values())
                 case "reconvergence":
                     found |= {at + 1 for at in layout.branches.values()}
-                case "":
+                case event if event in ("", *FINDINGS):
                     wanted = breakpoint.instructions
+                    if breakpoint.sites:
+                        wanted = frozenset(site.instruction for site in breakpoint.sites)
                     if breakpoint.watched is not None:
                         wanted = frozenset(row.instruction for row in layout.rows)
                     found |= self._blocks_of(wanted)
@@ -268,6 +278,9 @@ class Stops:
                 return active if made.operation.spec.unit is Unit.BARRIER else 0
             case "nan":
                 return _new_nans(made, warp)
+            case event if event in FINDINGS:
+                site = site_at(breakpoint, stepper, warp)
+                return 1 << site.lane if site is not None else 0
             case "bank-conflict":
                 return self._costly(stepper, (Space.SHARED,), BANK_CONFLICTS, breakpoint.least)
             case _:
@@ -289,6 +302,17 @@ class Stops:
             if cost[what] >= least:
                 return mask
         return 0
+
+
+def site_at(breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> Site | None:
+    """Return that of the accesses of a breakpoint which the last instruction has done."""
+    own = (stepper.executed, warp.block.number, warp.number)
+    for site in breakpoint.sites:
+        if (site.instruction, site.block, site.warp) == own:
+            reached = Watched(site.space, site.address, site.size)
+            if _touching(reached, OPS["access"], stepper, warp) >> site.lane & 1:
+                return site
+    return None
 
 
 def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:

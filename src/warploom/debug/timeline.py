@@ -10,7 +10,8 @@ may happen are run again, in smaller intervals, and in the end by the reference 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -112,8 +113,9 @@ class Timeline:
         if distance > LEAF and self.target.compiles and not self._edited(position):
             engine = self._engine(None)
             self._stand(engine, nearest)
-            while (left := distance - engine.executed) > LEAF and not engine.failed:
-                engine.advance(left - left // 8)
+            while (left := distance - engine.executed) > LEAF:
+                if not engine.advance(left - left // 8):
+                    break
             if not engine.failed and engine.executed <= distance:
                 nearest = self._after(nearest, engine)
                 self._fine = [*self._fine[-7:], nearest]
@@ -175,6 +177,15 @@ class Timeline:
     def rewind(self) -> None:
         """Make memory what it was before the launch."""
         self._remember(self._coarse[0])
+
+    @contextmanager
+    def at_begin(self) -> Generator[None]:
+        """Have memory be what it was before the launch; who asks for it may change it."""
+        self.rewind()
+        try:
+            yield
+        finally:
+            self._memory = None
 
     @property
     def furthest(self) -> int:
