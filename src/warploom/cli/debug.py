@@ -39,8 +39,12 @@ DEBUG_BUILD = "-G"
 """The compiler's option for code in which every variable can be seen."""
 
 
-NUMBA_BUILD = {"NUMBA_CUDA_DEBUGINFO": "1", "NUMBA_OPT": "0"}
-"""The same for kernels of Numba, as variables of the environment."""
+DEBUG_BUILDS = {
+    "NUMBA_CUDA_DEBUGINFO": "1",
+    "NUMBA_OPT": "0",
+    "LLVM_EXTRACT_DI_LOCAL_VARIABLES": "1",  # Triton
+}
+"""The same for kernels of Numba and Triton, as variables of the environment."""
 
 
 def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
@@ -109,7 +113,7 @@ def debug_program(
     """
     commands = commands_of(command, script)
     alone = batch or (bool(commands) and not sys.stdin.isatty())
-    for name, value in NUMBA_BUILD.items():
+    for name, value in DEBUG_BUILDS.items():
         os.environ.setdefault(name, value)
     wanted = TerminalOptions(commands, alone, kernel)
     start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, BinaryIO, cast
 
 import typer
 
-from warploom.cli.debug import DEBUG_BUILD, NUMBA_BUILD
+from warploom.cli.debug import DEBUG_BUILD, DEBUG_BUILDS
 from warploom.clients.environment import environment_for, libraries_are_built
 from warploom.clients.session import use
 from warploom.clients.settings import Settings
@@ -61,7 +61,7 @@ def debug_adapter(
 ) -> None:
     """Serve an editor by the Debug Adapter Protocol."""
     if libraries_are_built() and READY not in os.environ:
-        environment = {**NUMBA_BUILD, **environment_for(Settings()), READY: "1"}
+        environment = {**DEBUG_BUILDS, **environment_for(Settings()), READY: "1"}
         command = [sys.executable, "-m", "warploom.cli", *sys.argv[1:]]
         os.execve(command[0], command, environment)
     if port is None:

@@ -9,9 +9,9 @@ from warploom.debug import expressions as tree
 from warploom.debug.evaluation import Evaluator
 from warploom.debug.expressions import Node, parse
 from warploom.debug.inspection import DebugError, Inspection
+from warploom.debug.sanitized import sites_found
 from warploom.debug.scene import EvaluationError, Thread
 from warploom.debug.stepper import Stepper
-from warploom.debug.sanitized import sites_found
 from warploom.debug.stops import EVENTS, FINDINGS, Breakpoint, Watched
 from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
