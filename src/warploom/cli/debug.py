@@ -13,6 +13,7 @@ import typer
 from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
 from warploom.core.errors import WarploomError
+from warploom.debug.post_mortem import opened_session
 from warploom.debug.terminal.face import TerminalOptions
 from warploom.host.debugging import Quit, attach
 from warploom.host.requests import prepared
@@ -93,6 +94,24 @@ def debug(
         raise typer.Exit(quit.code) from None
     finally:
         attach(None)
+
+
+def debug_core(
+    file: Annotated[Path, typer.Argument(help="A core file, as --core writes it.")],
+    command: Ex = None,
+    script: Script = None,
+    batch: Batch = False,
+) -> None:
+    """Open a core file in the debugger, where its launch went wrong; it goes back from there.
+
+    Example: `warploom debug kernel.wlcore -c 'backtrace' -c 'reverse-next'`
+    """
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    try:
+        TerminalOptions(commands, alone).post_mortem(*opened_session(file))
+    except Quit as quit:
+        raise typer.Exit(quit.code) from None
 
 
 @grouped

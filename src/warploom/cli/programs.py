@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from warploom.cli.options import Engine, Schedule, Seed, Workers, grouped
+from warploom.cli.options import Core, Engine, Schedule, Seed, Workers, grouped
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program, completed, found_nvcc
@@ -59,11 +59,14 @@ class ProgramOptions:
     workers: Workers = Settings.workers
     memory: Memory = Settings.memory
     caching_allocator: CachingAllocator = Settings.caching_allocator
+    core: Core = Settings.core
 
     def settings(self, report: str, json: str = "") -> Settings:
         """The settings, checked now and not in the program."""
         path = str(Path(json).absolute()) if json else ""
-        return Settings(**asdict(self), report=report, json=path).checked()
+        core = str(Path(self.core).absolute()) if self.core else ""
+        made = Settings(**asdict(self), report=report, json=path)
+        return replace(made, core=core).checked()
 
 
 @grouped

@@ -30,7 +30,7 @@ class Settings:
     told at the end: at most `sanitize_limit` findings, without those of the file
     `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
     process ends with `sanitize_exitcode`. `debug` has launches debugged in the terminal
-    (`debug.terminal.face`)."""
+    (`debug.terminal.face`). `core` is a file to which launches are saved that go wrong."""
 
     device: str = DEFAULT
     engine: str = "compiled"
@@ -47,6 +47,7 @@ class Settings:
     sanitize_suppress: str = ""
     sanitize_sarif: str = ""
     debug: str = ""
+    core: str = ""
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -90,6 +91,7 @@ class Settings:
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,
             sanitize=tuple(self.sanitize.split(",")) if self.sanitize else (),
+            core=self.core or None,
         )
 
 

@@ -50,6 +50,8 @@ class Inspection:
         self.stepper = self.timeline.at(0)
         self.focus = Focus(0, 0, 0)
         self.end_position: int | None = None
+        self.sources: dict[str, str] = {}
+        """Texts of source files by their names, before those that are found."""
 
     # ---- what is looked at ----------------------------------------------------------------------
 
@@ -188,6 +190,8 @@ class Inspection:
 
     def source_lines(self, file: str) -> list[str] | None:
         """Return the lines of a source file, None where it cannot be found."""
+        if file in self.sources:
+            return self.sources[file].split("\n")
         source = self.kernel.source
         if PurePath(source.name).name == PurePath(file).name and source.content:
             return source.content.split("\n")

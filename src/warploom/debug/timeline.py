@@ -22,10 +22,10 @@ import numpy.typing as npt
 from warploom.codegen.environment import CountLayout
 from warploom.debug.checkpoints import Checkpoint, Interval
 from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, TurnEngine
-from warploom.debug.images import MemoryImage, MemoryImages, bytes_of
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
+from warploom.machine.images import MemoryImage, MemoryImages, bytes_of
 from warploom.rules.choice import access_rules
 
 Words = npt.NDArray[np.int64]

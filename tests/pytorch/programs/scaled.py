@@ -4,7 +4,7 @@ import triton.language as tl
 
 
 @triton.jit
-def scale(x, out, n, a, BLOCK: tl.constexpr):
+def scale(x, out, n, a, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
     value = tl.load(x + at, mask)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 
 from warploom.debug.attaching import AttachedDebugger
-from warploom.debug.session import Session
+from warploom.debug.session import Session, Stop
 from warploom.debug.terminal.shell import Terminal
 from warploom.host.debugging import Quit, attach
 
@@ -67,6 +67,15 @@ class TerminalOptions:
             return self.failing or not (self.batch or terminal.detaching)
 
         return AttachedDebugger(face, self.kernel, on_quit)
+
+    def post_mortem(self, session: Session, stop: Stop) -> None:
+        """Debug a launch that nobody waits for, from where it stands. Raises Quit at the end."""
+        terminal = Terminal(session)
+        terminal.shell.stopped(stop, None)
+        done = terminal.run(self.commands, echo=True)
+        if not (self.batch or terminal.ends):
+            terminal.talk(greets=False)
+        raise Quit(0 if done else 1)
 
 
 def attach_in_program(text: str) -> None:

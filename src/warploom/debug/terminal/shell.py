@@ -50,6 +50,7 @@ ALIASES = {
     "rni": "reverse-stepi",
     "set var": "set variable",
     "k": "kill",
+    "gcore": "generate-core-file",
 }
 
 END = {"quit", "exit", "kill", "detach"}
@@ -87,14 +88,16 @@ class Terminal:
             if echo:
                 self.shell.say(f"{PROMPT}{line.rstrip()}")
             done &= self.do(line)
-            if self._ends:
+            if self.ends:
                 break
         return done
 
-    def talk(self, read: Callable[[str], str] = input) -> None:
-        """Do what the user types, until `quit` or the end of the input."""
-        self.shell.say(self.shell.place_text())
-        while not self._ends:
+    def talk(self, read: Callable[[str], str] = input, *, greets: bool = True) -> None:
+        """Do what the user types, until `quit` or the end of the input; `greets`: say first where
+        the launch stands."""
+        if greets:
+            self.shell.say(self.shell.place_text())
+        while not self.ends:
             try:
                 line = read(PROMPT)
             except EOFError:
@@ -106,7 +109,8 @@ class Terminal:
                 self.do(line)
 
     @property
-    def _ends(self) -> bool:
+    def ends(self) -> bool:
+        """Returns whether the user wants no more of this launch."""
         return self.quitting or self.leaving
 
     def do(self, line: str) -> bool:

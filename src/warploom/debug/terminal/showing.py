@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from warploom.core.errors import WarploomError
+from warploom.debug.post_mortem import save_core
 from warploom.debug.scene import Place
 from warploom.debug.session import DebugError
 from warploom.debug.terminal.context import Command, Shell, number_of
@@ -19,6 +20,7 @@ from warploom.debug.types import (
     Encoding,
 )
 from warploom.debug.values import Value, number_text, written
+from warploom.host.core_format import SUFFIX
 from warploom.ptx.ir import Space
 
 LISTED = 10
@@ -270,6 +272,12 @@ def _echo(shell: Shell, rest: str) -> None:
     shell.say(rest)
 
 
+def _core(shell: Shell, rest: str) -> None:
+    file = Path(rest or f"{shell.session.kernel.name}{SUFFIX}").absolute()
+    save_core(shell.session, file)
+    shell.say(f"Saved corefile {file}")
+
+
 def _ptype(shell: Shell, rest: str) -> None:
     shell.say(f"type = {shell.session.evaluate(rest).type.name}")
 
@@ -289,5 +297,10 @@ COMMANDS = {
     "frame": Command(_frame, "Look at another frame.", "frame NUMBER"),
     "up": _moves_frame(1),
     "down": _moves_frame(-1),
+    "generate-core-file": Command(
+        _core,
+        "Save the launch, for `warploom debug FILE`; it opens where it stands now.",
+        "generate-core-file [FILE.wlcore]",
+    ),
     "echo": Command(_echo, "Write a text.", "echo TEXT"),
 }

@@ -31,11 +31,12 @@ class MemoryImage:
 
 
 class MemoryImages:
-    """Takes images of a device's memory and puts them back. Constant memory is left out: kernels
-    cannot write it. `allocates`: the kernel itself allocates and frees memory."""
+    """Takes images of a device's memory and puts them back. `allocates`: kernels allocate and free
+    memory between two images. `constants`: images have constant memory, too, which kernels cannot
+    write."""
 
-    def __init__(self, memory: DeviceMemory, *, allocates: bool) -> None:
-        self._memory, self._allocates = memory, allocates
+    def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
+        self._memory, self._allocates, self._constants = memory, allocates, constants
         self._latest: MemoryImage | None = None
 
     def take(self) -> MemoryImage:
@@ -61,7 +62,8 @@ class MemoryImages:
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
         memory = self._memory
         for allocation in memory.live():
-            if allocation.size and not memory.is_constant(allocation.address):
+            constant = not self._constants and memory.is_constant(allocation.address)
+            if allocation.size and not constant:
                 yield allocation.address, memory.view(allocation.address, allocation.size)
 
 
