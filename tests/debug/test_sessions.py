@@ -235,8 +235,9 @@ def test_costs_of_accesses_stop_a_launch() -> None:
         session.say("catch bank-conflict 31")
         assert "done at kernel.cu:7" in session.say("run")
         session.say("delete")
-        session.say("catch uncoalesced 32")
+        session.say("catch uncoalesced >= 32 if threadIdx.x == 4")
         assert "done at kernel.cu:8" in session.say("continue")
+        assert session.value("i") == "4"
 
     talk(source, 1, 32, [("x", np.zeros(256, np.float32))], script)
 
@@ -309,3 +310,47 @@ def test_a_read_of_what_nobody_wrote_is_stopped_at() -> None:
 
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     talk(UNWRITTEN, 1, 64, [("x", x), ("y", y)], script)
+
+
+FOLLOWS = """
+extern "C" __global__ void follows(volatile int *x)
+{
+    int w = threadIdx.x / 32;
+    for (int n = 1; n <= 5; n++)
+        x[w] = n;
+    x[2 + w] = x[1 - w];
+}
+"""
+
+
+def test_a_warp_is_stepped_while_others_stay_or_run() -> None:
+    def script(session: Talk) -> None:
+        assert "off" in session.say("show scheduler-locking")
+        session.say("break follows")
+        session.say("run")
+        session.say("cuda thread 33")
+        session.say("set scheduler-locking on")
+        session.say("delete")
+        for lap in range(1, 6):
+            session.say(f"until {line(FOLLOWS, 'x[w] = n')}")
+            assert session.value("n") == str(lap)
+        session.say(f"until {line(FOLLOWS, 'x[2 + w]')}")
+        assert [session.value(f"x[{n}]") for n in range(2)] == ["0", "5"]  # warp 0 has stayed
+        # Back, and forward again the same way.
+        session.say("who wrote x[1]")
+        assert session.value("x[1]") == "4"
+        assert session.value("x[0]") == "0"
+        session.say(f"until {line(FOLLOWS, 'x[2 + w]')}")
+        session.say("next")
+        assert [session.value(f"x[{n}]") for n in range(2)] == ["0", "5"]
+        # Others run only while it is not stepped.
+        session.say("set scheduler-locking step")
+        session.say("cuda thread 0")
+        session.say(f"until {line(FOLLOWS, 'x[w] = n')}")
+        session.say("next")
+        assert session.value("x[1]") == "5"
+        session.say("set scheduler-locking off")
+        session.say("continue")
+        assert [session.value(f"x[{n}]") for n in range(4)] == ["5", "5", "5", "0"]
+
+    talk(FOLLOWS, 1, 64, [("x", np.zeros(4, np.int32))], script)

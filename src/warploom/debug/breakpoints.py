@@ -12,7 +12,7 @@ from warploom.debug.inspection import DebugError, Inspection
 from warploom.debug.sanitized import sites_found
 from warploom.debug.scene import EvaluationError, Thread
 from warploom.debug.stepper import Stepper
-from warploom.debug.stops import EVENTS, FINDINGS, Breakpoint, Watched
+from warploom.debug.stops import COUNTED, EVENTS, FINDINGS, Breakpoint, Watched
 from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
@@ -46,7 +46,7 @@ class Breaking(Inspection):
         from the begin of the launch. Raises DebugError."""
         if event not in EVENTS:
             raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")
-        standard = {"bank-conflict": 1, "uncoalesced": 5}.get(event, 0)
+        standard = COUNTED.get(event, 0)
         made = self._numbered(event)
         made.event, made.least = event, least or standard
         if event in FINDINGS:

@@ -15,7 +15,10 @@ from warploom.debug.timeline import Interrupted
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
 
-__all__ = ["DebugError", "Focus", "Session", "Stop"]
+__all__ = ["LOCKING", "DebugError", "Focus", "Session", "Stop"]
+
+LOCKING = ("off", "step", "on")
+"""When the warp in focus runs alone: never, while it is stepped, or always."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Session(Breaking):
     def __init__(self, kernel: LoadedKernel, target: Target) -> None:
         super().__init__(kernel, target)
         self.stop = Stop("begin")
+        self.locking = "off"
+        """One of LOCKING."""
         self._look_at(self.stepper.warp if self.stepper.has_warp else None, 0)
 
     def begin(self) -> Stop:
@@ -168,6 +173,7 @@ class Session(Breaking):
     def _forward(self, stops: Stops) -> Stop:
         if self.stepper.ended:
             return self._ended()
+        self._lock(alone=self.locking == "on" or (self.locking == "step" and stops.steps))
         before = self.stepper
         try:
             stepper, found = self.timeline.forward(stops, before)
@@ -175,6 +181,13 @@ class Session(Breaking):
             return self._interrupted(before.position)
         self._stand(stepper)
         return self._hit(stops.hit) if found else self._ended()
+
+    def _lock(self, *, alone: bool) -> None:
+        """Have the warp in focus go on alone from here, or all. That changes the launch, as `set
+        variable` does."""
+        wanted = (self.focus.block, self.focus.warp) if alone else None
+        if self.stepper.grid.locked != wanted:
+            self.timeline.edit(self.stepper, lambda stepper: stepper.lock(wanted))
 
     def _search_back(self, stops: Stops, position: int) -> int | None:
         try:

@@ -38,6 +38,11 @@ EVENTS = (
 """What `catch` stops at, beside errors, at which every launch stops."""
 
 
+COUNTED = {"bank-conflict": 1, "uncoalesced": 5}
+"""Events that happen from some number on, and that number where none is given: of conflicts of an
+access, and of its sectors."""
+
+
 @dataclass(frozen=True)
 class Watched:
     """Bytes of memory: `size` from an address in a space on; of shared memory those of a block, of
@@ -158,6 +163,11 @@ class Stops:
         if len(known) < len(given) or not known:
             return None
         return range(min(r.start for r in known), max(r.stop for r in known))
+
+    @property
+    def steps(self) -> bool:
+        """Returns whether the end of a step is looked for."""
+        return self._step is not None
 
     # ---- counts ---------------------------------------------------------------------------------
 

@@ -100,10 +100,11 @@ class Running:
         """Return the request that goes so."""
 
         def do(arguments: dict[str, Any]) -> Any:
-            self._server.opened()
+            session, alone = self._server.opened(), bool(arguments.get("singleThread"))
             self._focus(arguments)
+            session.locking = "on" if alone else "off"
             self._motion = motion
-            return {"allThreadsContinued": True}
+            return {"allThreadsContinued": not alone}
 
         return do
 

@@ -149,10 +149,17 @@ class Terminal:
         return self.run(lines)
 
 
+TWO_WORDS = (
+    *("set variable", "set var", "set scheduler-locking", "show scheduler-locking"),
+    *("who wrote", "who read", "where diverged"),
+)
+"""Names of commands that are two words."""
+
+
 def split(text: str) -> tuple[str, str]:
     """Return the full name of the command of a line, and what follows. The name may be an alias or
     the begin of one name only. Raises DebugError where it is none."""
-    for two in ("set variable", "set var", "who wrote", "who read", "where diverged"):
+    for two in TWO_WORDS:
         if text == two or text.startswith(two + " "):
             return ALIASES.get(two, two), text[len(two) :].strip()
     word, _, rest = text.partition(" ")
