@@ -25,7 +25,7 @@ from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, Tu
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
-from warploom.machine.images import MemoryImage, MemoryImages, bytes_of
+from warploom.machine.images import MemoryImage, MemoryImages
 from warploom.rules.choice import access_rules
 
 Words = npt.NDArray[np.int64]
@@ -47,6 +47,9 @@ SHARE = 20
 
 LIMIT_BYTES = 256 << 20
 """Memory for checkpoints."""
+
+FILE_BYTES = 8 << 30
+"""The same in a file."""
 
 MOST = 256
 """The most coarse intervals."""
@@ -199,10 +202,14 @@ class Timeline:
 
     @property
     def bytes(self) -> int:
-        """The memory that checkpoints take up."""
+        """The memory that checkpoints take up, without pages in a file."""
         every = (*self._coarse, *self._fine)
-        states = sum(c.state.bytes + c.counts.nbytes for c in every)
-        return bytes_of(c.memory for c in every) + states
+        return self._images.bytes + sum(c.state.bytes + c.counts.nbytes for c in every)
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of checkpoints that are in a file."""
+        return self._images.file_bytes
 
     # ---- intervals ------------------------------------------------------------------------------
 
@@ -299,7 +306,8 @@ class Timeline:
             self._quantum *= 2
         elif took > 4 * least:
             self._quantum = max(self._quantum // 2, LEAF)
-        if self.bytes > self._limit_bytes or len(self._coarse) > MOST:
+        full = self.bytes > self._limit_bytes or self.file_bytes > FILE_BYTES
+        if full or len(self._coarse) > MOST:
             self._coarse = [*self._coarse[:-1:2], self._coarse[-1]]
             self._fine.clear()
 
