@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UnsupportedInstruction,
         WarploomError,
     )
+    from warploom.debug.notebook import debugger
     from warploom.host.buffer import Buffer
     from warploom.host.device import Device
     from warploom.host.explore import explore
@@ -83,6 +84,7 @@ __all__ = [
     "UnsupportedInstruction",
     "WarploomError",
     "__version__",
+    "debugger",
     "explore",
     "occupancy",
     "show",
@@ -104,6 +106,7 @@ _PLACES = {
     "Texture": "host.texture",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
+    "debugger": "debug.notebook",
     "explore": "host.explore",
     "occupancy": "host.occupancy",
     "show": "ui.notebook",

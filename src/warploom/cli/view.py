@@ -35,6 +35,10 @@ def view(
         Path | None, typer.Option(metavar="TRACE.wl", help="Write the trace to a file.")
     ] = None,
     export: Export = None,
+    step: Annotated[
+        int, typer.Option(min=0, help="Open at this step: its number in the recording.")
+    ] = 0,
+    warp: Annotated[int, typer.Option(min=0, help="And at this warp of the recording.")] = 0,
 ) -> None:
     """Watch every step of a launch in the browser, and change it there.
 
@@ -54,7 +58,8 @@ def view(
     if export is not None:
         write_page(export, exported_show(file.name, (file.name,)), [data])
     if save is None and export is None:
-        page.serve(live_show(file.name, 1, request=request), [data])
+        place = f"#step={step}&warp={warp}" if step or warp else ""
+        page.serve(live_show(file.name, 1, request=request), [data], place)
 
 
 def _read(file: Path) -> Trace:

@@ -36,7 +36,7 @@ LEAF = 8 * SLICE
 NEAR = 400
 """Warp instructions that a search first looks at from where it begins, without compiled code."""
 
-PARTS = 16
+PARTS = 4
 """The parts of an interval that is looked into."""
 
 SECONDS = 0.05

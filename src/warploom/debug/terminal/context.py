@@ -25,14 +25,14 @@ class Command:
 @dataclass
 class Shell:
     """A terminal on a session. `displays` are expressions that are shown at each stop, `listed`
-    where `list` goes on, `values` what `print` has shown."""
+    where `list` goes on, `values` what `print` has shown. `interactive`: a user types the commands."""
 
     session: Session
     out: TextIO
     displays: dict[int, str] = field(default_factory=dict[int, str])
     listed: tuple[str, int] | None = None
     history: int = 0
-    examined: tuple[str, int] | None = None
+    interactive: bool = False
 
     def say(self, text: str) -> None:
         """Write a line."""

@@ -95,6 +95,7 @@ class Terminal:
     def talk(self, read: Callable[[str], str] = input, *, greets: bool = True) -> None:
         """Do what the user types, until `quit` or the end of the input; `greets`: say first where
         the launch stands."""
+        self.shell.interactive = True
         if greets:
             self.shell.say(self.shell.place_text())
         while not self.ends:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path, PurePath
 
 from warploom.core.errors import WarploomError
 from warploom.debug.post_mortem import save_core
+from warploom.debug.recording import recorded
 from warploom.debug.scene import Place
 from warploom.debug.session import DebugError
 from warploom.debug.terminal.context import Command, Shell, number_of
@@ -278,6 +282,20 @@ def _core(shell: Shell, rest: str) -> None:
     shell.say(f"Saved corefile {file}")
 
 
+def _view(shell: Shell, rest: str) -> None:
+    found, here = recorded(shell.session), shell.session
+    file = Path(rest or f"{here.kernel.name}.wl").absolute()
+    try:
+        file.write_bytes(found.trace.to_bytes())
+    except OSError as error:
+        raise DebugError(f"{file} cannot be written: {error.strerror}") from None
+    command = ["view", str(file), "--step", str(found.step), "--warp", str(found.warp)]
+    shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
+    shell.say(f"  warploom {shlex.join(command)}")
+    if shell.interactive:
+        subprocess.Popen([sys.executable, "-m", "warploom.cli", *command])
+
+
 def _ptype(shell: Shell, rest: str) -> None:
     shell.say(f"type = {shell.session.evaluate(rest).type.name}")
 
@@ -301,6 +319,11 @@ COMMANDS = {
         _core,
         "Save the launch, for `warploom debug FILE`; it opens where it stands now.",
         "generate-core-file [FILE.wlcore]",
+    ),
+    "view": Command(
+        _view,
+        "Show the block in focus in the browser, at the same step.",
+        "view [FILE.wl]",
     ),
     "echo": Command(_echo, "Write a text.", "echo TEXT"),
 }
