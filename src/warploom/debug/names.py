@@ -86,7 +86,10 @@ class Names:
         if outside is not None:
             return outside
         listed = ", ".join(dict(self.variables(thread, frame))) or "none"
-        raise EvaluationError(f"there is no {name} in {frame.function}; its variables: {listed}")
+        told = f"there is no {name} in {frame.function}; its variables: {listed}"
+        if not self._scopes(self._debugged(thread), frame):
+            told += ". Local variables are not described in this code: compile with -G to see them"
+        raise EvaluationError(told)
 
     def _outside(self, name: str, thread: Thread) -> Value:
         found = self._global(name, thread)

@@ -25,7 +25,8 @@ class Command:
 @dataclass
 class Shell:
     """A terminal on a session. `displays` are expressions that are shown at each stop, `listed`
-    where `list` goes on, `values` what `print` has shown. `interactive`: a user types the commands."""
+    where `list` goes on, `history` the number of the value that `print` has shown last.
+    `interactive`: a user types the commands."""
 
     session: Session
     out: TextIO
