@@ -123,6 +123,7 @@ def debug_program(
     command: Ex = None,
     script: Script = None,
     kernel: OneKernel = "",
+    optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
     """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
@@ -132,7 +133,9 @@ def debug_program(
     """
     commands = commands_of(command, script)
     alone = batch or (bool(commands) and not sys.stdin.isatty())
-    for name, value in DEBUG_BUILDS.items():
-        os.environ.setdefault(name, value)
+    if not optimized:
+        for name, value in DEBUG_BUILDS.items():
+            os.environ.setdefault(name, value)
     wanted = TerminalOptions(commands, alone, kernel)
-    start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))
+    settings = replace(options.settings("none"), debug=wanted.text())
+    start_program(file, arguments or [], settings, () if optimized else (DEBUG_BUILD,))

@@ -22,6 +22,10 @@ class EvaluationError(WarploomError):
     """An expression has no value here; the message says why."""
 
 
+class UnknownName(EvaluationError):
+    """An expression has a name that stands for nothing here."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A place in memory: an address in a state space (GENERIC where it is a generic one)."""

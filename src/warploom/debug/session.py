@@ -275,12 +275,8 @@ class Session(Breaking):
             late = any(each.event or each.watched is not None for each in hit.breakpoints)
             here = self._place(self.stepper.executed) if done and late else ""
             message = f"It was done at {here}." if here else ""
-            sites = [site for each in hit.breakpoints for site in each.sites]
-            index = self.stepper.executed if done else self.stepper.index
-            own = (index, self.focus.block, self.focus.warp, self.focus.lane)
-            for site in sites:
-                if (site.instruction, site.block, site.warp, site.lane) == own:
-                    message = site.finding.message
+            for each in hit.breakpoints:
+                message = each.site.finding.message if each.site else message
             return self._stopped(Stop("breakpoint", message, tuple(hit.breakpoints)))
         return self._stopped(Stop(hit.step))
 

@@ -80,7 +80,7 @@ OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | 
 class Breakpoint:
     """A place, an event or memory at which a launch stops. `instructions` are those before which it
     does; `ignored` so many times it does not. `condition` has to hold in some lane, `blocks` are
-    those in which alone it can. `sites` are the accesses of an event of FINDINGS."""
+    those in which alone it can. `site` is the access of an event of FINDINGS."""
 
     number: int
     text: str
@@ -88,7 +88,7 @@ class Breakpoint:
     event: str = ""
     least: int = 0
     watched: Watched | None = None
-    sites: tuple[Site, ...] = ()
+    site: Site | None = None
     kind: str = "write"
     condition: Condition | None = None
     condition_text: str = ""
@@ -148,9 +148,8 @@ class Stops:
         self._step = step
         self.hit = Hit()
         watched = [b for b in self._breakpoints if b.watched is not None]
-        only = len(watched) == 1 and len(self._breakpoints) == 1 and step is None
         self.watch: Words | None = None
-        if only and watched[0].watched is not None:
+        if len(watched) == 1 and step is None and watched[0].watched is not None:
             self.watch = watched[0].watched.words(warps_per_block, OPS[watched[0].kind])
         self.blocks = self._common_blocks()
 
@@ -174,17 +173,25 @@ class Stops:
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
         """Return whether it may be in an interval with these counts."""
         if self.watch is not None and watched:
-            return bool(counts[-1])
+            return bool(counts[-1]) or bool(counts[self._counted_unwatched].any())
         return bool(counts[self._counted].any())
 
     @cached_property
     def _counted(self) -> Words:
         """The counts of which one is not zero wherever it is."""
+        return self._counts_of(self._breakpoints)
+
+    @cached_property
+    def _counted_unwatched(self) -> Words:
+        """The same of what compiled code does not watch."""
+        return self._counts_of([b for b in self._breakpoints if b.watched is None])
+
+    def _counts_of(self, breakpoints: list[Breakpoint]) -> Words:
         layout = CountLayout(self._program, self._rules)
         if self._step is not None:
             return np.arange(0, 2 * len(self._program.blocks), 2)
         found: set[int] = set()
-        for breakpoint in self._breakpoints:
+        for breakpoint in breakpoints:
             match breakpoint.event:
                 case "divergence":
                     found |= set(layout.branches.values())
@@ -192,9 +199,9 @@ class Stops:
                     found |= {at + 1 for at in layout.branches.values()}
                 case event if event in ("", *FINDINGS):
                     wanted = breakpoint.instructions
-                    if breakpoint.sites:
-                        wanted = frozenset(site.instruction for site in breakpoint.sites)
-                    if breakpoint.watched is not None:
+                    if breakpoint.site is not None:
+                        wanted = frozenset([breakpoint.site.instruction])
+                    elif breakpoint.watched is not None:
                         wanted = frozenset(row.instruction for row in layout.rows)
                     found |= self._blocks_of(wanted)
                 case _:
@@ -275,6 +282,9 @@ class Stops:
 
     def _happened(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> int:
         """Return the lanes to which an event has happened with the last instruction."""
+        site = breakpoint.site
+        if site is not None and site.instruction != stepper.executed:
+            return 0
         if breakpoint.watched is not None:
             return _touching(breakpoint.watched, OPS[breakpoint.kind], stepper, warp)
         made = self._program.instructions[stepper.executed]
@@ -288,9 +298,6 @@ class Stops:
                 return active if made.operation.spec.unit is Unit.BARRIER else 0
             case "nan":
                 return _new_nans(made, warp)
-            case event if event in FINDINGS:
-                site = site_at(breakpoint, stepper, warp)
-                return 1 << site.lane if site is not None else 0
             case "bank-conflict":
                 return self._costly(stepper, (Space.SHARED,), BANK_CONFLICTS, breakpoint.least)
             case _:
@@ -312,17 +319,6 @@ class Stops:
             if cost[what] >= least:
                 return mask
         return 0
-
-
-def site_at(breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> Site | None:
-    """Return that of the accesses of a breakpoint which the last instruction has done."""
-    own = (stepper.executed, warp.block.number, warp.number)
-    for site in breakpoint.sites:
-        if (site.instruction, site.block, site.warp) == own:
-            reached = Watched(site.space, site.address, site.size)
-            if _touching(reached, OPS["access"], stepper, warp) >> site.lane & 1:
-                return site
-    return None
 
 
 def _touching(watched: Watched, ops: int, stepper: Stepper, warp: Warp) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.core.errors import WarploomError
 from warploom.debug.session import DebugError, Session
-from warploom.debug.stops import COUNTED, Breakpoint
+from warploom.debug.stops import COUNTED, FINDINGS, Breakpoint
 
 if TYPE_CHECKING:
     from warploom.debug.dap.server import Server
@@ -107,7 +107,7 @@ class Breaking:
                     wanted["dataId"], access.get(wanted.get("accessType", ""), "write")
                 )
             case _:
-                counted = wanted["name"] in COUNTED and wanted.get("condition")
+                counted = wanted["name"] in (*COUNTED, *FINDINGS) and wanted.get("condition")
                 made = session.catch(wanted["name"], _number(counted) if counted else 0)
                 if counted:
                     return made

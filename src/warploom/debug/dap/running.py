@@ -74,10 +74,10 @@ class Running:
             self._server.connection.event("output", category="console", output=f"{stop.message}\n")
         thread = self._server.inspecting.thread_id(session.focus.block, session.focus.warp)
         reason = REASONS.get(stop.reason, stop.reason)
-        if stop.breakpoints and stop.breakpoints[0].watched is not None:
-            reason = "data breakpoint"
-        elif stop.breakpoints and stop.breakpoints[0].event:
+        if stop.breakpoints and stop.breakpoints[0].event:
             reason = "exception"
+        elif stop.breakpoints and stop.breakpoints[0].watched is not None:
+            reason = "data breakpoint"
         body: dict[str, Any] = {"reason": reason, "threadId": thread, "allThreadsStopped": True}
         if stop.message:
             body["text"] = body["description"] = stop.message.split("\n")[0]

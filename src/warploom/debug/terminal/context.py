@@ -116,7 +116,7 @@ def _tuple(index: tuple[int, int, int]) -> str:
 
 
 def _title(each: Breakpoint) -> str:
-    if each.watched is not None:
+    if each.watched is not None and not each.event:
         return f"Watchpoint {each.number}: {each.text}" if each.number else f"{each.text}:"
     kind = "Catchpoint" if each.event else "Breakpoint"
     return f"{kind} {each.number}, {each.text}" if each.number else f"{each.text}:"

@@ -30,6 +30,10 @@ def _catch(shell: Shell, rest: str) -> None:
     made = shell.session.catch(words[0], least)
     if condition.strip():
         shell.session.set_condition(made, condition.strip())
+    if made.site is not None:
+        shell.say(f"Catchpoint {made.number} ({made.event} {made.least}):")
+        shell.say(made.site.finding.message)
+        return
     shell.say(f"Catchpoint {made.number} ({made.event}{f' >= {made.least}' if made.least else ''})")
 
 
@@ -85,7 +89,7 @@ COMMANDS = {
     "catch": Command(
         _catch,
         f"Stop at an event: {', '.join(EVENTS)}.",
-        "catch EVENT [AT LEAST SO MANY] [if CONDITION]",
+        "catch EVENT [NUMBER] [if CONDITION]",
     ),
     "watch": Command(_watches("write"), "Stop when memory is written.", "watch EXPRESSION"),
     "rwatch": Command(_watches("read"), "Stop when memory is read.", "rwatch EXPRESSION"),
