@@ -170,6 +170,8 @@ def test_steps_into_templates_out_of_them_and_back() -> None:
     x = np.arange(32, dtype=np.float32)
 
     def script(session: Talk) -> None:
+        said = session.say("break sum if nonsense == 1")
+        assert "there is no nonsense in sum" in said
         session.say("break functions")
         session.say("run")
         session.say("cuda thread 5")

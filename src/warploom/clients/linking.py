@@ -33,11 +33,13 @@ def parts_of(name: str, text: str) -> dict[str, str]:
 def linked(parts: Sequence[tuple[str, str]], registers: int = 0) -> str:
     """The text of all parts as one, with a limit for the registers of its kernels where one is
     given; PtxError or LinkError where that cannot be."""
-    if registers:
-        parts = [(name, ENTRY.sub(rf"\1\n.maxnreg {registers}\n", text)) for name, text in parts]
-    if len(parts) == 1:
+    if len(parts) == 1 and not registers:
         return parts[0][1]
     every = [part for name, text in parts for part in parts_of(name, text).items()]
+    if registers:
+        every = [(name, ENTRY.sub(rf"\1\n.maxnreg {registers}\n", text)) for name, text in every]
+    if len(every) == 1:
+        return every[0][1]
     modules = [parse(text, name) for name, text in every]
     for module in modules:
         verify(module)

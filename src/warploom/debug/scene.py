@@ -56,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Thread:
-    """One lane of a warp, where the launch stands."""
+    """Reads and writes as one lane of a warp does, where the launch stands."""
 
     stepper: Stepper
     warp: Warp

@@ -18,13 +18,13 @@ from warploom.machine.reference.state import Warp
 __all__ = ["LOCKING", "DebugError", "Focus", "Session", "Stop"]
 
 LOCKING = ("off", "step", "on")
-"""When the warp in focus runs alone: never, while it is stepped, or always."""
+"""Says when the warp in focus runs alone: never, while it is stepped, or always."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why the launch stands where it does: "breakpoint", "step", "exited", "error", "end",
-    "begin", "interrupted" or "goto"; what a message says of it."""
+    """Gives the reason why the launch stands where it does: "breakpoint", "step", "exited",
+    "error", "end", "begin", "interrupted" or "goto"; what a message says of it."""
 
     reason: str
     message: str = ""
@@ -38,7 +38,7 @@ class Session(Breaking):
         super().__init__(kernel, target)
         self.stop = Stop("begin")
         self.locking = "off"
-        """One of LOCKING."""
+        """Holds one of LOCKING."""
         self._look_at(self.stepper.warp if self.stepper.has_warp else None, 0)
 
     def begin(self) -> Stop:

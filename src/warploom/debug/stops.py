@@ -26,7 +26,7 @@ from warploom.sanitize.report import Site
 
 Words = npt.NDArray[np.int64]
 Condition = Callable[[Stepper, Warp, int], bool]
-"""Whether a lane of a warp meets a condition."""
+"""Returns True where a lane of a warp meets a condition."""
 
 FINDINGS = {"race": "race", "uninitialized": "init"}
 """Events that sanitizers find, and the tool that finds each."""
@@ -35,7 +35,7 @@ EVENTS = (
     *("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan"),
     *FINDINGS,
 )
-"""What `catch` stops at, beside errors, at which every launch stops."""
+"""Lists the events of `catch`, beside errors, at which every launch stops."""
 
 
 COUNTED = {"bank-conflict": 1, "uncoalesced": 5}
@@ -73,7 +73,7 @@ class Watched:
 
 
 OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | ATOMIC}
-"""What a watchpoint of each kind looks at, as bits of `codegen.watching`."""
+"""Maps each kind of watchpoint to the accesses that it stops at, as bits of `codegen.watching`."""
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Breakpoint:
 
 @dataclass
 class Hit:
-    """What a search has found: breakpoints, and a lane in which it is; `lanes` are all of them."""
+    """Holds what a search has found: breakpoints, and the lanes in which they are hit."""
 
     breakpoints: list[Breakpoint] = field(default_factory=list[Breakpoint])
     step: str = ""
@@ -178,12 +178,12 @@ class Stops:
 
     @cached_property
     def _counted(self) -> Words:
-        """The counts of which one is not zero wherever it is."""
+        """Return the counts of which one is not zero wherever it is."""
         return self._counts_of(self._breakpoints)
 
     @cached_property
     def _counted_unwatched(self) -> Words:
-        """The same of what compiled code does not watch."""
+        """Return such counts of the breakpoints that compiled code does not watch."""
         return self._counts_of([b for b in self._breakpoints if b.watched is None])
 
     def _counts_of(self, breakpoints: list[Breakpoint]) -> Words:
@@ -225,7 +225,7 @@ class Stops:
 
     @cached_property
     def _late(self) -> list[Breakpoint]:
-        """Those that are only known when an instruction has been executed."""
+        """Return the breakpoints that are only known when an instruction has been executed."""
         return [b for b in self._breakpoints if b.event or b.watched is not None]
 
     def before(self, stepper: Stepper) -> bool:

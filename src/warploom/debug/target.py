@@ -19,7 +19,7 @@ from warploom.rules.choice import MemoryOptions
 
 @dataclass
 class Output:
-    """What a launch has printed. It runs again and again; each text is shown once, and not before
+    """Keeps what a launch prints. It runs again and again; each text is shown once, and not before
     the debugger has come to where it is printed. `count` is how many texts the launch has printed
     where it stands now."""
 
@@ -44,7 +44,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Target:
-    """One launch: what runs, on which memory of which device."""
+    """Describes a launch: what runs, on which memory of which device."""
 
     program: Program
     launch: Launch

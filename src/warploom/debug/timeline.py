@@ -49,14 +49,14 @@ LIMIT_BYTES = 256 << 20
 """Memory for checkpoints."""
 
 FILE_BYTES = 8 << 30
-"""The same in a file."""
+"""Bytes for checkpoints in a file."""
 
 MOST = 256
 """The most coarse intervals."""
 
 
 class Search(Protocol):
-    """What a search looks for."""
+    """Recognises the places that a search looks for."""
 
     @property
     def watch(self) -> Words | None:
@@ -98,7 +98,7 @@ class Timeline:
         """The image that memory is like now, if nothing has run since."""
         self._by_block = target.goes_block_by_block
         self._complete = not target.compiles
-        """Whether the coarse intervals reach to where the launch stops."""
+        """True where the coarse intervals reach to where the launch stops."""
         self._failed = False
         self._quantum = 1 << 16
         self._edits: dict[int, list[Edit]] = {}

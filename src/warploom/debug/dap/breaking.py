@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from warploom.debug.dap.server import Server
 
 Wanted = dict[str, Any]
-"""What a client says of one breakpoint."""
+"""Holds the fields of one breakpoint in a request."""
 
 
 class Breaking:

@@ -23,7 +23,7 @@ REASONS = {
     "none": "step",
     "end": "pause",
 }
-"""What a `stopped` event calls the reasons of the core; others have their own names."""
+"""Maps reasons of the core to those of a `stopped` event; others have the same name there."""
 
 
 class Running:

@@ -66,7 +66,7 @@ CAPABILITIES = {
         )
     ],
 }
-"""What the server can do (DAP specification, "Capabilities")."""
+"""Lists the abilities of the server (DAP specification, "Capabilities")."""
 
 Start = Callable[[dict[str, Any]], None]
 """Runs what a client wants to debug, by the arguments of its `launch` request."""

@@ -1,4 +1,4 @@
-"""The terminal as a face of the debugger: what `debug.attaching` gives launches to."""
+"""Debugs launches that `debug.attaching` hands over in a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warploom.host.debugging import Quit, attach
 
 @dataclass(frozen=True)
 class TerminalOptions:
-    """What is done in a terminal: `commands` at the first launch, then what the user types, unless
+    """Says how a terminal is used: `commands` at the first launch, then what the user types, unless
     in a `batch`; `kernel` names the kernel whose launches are debugged, empty for all. `failing`:
     only launches that do something wrong come to the user."""
 

@@ -248,7 +248,7 @@ TOPICS = {
     "replay": _replay,
     "record": _replay,
 }
-"""What `info` tells about."""
+"""Maps the topics of `info` to the functions that yield their lines."""
 
 
 def _where(session: Session, index: int | None) -> str:

@@ -68,7 +68,7 @@ STEPPING = (
     "list",
     "x",
 )
-"""What an empty line does again."""
+"""Lists the commands that an empty line repeats."""
 
 
 class Terminal:
