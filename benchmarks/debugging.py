@@ -4,7 +4,7 @@
 
 A kernel of about 10^8 warp instructions, with barriers and divergence, runs without a debugger;
 with one and a breakpoint in its last block; then the debugger goes back to the first hit of a
-breakpoint from the end, and to the last write of an element.
+breakpoint from the end, and to the last write of an element. Then the same over 1 GB of memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +42,21 @@ extern "C" __global__ void loop(int n, int m, float *y)
 }
 """
 GRID, BLOCK, LAPS = 512, 256, 2200
+
+LARGE = """
+extern "C" __global__ void axpy(int n, float a, const float *x, float *y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float s = y[i];
+        for (int j = 0; j < 8; j++)
+            s = s * 0.5f + a * x[i];
+        y[i] = s;
+    }
+}
+"""
+ELEMENTS = 1 << 27
+"""Of two buffers of 512 MB each."""
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -94,5 +110,43 @@ def main() -> None:
     print(f"the process had {peak / 1e3:.0f} MB at most")
 
 
+def large() -> None:
+    """A launch over 1 GB of numbers that no two are alike."""
+    gpu = wl.Device()
+    kernel = gpu.compile(LARGE, options=["-lineinfo"])["axpy"]
+    values = np.random.default_rng(0).random(ELEMENTS, np.float32)
+    x, y = gpu.to_device(values, "x"), gpu.to_device(values, "y")
+    del values
+    args = (ELEMENTS, 2.0, x, y)
+    kernel[ELEMENTS // 256, 256](*args)
+    plain = min(timed(lambda: kernel[ELEMENTS // 256, 256](*args)) for _ in range(2))
+    before = anonymous()
+
+    def face(session: Session) -> bool:
+        session.add(f"9 if blockIdx.x == {ELEMENTS}")
+        took = timed(session.start)
+        print(f"1 GB of buffers: to the end in {took:.2f} s, {took / plain:.2f} times")
+        timeline = session.timeline
+        kept = (
+            f"{timeline.bytes / 1e6:.0f} MB in memory, {timeline.file_bytes / 1e6:.0f} MB in a file"
+        )
+        print(f"{timeline.checkpoints} checkpoints: {kept}")
+        wrote = timed(lambda: session.last_access("y[1000000]"))
+        print(f"who wrote y[1000000]: {wrote:.2f} s")
+        print(f"the process has {(anonymous() - before) / 1e6:.0f} MB more than without a debugger")
+        return False
+
+    attach(AttachedDebugger(face))
+    kernel[ELEMENTS // 256, 256](*args)
+    attach(None)
+
+
+def anonymous() -> int:
+    """Bytes of this process's memory that are in no file (Linux)."""
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(next(r for r in text.split("\n") if r.startswith("RssAnon")).split()[1])
+
+
 if __name__ == "__main__":
     main()
+    large()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         UnsupportedInstruction,
         WarploomError,
     )
+    from warploom.debug.notebook import debugger
     from warploom.host.buffer import Buffer
     from warploom.host.device import Device
     from warploom.host.explore import explore
@@ -84,6 +85,7 @@ __all__ = [
     "UnsupportedInstruction",
     "WarploomError",
     "__version__",
+    "debugger",
     "explore",
     "litmus",
     "occupancy",
@@ -106,6 +108,7 @@ _PLACES = {
     "Texture": "host.texture",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
+    "debugger": "debug.notebook",
     "explore": "host.explore",
     "litmus": "host.litmus",
     "occupancy": "host.occupancy",

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from protocol import validate
+
 from warploom.cli.debug_adapter import READY
 
 Body = dict[str, Any]
@@ -19,7 +21,8 @@ class Refused(Exception):
 
 
 class Client:
-    """Talks with `warploom debug --dap`; `events` are those that nobody has waited for yet."""
+    """Talks with `warploom debug --dap`; `events` are those that nobody has waited for yet. Both
+    sides have to keep to the schema of the protocol."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "warploom.cli", "debug", "--dap"]
@@ -36,8 +39,10 @@ class Client:
     def request(self, command: str, **arguments: Any) -> Body:
         """The body of the answer to a request. Raises Refused."""
         self._sequence += 1
-        message = {"seq": self._sequence, "type": "request", "command": command}
-        data = json.dumps({**message, "arguments": arguments}).encode()
+        message: Body = {"seq": self._sequence, "type": "request", "command": command}
+        message["arguments"] = arguments
+        validate(message)
+        data = json.dumps(message).encode()
         assert self.process.stdin is not None
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
         self.process.stdin.flush()
@@ -90,7 +95,9 @@ class Client:
         length = 0
         while line := stream.readline().strip():
             length = int(line.split(b":")[1])
-        return json.loads(stream.read(length))
+        message = json.loads(stream.read(length))
+        validate(message)
+        return message
 
     def __enter__(self) -> Client:
         return self

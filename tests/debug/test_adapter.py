@@ -121,7 +121,9 @@ def test_hits_logs_events_and_changed_variables(client: Client) -> None:
     assert changed["value"] == "900"  # of thread 0 of block 0
     log = {"line": line_of("float sum"), "logMessage": "i is {i}", "condition": "i == 96"}
     client.request("setBreakpoints", source=SOURCE, breakpoints=[log])
-    client.request("setExceptionBreakpoints", filters=["divergence"])
+    options = [{"filterId": "bank-conflict", "condition": ">= 31"}]
+    told = client.request("setExceptionBreakpoints", filters=["divergence"], filterOptions=options)
+    assert [each["verified"] for each in told["breakpoints"]] == [True, True]
     stopped = client.run("continue", threadId=stopped["threadId"])
     assert stopped["reason"] == "exception"
     client.request("setExceptionBreakpoints", filters=[])
@@ -146,8 +148,8 @@ def test_code_and_refusals(client: Client) -> None:
     client.request("setInstructionBreakpoints", breakpoints=[{"instructionReference": store}])
     with pytest.raises(Refused, match="there is no nonsense in blocks"):
         client.request("evaluate", expression="nonsense")
-    with pytest.raises(Refused, match="there is no request nonsense"):
-        client.request("nonsense")
+    with pytest.raises(Refused, match="there is no request warploom/nonsense"):
+        client.request("warploom/nonsense")
     stopped = client.run("continue", threadId=stopped["threadId"])
     client.request("continue", threadId=stopped["threadId"])
     client.request("disconnect")
@@ -169,3 +171,18 @@ def test_a_configuration_with_an_unknown_word_is_refused(client: Client) -> None
     client.request("configurationDone")
     assert "blok, which is unknown" in client.wait("output")["output"]
     assert client.wait("exited")["exitCode"] == 1
+
+
+def test_a_warp_goes_on_alone(client: Client) -> None:
+    client.launch(**CONFIGURATION)
+    breakpoints = [{"line": line_of("y[i] = sum")}]
+    client.request("setBreakpoints", source=SOURCE, breakpoints=breakpoints)
+    stopped = client.run()
+    first = stopped["threadId"]
+    stopped = client.run("next", threadId=first, singleThread=True)
+    warps = client.request("warploom/warps")["warps"]
+    lines = [group["line"] for group in warps[1]["groups"]]
+    stopped = client.run("next", threadId=first, singleThread=True)
+    told = client.request("warploom/warps")["warps"]
+    assert stopped["threadId"] == first
+    assert [group["line"] for group in told[1]["groups"]] == lines  # the other has stayed

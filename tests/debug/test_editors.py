@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 EXTENSION = Path(__file__).parents[2] / "editors" / "vscode"
+KERNEL = Path(__file__).with_name("blocks.cu")
 
 pytestmark = [
     pytest.mark.nightly,
@@ -69,3 +72,14 @@ def test_the_extension_starts_the_adapter(installed: Path) -> None:
         ["node", "-e", script], cwd=installed, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["warploom", "debug", "--dap", "5"]
+
+
+def test_a_session_of_the_client_of_vs_code(installed: Path) -> None:
+    """Microsoft's client for tests drives the adapter (editors/vscode/test)."""
+    command = Path(sys.executable).with_name("warploom")
+    environment = {**os.environ, "WARPLOOM": str(command), "KERNEL": str(KERNEL)}
+    done = subprocess.run(
+        ["npm", "test"], cwd=installed, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "8 passing" in done.stdout

@@ -63,6 +63,78 @@ def test_a_kernel_of_numba_is_stepped_by_lines_of_python(tmp_path: Path) -> None
     assert lines[-1] == "[ 0.  4.  6. 10.]"  # the program has gone on
 
 
+DEVICE_FUNCTION = """
+import numpy as np
+from numba import cuda
+
+@cuda.jit(device=True)
+def squared(a):
+    result = a * a
+    return result
+
+@cuda.jit
+def squares(out):
+    i = cuda.grid(1)
+    out[i] = squared(i)
+
+out = cuda.device_array(32, np.int64)
+squares[1, 32](out)
+print(out.copy_to_host()[:4])
+"""
+
+
+def test_a_device_function_of_numba_is_stepped_into(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DEVICE_FUNCTION)
+    commands = ("break program.py:13 if i == 3", "run", "step", "print a", "backtrace", "detach")
+    given = [part for command in commands for part in ("-c", command)]
+    lines = run(tmp_path, "warploom.cli", "debug", *given, "program.py").splitlines()
+    assert "7\t    result = a * a" in lines
+    assert "$1 = 3" in lines
+    assert any(line.startswith("#1") and "program.py:13" in line for line in lines)
+    assert lines[-1] == "[0 1 4 9]"
+
+
+WHOLE = """
+#include <cstdio>
+struct Limits { int low, high; };
+template <typename T> __device__ int inside(T v, const Limits &l) {
+    int found = v >= l.low && v <= l.high;
+    return found;
+}
+template <typename T> __global__ void count(const T *x, int n, int *out, Limits l) {
+    extern __shared__ int part[];
+    int i = threadIdx.x;
+    part[i] = i < n ? inside(x[i], l) : 0;
+    __syncthreads();
+    atomicAdd(out, part[i]);
+}
+int main() {
+    int h[64], *x, *out, sum = 0;
+    for (int i = 0; i < 64; i++) h[i] = i;
+    cudaMalloc(&x, sizeof h); cudaMalloc(&out, 4);
+    cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice); cudaMemset(out, 0, 4);
+    count<int><<<1, 64, 256>>>(x, 64, out, {10, 19});
+    cudaMemcpy(&sum, out, 4, cudaMemcpyDeviceToHost);
+    printf("%d\\n", sum);
+}
+"""
+
+
+def test_a_whole_program_of_cuda_shows_its_variables(tmp_path: Path) -> None:
+    (tmp_path / "program.cu").write_text(WHOLE)
+    commands = (
+        *("break inside if v == 12", "run", "print l.high", "up", "print x[i]", "break 12"),
+        *("continue", "continue", "print part", "detach"),
+    )
+    given = [part for command in commands for part in ("-c", command)]
+    lines = run(tmp_path, "warploom.cli", "debug", *given, "program.cu").splitlines()
+    assert "$1 = 19" in lines
+    assert "$2 = 12" in lines
+    inside = ", ".join("1" if 10 <= n <= 19 else "0" for n in range(64))
+    assert f"$3 = {{{inside}}}" in lines
+    assert "10" in lines
+
+
 def test_a_test_stops_where_its_launch_goes_wrong(tmp_path: Path) -> None:
     (tmp_path / "test_guard.py").write_text(FAILING)
     option = "--warploom-debug=print threadIdx.x"

@@ -14,10 +14,10 @@ from targets import target_of
 
 from warploom.debug.checkpoints import Checkpoint
 from warploom.debug.engines import BetweenBlocks, TurnEngine
-from warploom.debug.images import MemoryImages
 from warploom.debug.stepper import Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
+from warploom.machine.images import MemoryImages
 from warploom.machine.launch import Schedule
 
 LIMIT = 3000

@@ -170,6 +170,8 @@ def test_steps_into_templates_out_of_them_and_back() -> None:
     x = np.arange(32, dtype=np.float32)
 
     def script(session: Talk) -> None:
+        said = session.say("break sum if nonsense == 1")
+        assert "there is no nonsense in sum" in said
         session.say("break functions")
         session.say("run")
         session.say("cuda thread 5")
@@ -235,8 +237,9 @@ def test_costs_of_accesses_stop_a_launch() -> None:
         session.say("catch bank-conflict 31")
         assert "done at kernel.cu:7" in session.say("run")
         session.say("delete")
-        session.say("catch uncoalesced 32")
+        session.say("catch uncoalesced >= 32 if threadIdx.x == 4")
         assert "done at kernel.cu:8" in session.say("continue")
+        assert session.value("i") == "4"
 
     talk(source, 1, 32, [("x", np.zeros(256, np.float32))], script)
 
@@ -253,3 +256,103 @@ def test_conditions_over_lanes_and_values_in_all_of_them() -> None:
         assert [int(n) for row in rows for n in re.findall(r"\d+", row)[1:]] == values
 
     talk(SIDES, 1, 32, [("x", np.zeros(32, np.int32))], script)
+
+
+RACING = """
+extern "C" __global__ void racing(const int *x, int *out)
+{
+    __shared__ int part[64];
+    int t = threadIdx.x;
+    part[t] = x[t];
+    __syncwarp();
+    if (t < 63)
+        out[t] = part[t + 1];
+}
+"""
+"""Thread 31 reads what the first thread of the other warp writes, without a barrier between."""
+
+
+def test_a_race_is_stopped_at_with_the_two_accesses() -> None:
+    def script(session: Talk) -> None:
+        session.say("catch race")
+        said = session.say("run")
+        assert f"kernel.cu:{line(RACING, 'part[t + 1]')}" in said
+        assert f"kernel.cu:{line(RACING, 'part[t] =')}" in said
+        assert session.value("threadIdx.x") == "32"
+        assert "thread (31, 0, 0)" in said
+        session.say("delete")
+        assert "has found nothing" in session.say("catch uninitialized")
+
+    out = np.zeros(64, np.int32)
+    talk(RACING, 1, 64, [("x", np.arange(64, dtype=np.int32)), ("out", out)], script)
+
+
+UNWRITTEN = """
+extern "C" __global__ void halo(const float *x, float *y)
+{
+    __shared__ float tile[65];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = 2.0f * tile[threadIdx.x + 1];
+}
+"""
+"""Nobody writes tile[64]."""
+
+
+def test_a_read_of_what_nobody_wrote_is_stopped_at() -> None:
+    def script(session: Talk) -> None:
+        session.say("catch uninitialized")
+        said = session.say("run")
+        assert "Nobody has written these bytes" in said
+        assert (session.session.focus.warp, session.line()) == (1, line(UNWRITTEN, "2.0f"))
+        # Back over it, and to the same access from behind.
+        session.say("goto 1000000")
+        assert "Nobody has written these bytes" in session.say("reverse-continue")
+        assert session.line() == line(UNWRITTEN, "y[threadIdx.x] =")
+
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    talk(UNWRITTEN, 1, 64, [("x", x), ("y", y)], script)
+
+
+FOLLOWS = """
+extern "C" __global__ void follows(volatile int *x)
+{
+    int w = threadIdx.x / 32;
+    for (int n = 1; n <= 5; n++)
+        x[w] = n;
+    x[2 + w] = x[1 - w];
+}
+"""
+
+
+def test_a_warp_is_stepped_while_others_stay_or_run() -> None:
+    def script(session: Talk) -> None:
+        assert "off" in session.say("show scheduler-locking")
+        session.say("break follows")
+        session.say("run")
+        session.say("cuda thread 33")
+        session.say("set scheduler-locking on")
+        session.say("delete")
+        for lap in range(1, 6):
+            session.say(f"until {line(FOLLOWS, 'x[w] = n')}")
+            assert session.value("n") == str(lap)
+        session.say(f"until {line(FOLLOWS, 'x[2 + w]')}")
+        assert [session.value(f"x[{n}]") for n in range(2)] == ["0", "5"]  # warp 0 has stayed
+        # Back, and forward again the same way.
+        session.say("who wrote x[1]")
+        assert session.value("x[1]") == "4"
+        assert session.value("x[0]") == "0"
+        session.say(f"until {line(FOLLOWS, 'x[2 + w]')}")
+        session.say("next")
+        assert [session.value(f"x[{n}]") for n in range(2)] == ["0", "5"]
+        # Others run only while it is not stepped.
+        session.say("set scheduler-locking step")
+        session.say("cuda thread 0")
+        session.say(f"until {line(FOLLOWS, 'x[w] = n')}")
+        session.say("next")
+        assert session.value("x[1]") == "5"
+        session.say("set scheduler-locking off")
+        session.say("continue")
+        assert [session.value(f"x[{n}]") for n in range(4)] == ["5", "5", "5", "0"]
+
+    talk(FOLLOWS, 1, 64, [("x", np.zeros(4, np.int32))], script)

@@ -65,7 +65,18 @@ BODIES = {
 }  # fmt: skip
 """Bodies of kernels, and how each thread prints expressions behind them; each is a line."""
 
-PARAMETERS = {"n": "%d", "f": "%.9g", "big": "%lld", "given.a": "%d", "given.b": "%.9g"}
+PARAMETERS = {
+    "n": "%d",
+    "f": "%.9g",
+    "big": "%lld",
+    "x[1]": "%.9g",
+    "y[2]": "%.9g",
+    "given.a": "%d",
+    "given.b": "%.9g",
+}
+
+NAMES = ("n", "f", "big", "given", "x", "y")
+"""The parameters themselves."""
 
 
 def kernels(*, locals: bool) -> str:
@@ -149,3 +160,32 @@ def test_parameters_of_builds_with_lines(
     number: int, with_lines: tuple[wl.Device, Module, str]
 ) -> None:
     printed_and_shown(with_lines, number, [name for name in PARAMETERS if "." not in name])
+
+
+def test_what_builds_with_lines_do_not_describe_is_said(
+    with_lines: tuple[wl.Device, Module, str],
+) -> None:
+    """Of 32 kernels with local variables, only parameters and shared variables are shown."""
+    gpu, module, _ = with_lines
+    shown: list[list[str]] = []
+
+    def face(session: Session) -> bool:
+        talk = Talk(session)
+        talk.say("start")
+        shown.append([name for name, _ in session.variables()])
+        if shown[-1] == [*NAMES]:
+            assert "compile with -G to see" in talk.say("print v")
+        return True
+
+    attach(AttachedDebugger(face))
+    given = np.array([(7, 2.5)], np.dtype([("a", np.int32), ("b", np.float32)]))
+    x = gpu.to_device(np.ones(16, np.float32), "x")
+    try:
+        for number in range(len(BODIES)):
+            arguments = 42, 1.75, 1 << 50, given, x, gpu.zeros(8, np.float32)
+            module[f"k{number}"][1, 8](*arguments)
+    finally:
+        attach(None)
+    shared = ["__shared__" in body for body in BODIES]
+    for names, declares in zip(shown, shared, strict=True):
+        assert names == [*NAMES] or (declares and names == [*NAMES, "v"])

@@ -152,9 +152,16 @@ class Program:
         return _AllLive(**{each.name: getattr(self, each.name) for each in fields(self)[:-1]})
 
     def line(self, instruction: int) -> str:
-        """Returns the place of instruction i, as `file:line` of the source, else of the PTX."""
+        """Returns the place of instruction i, as `file:line` of the source, else of the PTX: for
+        code of CUDA's headers, or without a place of its own, that of the call that leads to it."""
         made = self.instructions[instruction]
-        return str(made.location.written if made.location else made.span)
+        location, site = made.location, self.sites[instruction]
+        place = location.written if location else None
+        while (place is None or place.in_toolkit) and site.copy and site.copy.call:
+            if site.copy.location:
+                place = site.copy.location.written
+            site = site.copy.call
+        return str(place or made.span)
 
 
 class _AllLive(Program):

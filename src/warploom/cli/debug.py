@@ -13,6 +13,7 @@ import typer
 from warploom.cli.options import DeviceOptions, File, LaunchOptions, RuleOptions, grouped
 from warploom.cli.programs import Arguments, Program, ProgramOptions, start_program
 from warploom.core.errors import WarploomError
+from warploom.debug.post_mortem import opened_session
 from warploom.debug.terminal.face import TerminalOptions
 from warploom.host.debugging import Quit, attach
 from warploom.host.requests import prepared
@@ -39,8 +40,12 @@ DEBUG_BUILD = "-G"
 """The compiler's option for code in which every variable can be seen."""
 
 
-NUMBA_BUILD = {"NUMBA_CUDA_DEBUGINFO": "1", "NUMBA_OPT": "0"}
-"""The same for kernels of Numba, as variables of the environment."""
+DEBUG_BUILDS = {
+    "NUMBA_CUDA_DEBUGINFO": "1",
+    "NUMBA_OPT": "0",
+    "LLVM_EXTRACT_DI_LOCAL_VARIABLES": "1",  # Triton
+}
+"""The same for kernels of Numba and Triton, as variables of the environment."""
 
 
 def commands_of(commands: list[str] | None, script: Path | None) -> list[str]:
@@ -91,6 +96,24 @@ def debug(
         attach(None)
 
 
+def debug_core(
+    file: Annotated[Path, typer.Argument(help="A core file, as --core writes it.")],
+    command: Ex = None,
+    script: Script = None,
+    batch: Batch = False,
+) -> None:
+    """Open a core file in the debugger, where its launch went wrong; it goes back from there.
+
+    Example: `warploom debug kernel.wlcore -c 'backtrace' -c 'reverse-next'`
+    """
+    commands = commands_of(command, script)
+    alone = batch or (bool(commands) and not sys.stdin.isatty())
+    try:
+        TerminalOptions(commands, alone).post_mortem(*opened_session(file))
+    except Quit as quit:
+        raise typer.Exit(quit.code) from None
+
+
 @grouped
 def debug_program(
     file: Program,
@@ -100,6 +123,7 @@ def debug_program(
     command: Ex = None,
     script: Script = None,
     kernel: OneKernel = "",
+    optimized: Optimized = False,
     batch: Batch = False,
 ) -> None:
     """Run a program as `warploom run` does, and debug the kernels that it launches. `continue` at
@@ -109,7 +133,9 @@ def debug_program(
     """
     commands = commands_of(command, script)
     alone = batch or (bool(commands) and not sys.stdin.isatty())
-    for name, value in NUMBA_BUILD.items():
-        os.environ.setdefault(name, value)
+    if not optimized:
+        for name, value in DEBUG_BUILDS.items():
+            os.environ.setdefault(name, value)
     wanted = TerminalOptions(commands, alone, kernel)
-    start_program(file, arguments or [], replace(options.settings("none"), debug=wanted.text()))
+    settings = replace(options.settings("none"), debug=wanted.text())
+    start_program(file, arguments or [], settings, () if optimized else (DEBUG_BUILD,))

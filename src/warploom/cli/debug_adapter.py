@@ -7,13 +7,14 @@ import runpy
 import socket
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, cast
 
 import typer
 
-from warploom.cli.debug import DEBUG_BUILD, NUMBA_BUILD
+from warploom.cli.debug import DEBUG_BUILD, DEBUG_BUILDS
 from warploom.clients.environment import environment_for, libraries_are_built
 from warploom.clients.session import use
 from warploom.clients.settings import Settings
@@ -60,7 +61,7 @@ def debug_adapter(
 ) -> None:
     """Serve an editor by the Debug Adapter Protocol."""
     if libraries_are_built() and READY not in os.environ:
-        environment = {**NUMBA_BUILD, **environment_for(Settings()), READY: "1"}
+        environment = {**DEBUG_BUILDS, **environment_for(Settings()), READY: "1"}
         command = [sys.executable, "-m", "warploom.cli", *sys.argv[1:]]
         os.execve(command[0], command, environment)
     if port is None:
@@ -70,7 +71,14 @@ def debug_adapter(
         print(f"listening on port {listener.getsockname()[1]}", flush=True)
         connection, _ = listener.accept()
     with connection, connection.makefile("rb") as source, connection.makefile("wb") as sink:
-        raise typer.Exit(_serve(source, sink))
+        try:
+            code = _serve(source, sink)
+        finally:
+            with suppress(OSError):  # the client has gone first
+                connection.shutdown(
+                    socket.SHUT_RDWR
+                )  # else closing waits for the thread that reads
+        raise typer.Exit(code)
 
 
 def _standard_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -15,7 +15,7 @@ import typer
 
 import warploom
 from warploom.cli.check import check, check_program
-from warploom.cli.debug import debug, debug_program
+from warploom.cli.debug import debug, debug_core, debug_program
 from warploom.cli.debug_adapter import debug_adapter
 from warploom.cli.devices import devices
 from warploom.cli.doctor import doctor
@@ -32,7 +32,14 @@ from warploom.cli.sass import sass
 from warploom.cli.time import time
 from warploom.cli.tune import tune
 from warploom.cli.validate import validate
-from warploom.cli.verbs import CHECK_PROGRAM, DEBUG_ADAPTER, DEBUG_PROGRAM, PROGRAM, verbs
+from warploom.cli.verbs import (
+    CHECK_PROGRAM,
+    DEBUG_ADAPTER,
+    DEBUG_CORE,
+    DEBUG_PROGRAM,
+    PROGRAM,
+    verbs,
+)
 from warploom.cli.view import view
 from warploom.core.errors import (
     CompileError,
@@ -97,6 +104,7 @@ app.command(cls=GroupedCommand)(debug)
 app.command(DEBUG_PROGRAM, hidden=True, context_settings={"allow_interspersed_args": False})(
     debug_program
 )
+app.command(DEBUG_CORE, hidden=True)(debug_core)
 app.command(DEBUG_ADAPTER, hidden=True)(debug_adapter)
 app.command(cls=GroupedCommand)(profile)
 app.command(cls=GroupedCommand)(time)

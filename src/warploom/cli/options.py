@@ -81,6 +81,14 @@ Schedule = Annotated[
     typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
 ]
 Seed = Annotated[int, typer.Option(help="The seed of the schedule.")]
+Core = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE.wlcore",
+        help="Save a launch that goes wrong to a file, for `warploom debug FILE.wlcore`; %p in the"
+        " name stands for the number of the process.",
+    ),
+]
 Workers = Annotated[
     int, typer.Option(min=1, help="Threads that share the blocks, where results stay the same.")
 ]
@@ -166,6 +174,7 @@ class DeviceOptions:
     strict_target: StrictTarget = False
     strict: Strict = True
     caches: Caches = False
+    core: Core = ""
 
     def make(self, name: str | None, rules: RuleOptions, *, record: bool = False) -> Device:
         """Return the device; it records launches for `Run.time` where asked to."""
@@ -182,6 +191,7 @@ class DeviceOptions:
             seed=rules.seed,
             workers=self.workers,
             record=record,
+            core=self.core or None,
         )
 
 

@@ -27,10 +27,10 @@ class PageOptions:
     memory: Annotated[int, typer.Option(help="How many MiB a run from the page may use.")] = 4096
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True
 
-    def serve(self, show: Show, traces: list[bytes]) -> None:
-        """Serve the page until Ctrl-C."""
+    def serve(self, show: Show, traces: list[bytes], place: str = "") -> None:
+        """Serve the page until Ctrl-C; it opens at a place, the part of its address behind `#`."""
         limits = Limits(self.seconds, self.memory << 20)
-        serve(Viewer(show, traces, limits), self._opened)
+        serve(Viewer(show, traces, limits), lambda url: self._opened(url + place))
 
     def _opened(self, url: str) -> None:
         print(f"The page is at {url}\nCtrl-C ends it.", flush=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from warploom.cli.options import Engine, Schedule, Seed, Workers, grouped
+from warploom.cli.options import Core, Engine, Schedule, Seed, Workers, grouped
 from warploom.clients.binaries import check_binary
 from warploom.clients.environment import environment_for
 from warploom.clients.nvcc import build_program, completed, found_nvcc
@@ -59,11 +60,14 @@ class ProgramOptions:
     workers: Workers = Settings.workers
     memory: Memory = Settings.memory
     caching_allocator: CachingAllocator = Settings.caching_allocator
+    core: Core = Settings.core
 
     def settings(self, report: str, json: str = "") -> Settings:
         """Return the settings, checked now and not in the program."""
         path = str(Path(json).absolute()) if json else ""
-        return Settings(**asdict(self), report=report, json=path).checked()
+        core = str(Path(self.core).absolute()) if self.core else ""
+        made = Settings(**asdict(self), report=report, json=path)
+        return replace(made, core=core).checked()
 
 
 @grouped
@@ -84,9 +88,12 @@ def program(
     start_program(file, arguments or [], settings)
 
 
-def start_program(file: str, arguments: list[str], settings: Settings) -> None:
-    """Let a program take the place of this process, with the software GPU in place."""
-    _become([*_command(file), *arguments], settings)
+def start_program(
+    file: str, arguments: list[str], settings: Settings, options: Sequence[str] = ()
+) -> None:
+    """Let a program take the place of this process, with the software GPU in place; `options` are
+    nvcc's, where it is built here."""
+    _become([*_command(file, options), *arguments], settings)
 
 
 @grouped
@@ -106,7 +113,7 @@ def nvcc(context: typer.Context) -> None:
     os.execv(command[0], command)
 
 
-def _command(file: str) -> list[str]:
+def _command(file: str, options: Sequence[str]) -> list[str]:
     """Returns how a program is started: Python programs by this Python, others by themselves."""
     path = Path(file)
     if path.suffix == ".py":
@@ -114,7 +121,7 @@ def _command(file: str) -> list[str]:
             raise WarploomError(f"{file} cannot be read: there is no such file")
         return [sys.executable, file]
     if path.suffix == ".cu":
-        return [str(build_program(path))]
+        return [str(build_program(path, options))]
     check_binary(path)
     return [str(path.absolute()) if path.exists() else file]
 

@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from warploom.host.core_format import SUFFIX
+
 RUN, PROGRAM = "run", "run-program"
 CHECK, CHECK_PROGRAM = "check", "check-program"
 DEBUG, DEBUG_PROGRAM, DEBUG_ADAPTER = "debug", "debug-program", "debug-adapter"
+DEBUG_CORE = "debug-core"
 
 FLAGS = ("--caching-allocator", "--batch", "--optimized")
 """Options of programs that have no value."""
@@ -19,30 +22,38 @@ MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 def verbs(args: Sequence[str]) -> list[str]:
     """Return the arguments of the command line; `run`, `check` or `debug` before a program becomes
-    the hidden verb for it, and `debug` without a file that for editors."""
+    the hidden verb for it, `debug` before a core file and without a file those for them and for
+    editors."""
     hidden = {RUN: PROGRAM, CHECK: CHECK_PROGRAM, DEBUG: DEBUG_PROGRAM}
     if args and args[0] == DEBUG and (args[1:2] == ["--dap"] or args[1:2] == ["--port"]):
         return [DEBUG_ADAPTER, *args[1:]]
+    if args and args[0] == DEBUG and (file_of(args[1:]) or "").endswith(SUFFIX):
+        return [DEBUG_CORE, *args[1:]]
     if args and args[0] in hidden and is_program(args[1:]):
         return [hidden[args[0]], *args[1:]]
     return list(args)
 
 
 def is_program(args: Sequence[str]) -> bool:
-    """Returns whether the first argument that is no option, nor an option's value, names a
-    program."""
+    """Returns whether the file among the arguments of a verb names a program."""
+    file = file_of(args)
+    return file is not None and ("--" in args[: args.index(file)] or _names_program(file))
+
+
+def file_of(args: Sequence[str]) -> str | None:
+    """Returns the first argument that is no option, nor an option's value."""
     given = iter(args)
     for arg in given:
         if arg.startswith("-") and arg != "-":
             if arg == "--":
-                return next(given, None) is not None
+                return next(given, None)
             if arg in ("--help", "-h"):
-                return False
+                return None
             if "=" not in arg and arg not in FLAGS:
                 next(given, None)
             continue
-        return _names_program(arg)
-    return False
+        return arg
+    return None
 
 
 def _names_program(name: str) -> bool:

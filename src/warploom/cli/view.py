@@ -62,6 +62,10 @@ def view(
     page: PageOptions,
     added: AddedOptions,
     outputs: OutputOptions,
+    step: Annotated[
+        int, typer.Option(min=0, help="Open at this step: its number in the recording.")
+    ] = 0,
+    warp: Annotated[int, typer.Option(min=0, help="And at this warp of the recording.")] = 0,
 ) -> None:
     """Watch every step of a launch in the browser, and change it there.
 
@@ -81,7 +85,8 @@ def view(
     if outputs.export is not None:
         write_page(outputs.export, exported_show(file.name, (file.name,)), [data])
     if outputs.save is None and outputs.export is None:
-        page.serve(live_show(file.name, 1, request=request), [data])
+        place = f"#step={step}&warp={warp}" if step or warp else ""
+        page.serve(live_show(file.name, 1, request=request), [data], place)
 
 
 def _read(file: Path) -> Trace:

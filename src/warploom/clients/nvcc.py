@@ -89,9 +89,9 @@ def _number(architecture: str) -> int:
     return int(architecture.rstrip("af"))
 
 
-def build_program(source: Path) -> Path:
-    """Return the program of a source, built in the system's folder for temporary files. Raises
-    CompileError with nvcc's own words, or where there is no nvcc."""
+def build_program(source: Path, options: Sequence[str] = ()) -> Path:
+    """Build the program of a source with options of nvcc, in the system's folder for temporary
+    files; return its path. Raises CompileError with nvcc's own words, or where there is no nvcc."""
     try:
         nvcc = found_nvcc()
     except CompileError as missing:
@@ -105,7 +105,7 @@ def build_program(source: Path) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="warploom-"))
     target = folder / f"{source.stem}-{name}"
     made = subprocess.run(
-        [nvcc, *completed([str(source), "-o", str(target)])],
+        [nvcc, *completed([*options, str(source), "-o", str(target)])],
         capture_output=True,
         text=True,
         check=False,

@@ -31,7 +31,7 @@ class Settings:
     they find is told at the end: at most `sanitize_limit` findings, without those of the file
     `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
     process ends with `sanitize_exitcode`. `debug` has launches debugged in the terminal
-    (`debug.terminal.face`)."""
+    (`debug.terminal.face`). `core` is a file to which launches are saved that go wrong."""
 
     device: str = DEFAULT
     engine: str = "compiled"
@@ -48,6 +48,7 @@ class Settings:
     sanitize_suppress: str = ""
     sanitize_sarif: str = ""
     debug: str = ""
+    core: str = ""
 
     def __post_init__(self) -> None:
         if self.report not in REPORTS:
@@ -96,6 +97,7 @@ class Settings:
             memory_bytes=bytes_of(self.memory) if self.memory else None,
             on_run=on_run,
             sanitize=tuple(tool for tool in self.tools if tool in TOOLS),
+            core=self.core or None,
         )
 
 

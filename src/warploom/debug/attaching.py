@@ -44,6 +44,7 @@ class AttachedDebugger:
         try:
             self._detached = not self._face(session)
         except Quit as quit:
+            quit.error, quit.position = session.stepper.error, session.position
             if self._on_quit is not None:
                 self._on_quit(quit)
             raise

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
+from warploom.core.errors import WarploomError
 from warploom.debug import expressions as tree
 from warploom.debug.evaluation import Evaluator
-from warploom.debug.expressions import Node, parse
+from warploom.debug.expressions import Node, names_in, parse
 from warploom.debug.inspection import DebugError, Inspection
-from warploom.debug.scene import EvaluationError, Thread
+from warploom.debug.sanitized import sites_found
+from warploom.debug.scene import EvaluationError, Thread, UnknownName
 from warploom.debug.stepper import Stepper
-from warploom.debug.stops import EVENTS, Breakpoint, Watched
+from warploom.debug.stops import COUNTED, EVENTS, FINDINGS, Breakpoint, Watched
 from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Space
+from warploom.sanitize.report import Site
 
 
 class Breaking(Inspection):
@@ -40,14 +43,39 @@ class Breaking(Inspection):
 
     def catch(self, event: str, least: int = 0) -> Breakpoint:
         """Add a breakpoint at an event, one of `stops.EVENTS`; `least` is from how many bank
-        conflicts or sectors on. Raises DebugError."""
+        conflicts or sectors on. Events that sanitizers find are looked for in a run of their own,
+        from the begin of the launch: `least` is then the number of the one to stop at, else the
+        first. Raises DebugError."""
         if event not in EVENTS:
             raise DebugError(f"there is no event {event}; there are {', '.join(EVENTS)}")
-        standard = {"bank-conflict": 1, "uncoalesced": 5}.get(event, 0)
+        standard = COUNTED.get(event, 0)
         made = self._numbered(event)
         made.event, made.least = event, least or standard
+        if event in FINDINGS:
+            made.least, made.kind = max(1, least), "access"
+            made.site = site = self._site(event, made.least)
+            place = site.space, site.address, site.size
+            made.watched = Watched(*place, site.block, site.warp, site.lane)
+            made.blocks = range(site.block, site.block + 1)
         self.breakpoints.append(made)
         return made
+
+    def _site(self, event: str, number: int) -> Site:
+        """Return the access of an event that a sanitizer finds, by its number. Raises DebugError
+        where there is none in this launch, or the user has changed what it would see."""
+        if self.timeline.edited:
+            raise DebugError(f"catch {event} has to come before `set variable`: it runs the launch")
+        position, engine = self.position, self.kernel.context.engine_name
+        with self.timeline.at_begin():
+            sites = sites_found(self.target, engine, FINDINGS[event])
+        self.stepper = self.timeline.at(position)
+        if not sites:
+            raise DebugError(
+                f"the sanitizer has found nothing of the kind `{event}` in this launch"
+            )
+        if number > len(sites):
+            raise DebugError(f"there are {len(sites)} of the kind `{event}` in this launch")
+        return sites[number - 1]
 
     def watch(self, text: str, kind: str = "write") -> Breakpoint:
         """Add a breakpoint at accesses to what an expression stands for: `kind` is one of
@@ -97,6 +125,7 @@ class Breaking(Inspection):
         if not text:
             return
         node = parse(text)
+        self._check_names(breakpoint, node)
         breakpoint.blocks = self._blocks_where(node)
 
         def holds(stepper: Stepper, warp: Warp, lane: int) -> bool:
@@ -108,6 +137,19 @@ class Breaking(Inspection):
                 return False
 
         breakpoint.condition = holds
+
+    def _check_names(self, breakpoint: Breakpoint, node: Node) -> None:
+        """Raise UnknownName where a condition has a name that is none at a breakpoint's place."""
+        for index in breakpoint.instructions:
+            nobody = self.nobody(index)
+            frame = self.places.frames(index)[0]
+            for name in names_in(node):
+                try:
+                    self.names.find(name, nobody, frame)
+                except UnknownName:
+                    raise
+                except WarploomError:  # it has no value before the launch has come here
+                    continue
 
     def _blocks_where(self, node: Node) -> range | None:
         """Return the blocks in which alone a condition can hold, as far as it says so itself: by

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.debug.engines import State
-from warploom.debug.images import MemoryImage
+from warploom.machine.images import MemoryImage
 
 Words = npt.NDArray[np.int64]
 
@@ -48,5 +48,5 @@ class Interval:
 
     @property
     def counts(self) -> Words | None:
-        """What is executed in it, None where nobody knows."""
+        """Return the counts of what is executed in it, None where they are not known."""
         return None if self.end is None else self.end.counts - self.start.counts

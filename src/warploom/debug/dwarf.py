@@ -104,7 +104,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Debugged:
-    """What the debug sections of a text tell. `variables` are those of the module; `symbols` the
+    """Holds the debug sections of a text. `variables` are those of the module; `symbols` the
     names of PTX variables by the numbers that stand for them in locations."""
 
     scopes: tuple[Scope, ...]

@@ -78,7 +78,7 @@ class Engine(Protocol):
     executed: int
     """Warp instructions since `load`."""
     failed: bool
-    """Whether the launch has stopped with an error."""
+    """True where the launch has stopped with an error."""
 
     def load(self, state: State) -> None:
         """Begin at a state; memory is as it was then."""
@@ -93,8 +93,8 @@ class Engine(Protocol):
 
     @property
     def counts(self) -> Words:
-        """What was executed since `load`, as `CountLayout` has it; behind it, accesses to what is
-        watched."""
+        """Return what was executed since `load`, as `CountLayout` has it; behind it, accesses to
+        what is watched."""
         ...
 
 
@@ -126,7 +126,7 @@ class BlockEngine:
 
     @property
     def kernel(self) -> CompiledKernel:
-        """Its machine code."""
+        """Return the machine code."""
         return self._outfit.kernel
 
     def load(self, state: State) -> None:
@@ -182,7 +182,7 @@ class TurnEngine:
 
     @cached_property
     def kernel(self) -> CompiledKernel:
-        """Its machine code, of a program in which all registers are live."""
+        """Return the machine code, of a program in which all registers are live."""
         program, launch = self._target.program, self._target.compiled_launch
         whole = program.kept.get("all live")
         if whole is None:
@@ -192,7 +192,7 @@ class TurnEngine:
 
     @cached_property
     def work(self) -> Work:
-        """Its arrays."""
+        """Return the arrays of the launch."""
         target = self._target
         outfit = Outfit.of(self.kernel, target.compiled_launch)
         blocks = range(target.launch.blocks)
@@ -302,7 +302,7 @@ _NUMBERS = (
     *(Slot.BUDGET, Slot.BLOCK, Slot.BLOCKS_DONE, Slot.IN_TURN, Slot.TURN_LEFT),
     *(Slot.CTAID_X, Slot.CTAID_Y, Slot.CTAID_Z),
 )
-"""What of an environment changes while a launch runs, beside addresses."""
+"""Lists the words of an environment that change while a launch runs, beside addresses."""
 
 _NO_CACHES: Words = np.zeros(1, np.int64)
 """No caches are counted."""

@@ -7,7 +7,8 @@ on, and the functions `any`, `all` and `popcount` of a condition over the active
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 
 from warploom.debug.scene import EvaluationError
 
@@ -140,6 +141,17 @@ _TYPE_WORDS = frozenset(
     ]
 )
 LANE_FUNCTIONS = ("any", "all", "popcount", "ballot")
+
+
+def names_in(node: Node) -> Iterator[str]:
+    """Yield the names of variables in a tree."""
+    if isinstance(node, Name):
+        yield node.text
+        return
+    for field in fields(node):
+        part = getattr(node, field.name)
+        if is_dataclass(part):
+            yield from names_in(part)  # type: ignore[arg-type]
 
 
 def parse(text: str) -> Node:

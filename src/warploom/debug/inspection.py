@@ -50,6 +50,8 @@ class Inspection:
         self.stepper = self.timeline.at(0)
         self.focus = Focus(0, 0, 0)
         self.end_position: int | None = None
+        self.sources: dict[str, str] = {}
+        """Texts of source files by their names, before those that are found."""
 
     # ---- what is looked at ----------------------------------------------------------------------
 
@@ -131,14 +133,17 @@ class Inspection:
         """Return what evaluates expressions in the frame in focus; where no thread runs, those of
         parameters, buffers and variables of the module."""
         if self.warp(self.focus.block, self.focus.warp) is None:
-            return Evaluator(self.names, self._nobody(), None)
+            return Evaluator(self.names, self.nobody(), None)
         return Evaluator(self.names, self.thread(), self.frame())
 
-    def _nobody(self) -> Thread:
-        """Return a thread that sees memory alone, where none runs."""
+    def nobody(self, instruction: int = 0) -> Thread:
+        """Return a thread that sees memory alone, where none runs, as if it was at an
+        instruction."""
         run, nothing = self.stepper.grid.run, np.zeros(1, np.uint8)
         block = Block(run, self.focus.block, nothing, nothing, 0)
-        return Thread(self.stepper, new_warp(block, 0, run.states[0].copy(), run.tables[0]), 0)
+        warp = new_warp(block, 0, run.states[0].copy(), run.tables[0].copy())
+        warp.next = instruction
+        return Thread(self.stepper, warp, 0)
 
     def evaluate(self, text: str) -> Value:
         """Return the value of an expression; assignments change the launch from here on. Raises
@@ -188,6 +193,8 @@ class Inspection:
 
     def source_lines(self, file: str) -> list[str] | None:
         """Return the lines of a source file, None where it cannot be found."""
+        if file in self.sources:
+            return self.sources[file].split("\n")
         source = self.kernel.source
         if PurePath(source.name).name == PurePath(file).name and source.content:
             return source.content.split("\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.analysis.program import Program
 from warploom.machine.deadlock import waiting_lanes
@@ -73,11 +73,15 @@ def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
     elif state[plan_words.RESUME] != plan_words.FROM_TABLE:
         fresh = state[plan_words.RESUME] == 0
         at = 0 if fresh else int(table[BLOCK])
-        yield Group(live, _first(program, at), READY_TO_RUN)
+        interrupted = warp.interrupted.get(int(table[MASK]))
+        here = _first(program, at) if interrupted is None else interrupted
+        yield Group(live, here, READY_TO_RUN)
     for split in range(int(table[LANES])):
         if int(table[PARKED]) >> split & 1:
             row = table[split_at(table, split) :]
-            yield _parked(program, row)
+            parked = _parked(program, row)
+            at = warp.interrupted.get(parked.lanes, parked.instruction)
+            yield replace(parked, instruction=at)
     for node in range(node_count(int(table[LANES]))):
         if not int(table[FREE]) >> node & 1:
             row = table[node_at(node) :]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 
 from warploom.core.mangled import read_symbol
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
 from warploom.debug.reaching import Reaching
-from warploom.debug.scene import EvaluationError, Place, Thread
+from warploom.debug.scene import EvaluationError, Place, Thread, UnknownName
 from warploom.debug.types import (
     BYTE,
     CHAR,
@@ -86,7 +88,10 @@ class Names:
         if outside is not None:
             return outside
         listed = ", ".join(dict(self.variables(thread, frame))) or "none"
-        raise EvaluationError(f"there is no {name} in {frame.function}; its variables: {listed}")
+        told = f"there is no {name} in {frame.function}; its variables: {listed}"
+        if not self._scopes(self._debugged(thread), frame):
+            told += ". Local variables are not described in this code: compile with -G to see them"
+        raise UnknownName(told)
 
     def _outside(self, name: str, thread: Thread) -> Value:
         found = self._global(name, thread)
@@ -207,7 +212,7 @@ class Names:
         kernel = self._kernel
         parameters = kernel.function.parameters
         text = self._program.module.text
-        declared = signature_of(kernel.name, parameters, kernel.source.content, text)
+        declared = signature_of(kernel.name, parameters, self._source, text)
         return tuple(zip(parameters, declared, strict=True))
 
     def _parameters(self, thread: Thread) -> Iterator[tuple[str, Value]]:
@@ -226,14 +231,26 @@ class Names:
         for symbol, place in self._program.places.items():
             if place.space is Space.SHARED:
                 name = _plain(symbol)
-                type = _array(source[name], place.size) if name in source else None
-                yield name, Value(type or Array(BYTE, place.size), place=self._at(symbol, thread))
+                size = place.size or thread.launch.dynamic_shared_bytes
+                type = _array(source[name], size) if name in source else None
+                yield name, Value(type or Array(BYTE, size), place=self._at(symbol, thread))
+
+    @cached_property
+    def _source(self) -> str:
+        """The source of the kernel: as it was compiled, else the file that its first line is in."""
+        content, location = self._kernel.source.content, self._program.instructions[0].location
+        if location is None or (content and content != self._program.module.text):
+            return content
+        try:
+            return Path(location.written.file).read_text(errors="replace")
+        except OSError:
+            return ""
 
     @cached_property
     def _own_source(self) -> str:
         """The source from the kernel's name up to that of the next kernel."""
-        text = self._kernel.source.content
-        name = read_symbol(self._kernel.name).name.rpartition("::")[2]
+        text = self._source
+        name = read_symbol(self._kernel.name).name.partition("<")[0].rpartition("::")[2]
         found = re.search(rf"\b{re.escape(name)}\s*\(", text)
         rest = text[found.end() :] if found else text
         return rest.partition("__global__")[0]
@@ -337,6 +354,9 @@ def _array(declared: tuple[str, str], size: int) -> Type | None:
     counts = re.findall(r"\[\s*(\d*)\s*\]", declared[1])
     if made is None or len(counts) != declared[1].count("["):
         return Array(made, size // made.size) if made is not None and "[" in declared[1] else None
+    if counts and not counts[0]:
+        rest = math.prod(int(count) for count in counts[1:]) * made.size
+        counts[0] = str(size // rest if rest else 0)
     for count in reversed(counts):
         made = Array(made, int(count or 0))
     return made if made.size == size else None

@@ -22,6 +22,10 @@ class EvaluationError(WarploomError):
     """An expression has no value here; the message says why."""
 
 
+class UnknownName(EvaluationError):
+    """An expression has a name that stands for nothing here."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A place in memory: an address in a state space (GENERIC where it is a generic one)."""
@@ -52,7 +56,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Thread:
-    """One lane of a warp, where the launch stands."""
+    """Reads and writes as one lane of a warp does, where the launch stands."""
 
     stepper: Stepper
     warp: Warp

@@ -15,13 +15,16 @@ from warploom.debug.timeline import Interrupted
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import Warp
 
-__all__ = ["DebugError", "Focus", "Session", "Stop"]
+__all__ = ["LOCKING", "DebugError", "Focus", "Session", "Stop"]
+
+LOCKING = ("off", "step", "on")
+"""Says when the warp in focus runs alone: never, while it is stepped, or always."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why the launch stands where it does: "breakpoint", "step", "exited", "error", "end",
-    "begin", "interrupted" or "goto"; what a message says of it."""
+    """Gives the reason why the launch stands where it does: "breakpoint", "step", "exited",
+    "error", "end", "begin", "interrupted" or "goto"; what a message says of it."""
 
     reason: str
     message: str = ""
@@ -34,6 +37,8 @@ class Session(Breaking):
     def __init__(self, kernel: LoadedKernel, target: Target) -> None:
         super().__init__(kernel, target)
         self.stop = Stop("begin")
+        self.locking = "off"
+        """Holds one of LOCKING."""
         self._look_at(self.stepper.warp if self.stepper.has_warp else None, 0)
 
     def begin(self) -> Stop:
@@ -168,6 +173,7 @@ class Session(Breaking):
     def _forward(self, stops: Stops) -> Stop:
         if self.stepper.ended:
             return self._ended()
+        self._lock(alone=self.locking == "on" or (self.locking == "step" and stops.steps))
         before = self.stepper
         try:
             stepper, found = self.timeline.forward(stops, before)
@@ -175,6 +181,13 @@ class Session(Breaking):
             return self._interrupted(before.position)
         self._stand(stepper)
         return self._hit(stops.hit) if found else self._ended()
+
+    def _lock(self, *, alone: bool) -> None:
+        """Have the warp in focus go on alone from here, or all. That changes the launch, as `set
+        variable` does."""
+        wanted = (self.focus.block, self.focus.warp) if alone else None
+        if self.stepper.grid.locked != wanted:
+            self.timeline.edit(self.stepper, lambda stepper: stepper.lock(wanted))
 
     def _search_back(self, stops: Stops, position: int) -> int | None:
         try:
@@ -187,8 +200,10 @@ class Session(Breaking):
         focus, end = self.focus, self.position
         depth = len(self.frames()) if kind == "over" and self._is_live() else 1 << 30
 
+        prologue = frozenset[int]() if kind == "instruction" else self.places.prologue
+
         def own(index: int) -> bool:
-            return len(self.places.frames(index)) <= depth
+            return index not in prologue and len(self.places.frames(index)) <= depth
 
         def back(ends: Callable[[int], bool], before: int) -> int | None:
             goal = Step(focus.block, focus.warp, focus.lane, ends)
@@ -206,12 +221,11 @@ class Session(Breaking):
             return self._at_step(found, focus)
         self._stand(self.timeline.at(found))
         statement = self.places.statement(self.stepper.index)
-        prologue = self.places.prologue
 
         def differs(index: int) -> bool:
             there = self.places.statement(index)
             known = there is None or there.line > 0
-            return own(index) and there != statement and known and index not in prologue
+            return own(index) and there != statement and known
 
         before = back(differs, found)
         start = self.timeline.at(0 if before is None else before)
@@ -261,6 +275,8 @@ class Session(Breaking):
             late = any(each.event or each.watched is not None for each in hit.breakpoints)
             here = self._place(self.stepper.executed) if done and late else ""
             message = f"It was done at {here}." if here else ""
+            for each in hit.breakpoints:
+                message = each.site.finding.message if each.site else message
             return self._stopped(Stop("breakpoint", message, tuple(hit.breakpoints)))
         return self._stopped(Stop(hit.step))
 

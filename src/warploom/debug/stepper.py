@@ -106,18 +106,27 @@ class Stepper:
         self._settle()
         self.meetings = int(tally.reconvergences.sum()) - met
 
+    def lock(self, warp: tuple[int, int] | None) -> None:
+        """Have one warp alone go on from here, by its block and number; None: all."""
+        self.grid.lock(warp)
+        self._begin()
+
     def edit(self) -> None:
         """Make the changes of this position."""
         for edit in self._edits.get(self.position, ()):
             edit(self)
 
     def _settle(self) -> None:
-        """Go on to the next instruction that is counted."""
+        """Go on to the next instruction that is counted, and make the changes that are made
+        there."""
+        self._begin()
+        if self._edits:
+            self.edit()
+
+    def _begin(self) -> None:
         hidden = self.grid.run.program.hidden
         try:
             while self.grid.begin() and self.warp.next in hidden:
                 self.grid.step()
         except ERRORS as error:
             self.error = error
-        if self._edits:
-            self.edit()

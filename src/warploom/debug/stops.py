@@ -22,13 +22,25 @@ from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Instruction, Register, Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.fields import BANK_CONFLICTS, SECTORS
+from warploom.sanitize.report import Site
 
 Words = npt.NDArray[np.int64]
 Condition = Callable[[Stepper, Warp, int], bool]
-"""Whether a lane of a warp meets a condition."""
+"""Returns True where a lane of a warp meets a condition."""
 
-EVENTS = ("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan")
-"""What `catch` stops at, beside errors, at which every launch stops."""
+FINDINGS = {"race": "race", "uninitialized": "init"}
+"""Events that sanitizers find, and the tool that finds each."""
+
+EVENTS = (
+    *("divergence", "reconvergence", "barrier", "bank-conflict", "uncoalesced", "nan"),
+    *FINDINGS,
+)
+"""Lists the events of `catch`, beside errors, at which every launch stops."""
+
+
+COUNTED = {"bank-conflict": 1, "uncoalesced": 5}
+"""Events that happen from some number on, and that number where none is given: of conflicts of an
+access, and of its sectors."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +73,14 @@ class Watched:
 
 
 OPS = {"write": STORE | ATOMIC, "read": LOAD | ATOMIC, "access": LOAD | STORE | ATOMIC}
-"""What a watchpoint of each kind looks at, as bits of `codegen.watching`."""
+"""Maps each kind of watchpoint to the accesses that it stops at, as bits of `codegen.watching`."""
 
 
 @dataclass
 class Breakpoint:
     """A place, an event or memory at which a launch stops. `instructions` are those before which it
     does; `ignored` so many times it does not. `condition` has to hold in some lane, `blocks` are
-    those in which alone it can."""
+    those in which alone it can. `site` is the access of an event of FINDINGS."""
 
     number: int
     text: str
@@ -76,6 +88,7 @@ class Breakpoint:
     event: str = ""
     least: int = 0
     watched: Watched | None = None
+    site: Site | None = None
     kind: str = "write"
     condition: Condition | None = None
     condition_text: str = ""
@@ -89,7 +102,7 @@ class Breakpoint:
 
 @dataclass
 class Hit:
-    """What a search has found: breakpoints, and a lane in which it is; `lanes` are all of them."""
+    """Holds what a search has found: breakpoints, and the lanes in which they are hit."""
 
     breakpoints: list[Breakpoint] = field(default_factory=list[Breakpoint])
     step: str = ""
@@ -135,9 +148,8 @@ class Stops:
         self._step = step
         self.hit = Hit()
         watched = [b for b in self._breakpoints if b.watched is not None]
-        only = len(watched) == 1 and len(self._breakpoints) == 1 and step is None
         self.watch: Words | None = None
-        if only and watched[0].watched is not None:
+        if len(watched) == 1 and step is None and watched[0].watched is not None:
             self.watch = watched[0].watched.words(warps_per_block, OPS[watched[0].kind])
         self.blocks = self._common_blocks()
 
@@ -151,30 +163,45 @@ class Stops:
             return None
         return range(min(r.start for r in known), max(r.stop for r in known))
 
+    @property
+    def steps(self) -> bool:
+        """Returns whether the end of a step is looked for."""
+        return self._step is not None
+
     # ---- counts ---------------------------------------------------------------------------------
 
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
         """Return whether it may be in an interval with these counts."""
         if self.watch is not None and watched:
-            return bool(counts[-1])
+            return bool(counts[-1]) or bool(counts[self._counted_unwatched].any())
         return bool(counts[self._counted].any())
 
     @cached_property
     def _counted(self) -> Words:
-        """The counts of which one is not zero wherever it is."""
+        """Return the counts of which one is not zero wherever it is."""
+        return self._counts_of(self._breakpoints)
+
+    @cached_property
+    def _counted_unwatched(self) -> Words:
+        """Return such counts of the breakpoints that compiled code does not watch."""
+        return self._counts_of([b for b in self._breakpoints if b.watched is None])
+
+    def _counts_of(self, breakpoints: list[Breakpoint]) -> Words:
         layout = CountLayout(self._program, self._rules)
         if self._step is not None:
             return np.arange(0, 2 * len(self._program.blocks), 2)
         found: set[int] = set()
-        for breakpoint in self._breakpoints:
+        for breakpoint in breakpoints:
             match breakpoint.event:
                 case "divergence":
                     found |= set(layout.branches.values())
                 case "reconvergence":
                     found |= {at + 1 for at in layout.branches.values()}
-                case "":
+                case event if event in ("", *FINDINGS):
                     wanted = breakpoint.instructions
-                    if breakpoint.watched is not None:
+                    if breakpoint.site is not None:
+                        wanted = frozenset([breakpoint.site.instruction])
+                    elif breakpoint.watched is not None:
                         wanted = frozenset(row.instruction for row in layout.rows)
                     found |= self._blocks_of(wanted)
                 case _:
@@ -198,7 +225,7 @@ class Stops:
 
     @cached_property
     def _late(self) -> list[Breakpoint]:
-        """Those that are only known when an instruction has been executed."""
+        """Return the breakpoints that are only known when an instruction has been executed."""
         return [b for b in self._breakpoints if b.event or b.watched is not None]
 
     def before(self, stepper: Stepper) -> bool:
@@ -255,6 +282,9 @@ class Stops:
 
     def _happened(self, breakpoint: Breakpoint, stepper: Stepper, warp: Warp) -> int:
         """Return the lanes to which an event has happened with the last instruction."""
+        site = breakpoint.site
+        if site is not None and site.instruction != stepper.executed:
+            return 0
         if breakpoint.watched is not None:
             return _touching(breakpoint.watched, OPS[breakpoint.kind], stepper, warp)
         made = self._program.instructions[stepper.executed]

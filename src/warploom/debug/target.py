@@ -19,7 +19,7 @@ from warploom.rules.choice import MemoryOptions
 
 @dataclass
 class Output:
-    """What a launch has printed. It runs again and again; each text is shown once, and not before
+    """Keeps what a launch prints. It runs again and again; each text is shown once, and not before
     the debugger has come to where it is printed. `count` is how many texts the launch has printed
     where it stands now."""
 
@@ -44,7 +44,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Target:
-    """One launch: what runs, on which memory of which device."""
+    """Describes a launch: what runs, on which memory of which device."""
 
     program: Program
     launch: Launch
@@ -83,13 +83,23 @@ class Target:
         return any(service_of(m) in ("malloc", "free") for m in self.program.instructions)
 
     @cached_property
-    def compiles(self) -> bool:
-        """Returns whether compiled code can run the launch in parts: operations that are not
-        complete between two turns are kept by each machine in its own way."""
+    def not_compiled(self) -> str:
+        """The reason why compiled code cannot run the launch in parts, empty where it can:
+        operations that are not complete between two turns are kept by each machine in its own
+        way."""
+        if self.launch.warp_size != WARP_SIZE:
+            return f"its warps have {self.launch.warp_size} lanes"
+        if self.launch.schedule.interrupts:
+            return "its warps are interrupted at given instructions"
         delays = has_group_products(self.program) or completes_later(self.program)
-        interrupted = bool(self.launch.schedule.interrupts)
-        shuffled = self.launch.schedule.shuffles and delays
-        return self.launch.warp_size == WARP_SIZE and not (shuffled or interrupted)
+        if self.launch.schedule.shuffles and delays:
+            return "its schedule delays asynchronous copies or products of warp groups"
+        return ""
+
+    @property
+    def compiles(self) -> bool:
+        """Returns whether compiled code can run the launch in parts."""
+        return not self.not_compiled
 
     @cached_property
     def goes_block_by_block(self) -> bool:

@@ -10,7 +10,8 @@ may happen are run again, in smaller intervals, and in the end by the reference 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -21,10 +22,10 @@ import numpy.typing as npt
 from warploom.codegen.environment import CountLayout
 from warploom.debug.checkpoints import Checkpoint, Interval
 from warploom.debug.engines import SLICE, BetweenBlocks, BlockEngine, Engine, TurnEngine
-from warploom.debug.images import MemoryImage, MemoryImages, bytes_of
 from warploom.debug.stepper import Edit, Events, Stepper
 from warploom.debug.target import Target
 from warploom.debug.transfer import grid_at
+from warploom.machine.images import MemoryImage, MemoryImages
 from warploom.rules.choice import access_rules
 
 Words = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ LEAF = 8 * SLICE
 NEAR = 400
 """Warp instructions that a search first looks at from where it begins, without compiled code."""
 
-PARTS = 16
+PARTS = 4
 """The parts of an interval that is looked into."""
 
 SECONDS = 0.05
@@ -47,12 +48,15 @@ SHARE = 20
 LIMIT_BYTES = 256 << 20
 """Memory for checkpoints."""
 
+FILE_BYTES = 8 << 30
+"""Bytes for checkpoints in a file."""
+
 MOST = 256
 """The most coarse intervals."""
 
 
 class Search(Protocol):
-    """What a search looks for."""
+    """Recognises the places that a search looks for."""
 
     @property
     def watch(self) -> Words | None:
@@ -94,7 +98,7 @@ class Timeline:
         """The image that memory is like now, if nothing has run since."""
         self._by_block = target.goes_block_by_block
         self._complete = not target.compiles
-        """Whether the coarse intervals reach to where the launch stops."""
+        """True where the coarse intervals reach to where the launch stops."""
         self._failed = False
         self._quantum = 1 << 16
         self._edits: dict[int, list[Edit]] = {}
@@ -112,8 +116,9 @@ class Timeline:
         if distance > LEAF and self.target.compiles and not self._edited(position):
             engine = self._engine(None)
             self._stand(engine, nearest)
-            while (left := distance - engine.executed) > LEAF and not engine.failed:
-                engine.advance(left - left // 8)
+            while (left := distance - engine.executed) > LEAF:
+                if not engine.advance(left - left // 8):
+                    break
             if not engine.failed and engine.executed <= distance:
                 nearest = self._after(nearest, engine)
                 self._fine = [*self._fine[-7:], nearest]
@@ -176,6 +181,15 @@ class Timeline:
         """Make memory what it was before the launch."""
         self._remember(self._coarse[0])
 
+    @contextmanager
+    def at_begin(self) -> Generator[None]:
+        """Have memory be what it was before the launch; who asks for it may change it."""
+        self.rewind()
+        try:
+            yield
+        finally:
+            self._memory = None
+
     @property
     def furthest(self) -> int:
         """The last position up to which intervals are known."""
@@ -188,10 +202,14 @@ class Timeline:
 
     @property
     def bytes(self) -> int:
-        """The memory that checkpoints take up."""
+        """The memory that checkpoints take up, without pages in a file."""
         every = (*self._coarse, *self._fine)
-        states = sum(c.state.bytes + c.counts.nbytes for c in every)
-        return bytes_of(c.memory for c in every) + states
+        return self._images.bytes + sum(c.state.bytes + c.counts.nbytes for c in every)
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of checkpoints that are in a file."""
+        return self._images.file_bytes
 
     # ---- intervals ------------------------------------------------------------------------------
 
@@ -288,7 +306,8 @@ class Timeline:
             self._quantum *= 2
         elif took > 4 * least:
             self._quantum = max(self._quantum // 2, LEAF)
-        if self.bytes > self._limit_bytes or len(self._coarse) > MOST:
+        full = self.bytes > self._limit_bytes or self.file_bytes > FILE_BYTES
+        if full or len(self._coarse) > MOST:
             self._coarse = [*self._coarse[:-1:2], self._coarse[-1]]
             self._fine.clear()
 

@@ -14,7 +14,7 @@ from warploom.core.types import Kind, ScalarType
 
 
 class Encoding(Enum):
-    """How the bits of an arithmetic type are read."""
+    """Names the ways in which the bits of an arithmetic type are read."""
 
     SIGNED = "signed"
     UNSIGNED = "unsigned"

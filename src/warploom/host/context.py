@@ -16,6 +16,7 @@ from warploom.machine.turn import Turn
 from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
 
 if TYPE_CHECKING:
+    from warploom.host.cores import CoreSaver
     from warploom.host.run import Run
 
 
@@ -43,6 +44,8 @@ class Context:
     """Whether launches are recorded for timing."""
     sanitize: tuple[str, ...] = ()
     """The tools that check each launch."""
+    core: CoreSaver | None = None
+    """Saves launches that go wrong."""
     turn: Turn = field(default_factory=Turn)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from warploom.analysis.program import Program
+from warploom.core.errors import WarploomError
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
@@ -27,11 +28,15 @@ class Debugger(Protocol):
 
 
 class Quit(BaseException):
-    """The user wants no more of the program that is debugged; `code` is its exit code."""
+    """The user wants no more of the program that is debugged; `code` is its exit code, `error` what
+    has stopped the launch where it stood, and `position` how many warp instructions it had
+    executed."""
 
     def __init__(self, code: int = 0) -> None:
         super().__init__()
         self.code = code
+        self.error: WarploomError | None = None
+        self.position = 0
 
 
 _attached: list[Debugger] = []

@@ -16,6 +16,7 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer, upload
 from warploom.host.context import Context, schedule_of
+from warploom.host.cores import CoreSaver
 from warploom.host.engines import choose_engine
 from warploom.host.makes_tensor_maps import MakesTensorMaps
 from warploom.host.module import Module
@@ -82,6 +83,9 @@ class Device(MakesTextures, MakesTensorMaps):
 
     `sanitize` names the tools that check each launch: "mem", "race", "sync", "init" (`run.findings`
     has what they found). A launch can say otherwise.
+
+    `core` names a file to which a launch is saved that ends in a fault or a deadlock, or in which
+    sanitizers find something; `warploom debug FILE` opens it (docs/debugging.md).
     """
 
     @checked("Device(...)")
@@ -106,6 +110,7 @@ class Device(MakesTextures, MakesTensorMaps):
         record: bool = False,
         strict: bool = True,
         sanitize: Tools = (),
+        core: str | None = None,
     ) -> None:
         self.spec = _with_warps_of(find_device(name, cc), warp_size)
         self.engine = choose_engine(engine, self.spec)
@@ -130,6 +135,7 @@ class Device(MakesTextures, MakesTensorMaps):
             strict,
             record,
             tuple(sanitize),
+            CoreSaver(core) if core else None,
         )
         self.memory = self._context.memory
 

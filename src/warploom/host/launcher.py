@@ -334,6 +334,8 @@ class Launcher:
         """Runs the launch; host arrays get their results back if it ended well. `findings` is what
         the execution fills, where it is sanitized."""
         kernel, context = self.kernel, self.kernel.context
+        if context.core is not None:
+            execute = context.core.wraps(kernel, execute, findings)
         context.turn.take(launch.cancellation)
         try:
             program = kernel.program

@@ -7,7 +7,7 @@ to a launch.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,22 @@ Scalar = Immediate | Symbol | Masked
 
 
 class Image:
-    """The variables of `module`, placed in `memory`; kernels cannot write its constants.
+    """The variables of `module`, placed in `memory`; kernels cannot write its constants. Where
+    `addresses` are given, they are there already, with their contents.
 
     Raises LaunchError where an initial value names something that has no address.
     """
 
-    def __init__(self, module: Module, memory: DeviceMemory) -> None:
+    def __init__(
+        self, module: Module, memory: DeviceMemory, addresses: Mapping[str, int] | None = None
+    ) -> None:
         self._memory = memory
         self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}
         self._allocations: dict[str, int] = {}
+        if addresses is not None:
+            self._addresses = dict(addresses)
+            return
         self._addresses = {name: self._place(v) for name, v in self._variables.items()}
         for variable in self._variables.values():
             if variable.initial is not None:
@@ -69,6 +75,11 @@ class Image:
         """The address and the size of a variable; None where the module has none of that name."""
         address, variable = self._addresses.get(name), self._variables.get(name)
         return None if address is None or variable is None else (address, _size(variable))
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The addresses of all variables, by name."""
+        return dict(self._addresses)
 
     def release(self) -> None:
         """Give the memory of all variables back."""

@@ -24,6 +24,7 @@ from warploom.core.forked import forget_in_child
 from warploom.machine.allocator import ALIGNMENT, Allocator
 from warploom.machine.finalizers import FinalizerLock
 from warploom.machine.heap import Heap
+from warploom.machine.reservation import Reservation
 from warploom.machine.textures import TextureTable
 
 Bytes = npt.NDArray[np.uint8]
@@ -61,19 +62,28 @@ class AllocationTable:
 
 @dataclass(frozen=True)
 class MemoryState:
-    """What was allocated at one point of a launch, as `DeviceMemory.restore` takes it."""
+    """What was allocated at one point of a launch, as `DeviceMemory.restore` takes it;
+    `constants` are the addresses of what kernels cannot write."""
 
     live: dict[int, Allocation]
     gaps: tuple[tuple[int, int], ...]
     heap: dict[int, int]
+    constants: frozenset[int] = frozenset()
 
 
 class DeviceMemory:
-    """Memory of `capacity` bytes, or as much of it as the system will reserve."""
+    """Memory of `capacity` bytes, or as much of it as the system will reserve; at the address
+    `base`, where one is given."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
-        self._map = _reserve(capacity)
-        self._bytes: Bytes = np.frombuffer(self._map, np.uint8)
+    def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
+        self._map: mmap.mmap | Reservation
+        self._bytes: Bytes
+        if base is None:
+            self._map = _reserve(capacity)
+            self._bytes = np.frombuffer(self._map, np.uint8)
+        else:
+            self._map = Reservation(base, capacity)
+            self._bytes = self._map.bytes
         self._base = int(self._bytes.ctypes.data)
         self.capacity = len(self._bytes)
         self._allocator = Allocator(self._base, self._base + self.capacity)
@@ -265,7 +275,8 @@ class DeviceMemory:
     def state(self) -> MemoryState:
         """Returns what is allocated now."""
         with self._lock:
-            return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes)
+            constants = frozenset(self._constants)
+            return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes, constants)
 
     def restore(self, state: MemoryState) -> None:
         """Allocates again what was allocated when a launch had come to some point, and nothing
@@ -275,6 +286,7 @@ class DeviceMemory:
             self._addresses = sorted(self._live)
             self._used = sum(a.size for a in self._live.values() if a.address not in self._lent)
             self._allocator.gaps = state.gaps
+            self._constants = set(state.constants)
             self.heap.sizes = state.heap
             self._table = None
 

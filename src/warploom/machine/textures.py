@@ -78,6 +78,18 @@ class TextureTable:
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 
+    @property
+    def rows(self) -> list[list[int]]:
+        """The words of each handle's description, in the order of the handles."""
+        with self._lock:
+            return [row.tolist() for row in self._rows]
+
+    @rows.setter
+    def rows(self, rows: list[list[int]]) -> None:
+        with self._lock:
+            self._rows = [np.array(row, np.int64) for row in rows]
+            self._table = None
+
     def table(self) -> Located:
         """All rows as the rules read them; it never changes, the next change makes another."""
         made = self._table

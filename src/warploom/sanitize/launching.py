@@ -24,7 +24,7 @@ from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
-from warploom.sanitize.report import conflicts_of, findings_of
+from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
 
 OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
@@ -34,8 +34,9 @@ OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad co
 @dataclass
 class SanitizedLaunch:
     """Runs one launch on an engine, "compiled" or "reference", with some tools; `findings` has what
-    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers. A
-    fault or a deadlock is a finding; it ends the launch where it cannot go on."""
+    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers, and
+    `sites` the accesses of findings. A fault or a deadlock is a finding; it ends the launch where
+    it cannot go on."""
 
     spec: DeviceSpec
     options: MemoryOptions
@@ -44,6 +45,7 @@ class SanitizedLaunch:
     unwritten: Mapping[int, Words]
     findings: list[Finding] = field(default_factory=list[Finding])
     conflicts: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    sites: list[Site] = field(default_factory=list[Site])
 
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -60,6 +62,7 @@ class SanitizedLaunch:
         counted, error = run(detector, memory, progress)
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
+        self.sites += sites_of_findings(detector)
         if error is not None:
             self.findings.append(_of_error(error))
         detector.keep_written()

@@ -57,6 +57,36 @@ def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The access of a finding: the instruction that reaches `size` bytes from `address` on in a
+    space, and the block, warp and lane that execute it."""
+
+    finding: Finding
+    instruction: int
+    block: int
+    warp: int
+    lane: int
+    space: Space
+    address: int
+    size: int
+
+
+def sites_of_findings(detector: Detector) -> list[Site]:
+    """Returns the accesses of what was found, in the order in which it came up; findings about
+    barriers have none."""
+    size = detector.launch.warp_size
+    found: list[Site] = []
+    for row in _rows(detector):
+        packed, reached = row[words.F_THREAD], row[words.F_SIZE]
+        if reached:
+            warp, lane = divmod(packed & words.LOW, size)
+            access = SPACES[row[words.F_SPACE]], row[words.F_ADDRESS], reached
+            finding = _Row(detector, row).finding()
+            found.append(Site(finding, row[words.F_INSTRUCTION], packed >> 32, warp, lane, *access))
+    return found
+
+
 def _rows(detector: Detector) -> list[tuple[int, ...]]:
     """Returns the rows of what was found (`words.FINDING_WORDS`)."""
     data = detector.data

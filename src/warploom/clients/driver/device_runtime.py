@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.clients.linking import parts_of
 from warploom.host.device import Device
 from warploom.host.module import Module
 
@@ -51,7 +52,7 @@ SET_CONDITION_PTX = """\
 def with_runtime(device: Device, text: str, name: str, others: Sequence[str] = ()) -> Module:
     """Return the program of a PTX text and `others`, with the functions of the device runtime that
     it declares."""
-    parts = {name: text} | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
+    parts = parts_of(name, text) | {f"{name}, part {n}": part for n, part in enumerate(others, 2)}
     texts = [*parts.values()]
     if any(needed in part for needed in GRID_SYNC for part in texts):
         from warploom.frontends.cuda_cpp import compile_cuda

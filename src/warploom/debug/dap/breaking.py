@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.core.errors import WarploomError
 from warploom.debug.session import DebugError, Session
-from warploom.debug.stops import Breakpoint
+from warploom.debug.stops import COUNTED, FINDINGS, Breakpoint
 
 if TYPE_CHECKING:
     from warploom.debug.dap.server import Server
 
 Wanted = dict[str, Any]
-"""What a client says of one breakpoint."""
+"""Holds the fields of one breakpoint in a request."""
 
 
 class Breaking:
@@ -107,7 +107,10 @@ class Breaking:
                     wanted["dataId"], access.get(wanted.get("accessType", ""), "write")
                 )
             case _:
-                made = session.catch(wanted["name"])
+                counted = wanted["name"] in (*COUNTED, *FINDINGS) and wanted.get("condition")
+                made = session.catch(wanted["name"], _number(counted) if counted else 0)
+                if counted:
+                    return made
         if wanted.get("condition"):
             session.set_condition(made, wanted["condition"])
         if wanted.get("hitCondition"):
@@ -150,6 +153,14 @@ class Breaking:
         end = arguments.get("endLine", arguments["line"]) + first
         lines = (n for n in session.places.lines_of(path) if start <= n <= end)
         return {"breakpoints": [{"line": line - first} for line in lines]}
+
+
+def _number(condition: str) -> int:
+    """Return from how many on an event counts: 8 for `8`, `>= 8` and `> 7`."""
+    found = re.fullmatch(r"\s*(>=|>)?\s*(\d+)\s*", condition)
+    if found is None:
+        raise DebugError(f"this event takes a number, such as 8 or >= 8, not `{condition}`")
+    return int(found[2]) + (found[1] == ">")
 
 
 def _ignored(condition: str) -> int:

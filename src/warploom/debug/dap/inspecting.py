@@ -29,7 +29,7 @@ MOST_THREADS = 128
 
 @dataclass(frozen=True)
 class Held:
-    """What a reference of the client stands for: a value whose parts it may ask for, the expression
+    """Resolves a reference of the client: a value whose parts it may ask for, the expression
     that gives it, and the thread; or, without a value, one of the scopes of a frame."""
 
     focus: Focus

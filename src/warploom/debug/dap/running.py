@@ -23,7 +23,7 @@ REASONS = {
     "none": "step",
     "end": "pause",
 }
-"""What a `stopped` event calls the reasons of the core; others have their own names."""
+"""Maps reasons of the core to those of a `stopped` event; others have the same name there."""
 
 
 class Running:
@@ -74,10 +74,10 @@ class Running:
             self._server.connection.event("output", category="console", output=f"{stop.message}\n")
         thread = self._server.inspecting.thread_id(session.focus.block, session.focus.warp)
         reason = REASONS.get(stop.reason, stop.reason)
-        if stop.breakpoints and stop.breakpoints[0].watched is not None:
-            reason = "data breakpoint"
-        elif stop.breakpoints and stop.breakpoints[0].event:
+        if stop.breakpoints and stop.breakpoints[0].event:
             reason = "exception"
+        elif stop.breakpoints and stop.breakpoints[0].watched is not None:
+            reason = "data breakpoint"
         body: dict[str, Any] = {"reason": reason, "threadId": thread, "allThreadsStopped": True}
         if stop.message:
             body["text"] = body["description"] = stop.message.split("\n")[0]
@@ -100,10 +100,11 @@ class Running:
         """Return the request that goes so."""
 
         def do(arguments: dict[str, Any]) -> Any:
-            self._server.opened()
+            session, alone = self._server.opened(), bool(arguments.get("singleThread"))
             self._focus(arguments)
+            session.locking = "on" if alone else "off"
             self._motion = motion
-            return {"allThreadsContinued": True}
+            return {"allThreadsContinued": not alone}
 
         return do
 

@@ -16,6 +16,7 @@ from warploom.debug.dap.connection import Connection, Message
 from warploom.debug.dap.inspecting import Inspecting
 from warploom.debug.dap.running import Running
 from warploom.debug.session import Session
+from warploom.debug.stops import COUNTED
 from warploom.host.debugging import Quit, attach
 
 CAPABILITIES = {
@@ -39,9 +40,20 @@ CAPABILITIES = {
     "supportsLogPoints": True,
     "supportsLoadedSourcesRequest": True,
     "supportsBreakpointLocationsRequest": True,
-    "supportsSingleThreadExecutionRequests": False,
+    "supportsSingleThreadExecutionRequests": True,
+    "supportsExceptionFilterOptions": True,
     "exceptionBreakpointFilters": [
-        {"filter": name, "label": label, "default": False}
+        {
+            "filter": name,
+            "label": label,
+            "default": False,
+            "supportsCondition": True,
+            "conditionDescription": (
+                "From how many on, such as 8"
+                if name in COUNTED
+                else "An expression, such as i == 5"
+            ),
+        }
         for name, label in (
             ("divergence", "Lanes of a warp part"),
             ("reconvergence", "Lanes of a warp meet again"),
@@ -49,10 +61,12 @@ CAPABILITIES = {
             ("bank-conflict", "Bank conflicts of shared memory"),
             ("uncoalesced", "Uncoalesced accesses (over 4 sectors)"),
             ("nan", "A NaN comes from numbers"),
+            ("race", "A race, as the sanitizer finds it"),
+            ("uninitialized", "A read of what nobody wrote"),
         )
     ],
 }
-"""What the server can do (DAP specification, "Capabilities")."""
+"""Lists the abilities of the server (DAP specification, "Capabilities")."""
 
 Start = Callable[[dict[str, Any]], None]
 """Runs what a client wants to debug, by the arguments of its `launch` request."""

@@ -25,14 +25,15 @@ class Command:
 @dataclass
 class Shell:
     """A terminal on a session. `displays` are expressions that are shown at each stop, `listed`
-    where `list` goes on, `values` what `print` has shown."""
+    where `list` goes on, `history` the number of the value that `print` has shown last.
+    `interactive`: a user types the commands."""
 
     session: Session
     out: TextIO
     displays: dict[int, str] = field(default_factory=dict[int, str])
     listed: tuple[str, int] | None = None
     history: int = 0
-    examined: tuple[str, int] | None = None
+    interactive: bool = False
 
     def say(self, text: str) -> None:
         """Write a line."""
@@ -115,7 +116,7 @@ def _tuple(index: tuple[int, int, int]) -> str:
 
 
 def _title(each: Breakpoint) -> str:
-    if each.watched is not None:
+    if each.watched is not None and not each.event:
         return f"Watchpoint {each.number}: {each.text}" if each.number else f"{each.text}:"
     kind = "Catchpoint" if each.event else "Breakpoint"
     return f"{kind} {each.number}, {each.text}" if each.number else f"{each.text}:"

@@ -1,4 +1,4 @@
-"""The terminal as a face of the debugger: what `debug.attaching` gives launches to."""
+"""Debugs launches that `debug.attaching` hands over in a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from json import dumps, loads
 
 from warploom.debug.attaching import AttachedDebugger
-from warploom.debug.session import Session
+from warploom.debug.session import Session, Stop
 from warploom.debug.terminal.shell import Terminal
 from warploom.host.debugging import Quit, attach
 
 
 @dataclass(frozen=True)
 class TerminalOptions:
-    """What is done in a terminal: `commands` at the first launch, then what the user types, unless
+    """Says how a terminal is used: `commands` at the first launch, then what the user types, unless
     in a `batch`; `kernel` names the kernel whose launches are debugged, empty for all. `failing`:
     only launches that do something wrong come to the user."""
 
@@ -67,6 +67,15 @@ class TerminalOptions:
             return self.failing or not (self.batch or terminal.detaching)
 
         return AttachedDebugger(face, self.kernel, on_quit)
+
+    def post_mortem(self, session: Session, stop: Stop) -> None:
+        """Debug a launch that nobody waits for, from where it stands. Raises Quit at the end."""
+        terminal = Terminal(session)
+        terminal.shell.stopped(stop, None)
+        done = terminal.run(self.commands, echo=True)
+        if not (self.batch or terminal.ends):
+            terminal.talk(greets=False)
+        raise Quit(0 if done else 1)
 
 
 def attach_in_program(text: str) -> None:

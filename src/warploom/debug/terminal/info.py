@@ -76,6 +76,9 @@ def _kernels(shell: Shell) -> Iterator[str]:
     yield f"*      0  ({grid})  ({block})  {launch.blocks * launch.warps_per_block}  {title}"
     policy = launch.schedule.policy
     yield f"position {session.position:,} of the launch; schedule {policy}"
+    if session.timeline.edited or not session.target.compiles:
+        why = "it was changed" if session.timeline.edited else session.target.not_compiled
+        yield f"The reference machine runs this launch, some 10,000 instructions a second: {why}."
 
 
 def _blocks(shell: Shell) -> Iterator[str]:
@@ -245,7 +248,7 @@ TOPICS = {
     "replay": _replay,
     "record": _replay,
 }
-"""What `info` tells about."""
+"""Maps the topics of `info` to the functions that yield their lines."""
 
 
 def _where(session: Session, index: int | None) -> str:

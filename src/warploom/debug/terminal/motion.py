@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warploom.debug.session import DebugError, Stop
+from warploom.debug.session import LOCKING, DebugError, Stop
 from warploom.debug.terminal.context import Command, Shell, number_of
 
 
@@ -69,6 +69,21 @@ def _asked(rest: str) -> str:
     return text
 
 
+def _set_locking(shell: Shell, rest: str) -> None:
+    if rest not in LOCKING:
+        raise DebugError(f"scheduler-locking is one of {', '.join(LOCKING)}, not `{rest}`")
+    shell.session.locking = rest
+
+
+def _show_locking(shell: Shell, rest: str) -> None:
+    told = {
+        "off": "all warps run on, as the schedule has them",
+        "step": "while a thread is stepped, only its warp runs",
+        "on": "only the warp in focus runs, while it can",
+    }
+    shell.say(f"scheduler-locking is {shell.session.locking}: {told[shell.session.locking]}")
+
+
 COMMANDS = {
     "run": Command(_goes(_run), "Begin the launch anew, and go on until it stops."),
     "start": Command(_goes(_start), "Go to the begin of the launch."),
@@ -87,6 +102,12 @@ COMMANDS = {
         _goes(lambda shell, rest: shell.session.finish()), "Go on until this function returns."
     ),
     "until": Command(_goes(_until), "Go on until the thread comes to a place.", "until LOCATION"),
+    "set scheduler-locking": Command(
+        _set_locking,
+        "Say whether other warps run, too: off, step or on.",
+        "set scheduler-locking MODE",
+    ),
+    "show scheduler-locking": Command(_show_locking, "Say whether other warps run, too."),
     "goto": Command(_goes(_goto), "Go to a position of the launch.", "goto POSITION"),
     "who wrote": Command(_goes(_wrote), "Go back to the last write.", "who wrote EXPRESSION"),
     "who read": Command(_goes(_read), "Go back to the last read.", "who read EXPRESSION"),

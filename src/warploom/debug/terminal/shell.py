@@ -50,6 +50,7 @@ ALIASES = {
     "rni": "reverse-stepi",
     "set var": "set variable",
     "k": "kill",
+    "gcore": "generate-core-file",
 }
 
 END = {"quit", "exit", "kill", "detach"}
@@ -67,7 +68,7 @@ STEPPING = (
     "list",
     "x",
 )
-"""What an empty line does again."""
+"""Lists the commands that an empty line repeats."""
 
 
 class Terminal:
@@ -87,14 +88,17 @@ class Terminal:
             if echo:
                 self.shell.say(f"{PROMPT}{line.rstrip()}")
             done &= self.do(line)
-            if self._ends:
+            if self.ends:
                 break
         return done
 
-    def talk(self, read: Callable[[str], str] = input) -> None:
-        """Do what the user types, until `quit` or the end of the input."""
-        self.shell.say(self.shell.place_text())
-        while not self._ends:
+    def talk(self, read: Callable[[str], str] = input, *, greets: bool = True) -> None:
+        """Do what the user types, until `quit` or the end of the input; `greets`: say first where
+        the launch stands."""
+        self.shell.interactive = True
+        if greets:
+            self.shell.say(self.shell.place_text())
+        while not self.ends:
             try:
                 line = read(PROMPT)
             except EOFError:
@@ -106,7 +110,8 @@ class Terminal:
                 self.do(line)
 
     @property
-    def _ends(self) -> bool:
+    def ends(self) -> bool:
+        """Returns whether the user wants no more of this launch."""
         return self.quitting or self.leaving
 
     def do(self, line: str) -> bool:
@@ -145,10 +150,17 @@ class Terminal:
         return self.run(lines)
 
 
+TWO_WORDS = (
+    *("set variable", "set var", "set scheduler-locking", "show scheduler-locking"),
+    *("who wrote", "who read", "where diverged"),
+)
+"""Names of commands that are two words."""
+
+
 def split(text: str) -> tuple[str, str]:
     """Return the full name of the command of a line, and what follows. The name may be an alias or
     the begin of one name only. Raises DebugError where it is none."""
-    for two in ("set variable", "set var", "who wrote", "who read", "where diverged"):
+    for two in TWO_WORDS:
         if text == two or text.startswith(two + " "):
             return ALIASES.get(two, two), text[len(two) :].strip()
     word, _, rest = text.partition(" ")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from warploom.core.errors import WarploomError
+from warploom.debug.post_mortem import save_core
+from warploom.debug.recording import recorded
 from warploom.debug.scene import Place
 from warploom.debug.session import DebugError
 from warploom.debug.terminal.context import Command, Shell, number_of
@@ -19,6 +24,7 @@ from warploom.debug.types import (
     Encoding,
 )
 from warploom.debug.values import Value, number_text, written
+from warploom.host.core_format import SUFFIX
 from warploom.ptx.ir import Space
 
 LISTED = 10
@@ -270,6 +276,26 @@ def _echo(shell: Shell, rest: str) -> None:
     shell.say(rest)
 
 
+def _core(shell: Shell, rest: str) -> None:
+    file = Path(rest or f"{shell.session.kernel.name}{SUFFIX}").absolute()
+    save_core(shell.session, file)
+    shell.say(f"Saved corefile {file}")
+
+
+def _view(shell: Shell, rest: str) -> None:
+    found, here = recorded(shell.session), shell.session
+    file = Path(rest or f"{here.kernel.name}.wl").absolute()
+    try:
+        file.write_bytes(found.trace.to_bytes())
+    except OSError as error:
+        raise DebugError(f"{file} cannot be written: {error.strerror}") from None
+    command = ["view", str(file), "--step", str(found.step), "--warp", str(found.warp)]
+    shell.say(f"Saved what block {here.focus.block} does; this opens it at the same step:")
+    shell.say(f"  warploom {shlex.join(command)}")
+    if shell.interactive:
+        subprocess.Popen([sys.executable, "-m", "warploom.cli", *command])
+
+
 def _ptype(shell: Shell, rest: str) -> None:
     shell.say(f"type = {shell.session.evaluate(rest).type.name}")
 
@@ -289,5 +315,15 @@ COMMANDS = {
     "frame": Command(_frame, "Look at another frame.", "frame NUMBER"),
     "up": _moves_frame(1),
     "down": _moves_frame(-1),
+    "generate-core-file": Command(
+        _core,
+        "Save the launch, for `warploom debug FILE`; it opens where it stands now.",
+        "generate-core-file [FILE.wlcore]",
+    ),
+    "view": Command(
+        _view,
+        "Show the block in focus in the browser, at the same step.",
+        "view [FILE.wl]",
+    ),
     "echo": Command(_echo, "Write a text.", "echo TEXT"),
 }

@@ -22,11 +22,18 @@ def _tbreak(shell: Shell, rest: str) -> None:
 
 
 def _catch(shell: Shell, rest: str) -> None:
-    words = rest.split()
+    event, _, condition = rest.partition(" if ")
+    words = event.replace(">=", " ").split()
     if not words:
         raise DebugError(f"catch what? {', '.join(EVENTS)}")
     least = number_of(words[1], "from how many on") if len(words) > 1 else 0
     made = shell.session.catch(words[0], least)
+    if condition.strip():
+        shell.session.set_condition(made, condition.strip())
+    if made.site is not None:
+        shell.say(f"Catchpoint {made.number} ({made.event} {made.least}):")
+        shell.say(made.site.finding.message)
+        return
     shell.say(f"Catchpoint {made.number} ({made.event}{f' >= {made.least}' if made.least else ''})")
 
 
@@ -80,7 +87,9 @@ COMMANDS = {
     ),
     "tbreak": Command(_tbreak, "The same, once.", "tbreak LOCATION [if CONDITION]"),
     "catch": Command(
-        _catch, f"Stop at an event: {', '.join(EVENTS)}.", "catch EVENT [AT LEAST SO MANY]"
+        _catch,
+        f"Stop at an event: {', '.join(EVENTS)}.",
+        "catch EVENT [NUMBER] [if CONDITION]",
     ),
     "watch": Command(_watches("write"), "Stop when memory is written.", "watch EXPRESSION"),
     "rwatch": Command(_watches("read"), "Stop when memory is read.", "rwatch EXPRESSION"),

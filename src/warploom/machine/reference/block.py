@@ -14,6 +14,8 @@ from warploom.machine.deadlock import Waiting, deadlock_error, waiting_lanes
 from warploom.machine.launch import Launch
 from warploom.machine.reference import tensors
 from warploom.machine.reference.control import enter
+from warploom.machine.reference.interrupts import interrupt
+from warploom.machine.reference.locking import locked_turn
 from warploom.machine.reference.state import (
     Block,
     Bytes,
@@ -43,7 +45,8 @@ class Grid:
 
     `resident` are the warps of the block in each slot, `clusters` the shared memory of the blocks
     of each cluster by its first slot, `warp` the warp that has the turn: None between two turns.
-    `digest` stands for what the registers of a warp hold (`scheduling.after_run`).
+    `digest` stands for what the registers of a warp hold (`scheduling.after_run`). `locked` names
+    the warp, by its block and number, that alone gets turns while it can run.
     """
 
     def __init__(self, run: Run) -> None:
@@ -52,6 +55,15 @@ class Grid:
         self.resident: dict[int, list[Warp]] = {}
         self.clusters: dict[int, Bytes] = {}
         self.warp: Warp | None = None
+        self.locked: tuple[int, int] | None = None
+
+    def lock(self, warp: tuple[int, int] | None) -> None:
+        """Give turns to one warp alone, while it can run, by its block and number; None: to all
+        again, as the schedule has them. Another warp that has the turn gives it up here."""
+        self.locked, held = warp, self.warp
+        if warp is not None and held is not None and (held.block.number, held.number) != warp:
+            interrupt(held)
+            self._go_on(held, plan_words.TURN_END)
 
     def begin(self) -> bool:
         """Begin the turn of the next warp that can run; returns False where all have ended. Raises
@@ -59,7 +71,8 @@ class Grid:
         run = self.run
         while self.warp is None:
             given = run.plan, run.slots, run.states, run.tables
-            number = scheduling.next_warp(*given)
+            locked = locked_turn(run, self.locked) if self.locked else None
+            number = scheduling.next_warp(*given) if locked is None else locked
             if number < 0:
                 self._end(number)
                 return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.memory import DeviceMemory, MemoryState
+from warploom.machine.pages import PAGE_BYTES, PageStore
 
 Bytes = npt.NDArray[np.uint8]
-
-PAGE_BYTES = 1 << 16
-"""Bytes that are compared and kept at a time."""
 
 _compare: Any = ctypes.CDLL(None).memcmp
 _compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -31,18 +29,30 @@ class MemoryImage:
 
 
 class MemoryImages:
-    """Takes images of a device's memory and puts them back. Constant memory is left out: kernels
-    cannot write it. `allocates`: the kernel itself allocates and frees memory."""
+    """Takes images of a device's memory and puts them back. `allocates`: kernels allocate and free
+    memory between two images. `constants`: images have constant memory, too, which kernels cannot
+    write."""
 
-    def __init__(self, memory: DeviceMemory, *, allocates: bool) -> None:
-        self._memory, self._allocates = memory, allocates
+    def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
+        self._memory, self._allocates, self._constants = memory, allocates, constants
         self._latest: MemoryImage | None = None
+        self._store = PageStore()
+
+    @property
+    def bytes(self) -> int:
+        """The memory that images take up, without what is in files."""
+        return self._store.in_memory
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of images that are in files."""
+        return self._store.in_file
 
     def take(self) -> MemoryImage:
         """Return the content of memory now."""
         latest = self._latest.pages if self._latest else {}
         pages = {
-            address: tuple(_kept(content, latest.get(address, ())))
+            address: tuple(self._kept(content, latest.get(address, ())))
             for address, content in self._contents()
         }
         self._latest = MemoryImage(pages, self._memory.state())
@@ -58,25 +68,19 @@ class MemoryImages:
                     part[:] = page
         self._latest = image
 
+    def _kept(self, content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
+        """Yield the pages of an allocation: those of an image before where they are the same."""
+        for number, part in enumerate(_parts(content)):
+            page = before[number] if number < len(before) else _ZERO[: len(part)]
+            same = len(page) == len(part) and _equal(page, part)
+            yield page if same else self._store.keep(part)
+
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
         memory = self._memory
         for allocation in memory.live():
-            if allocation.size and not memory.is_constant(allocation.address):
+            constant = not self._constants and memory.is_constant(allocation.address)
+            if allocation.size and not constant:
                 yield allocation.address, memory.view(allocation.address, allocation.size)
-
-
-def bytes_of(images: Iterable[MemoryImage]) -> int:
-    """Return the bytes that images take up together."""
-    unique = {id(p): p.nbytes for image in images for pages in image.pages.values() for p in pages}
-    return sum(unique.values())
-
-
-def _kept(content: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
-    """Yield the pages of an allocation: those of an image before where they are the same."""
-    for number, part in enumerate(_parts(content)):
-        page = before[number] if number < len(before) else _ZERO[: len(part)]
-        same = len(page) == len(part) and _equal(page, part)
-        yield page if same else part.copy()
 
 
 _ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)

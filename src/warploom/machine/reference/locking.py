@@ -1,0 +1,31 @@
+"""Turns of one warp alone, beside the schedule: a debugger's scheduler locking."""
+
+from __future__ import annotations
+
+from warploom.machine.reference.state import Run
+from warploom.rules import plan_words as p
+from warploom.rules.block_barriers import settle_one
+from warploom.rules.scheduling import can_run, make_current, turn_length
+from warploom.rules.warp_table import NONE
+
+
+def locked_turn(run: Run, warp: tuple[int, int]) -> int | None:
+    """Return the number of a warp, given by its block and number, that begins a turn now; None
+    where it waits or has ended, and the schedule decides."""
+    plan, (block, number) = run.plan, warp
+    slot = next((s for s, holds in enumerate(run.slots.tolist()) if holds == block), None)
+    if slot is None:
+        return None
+    warps = int(plan[p.WARPS])
+    if plan[p.TOUCHED] != NONE:
+        settle_one(plan, run.states, run.tables, plan[p.SLOT] * warps, plan[p.TOUCHED])
+        plan[p.TOUCHED] = NONE
+    index = slot * warps + number
+    if not can_run(plan, run.states, run.tables, index):
+        return None
+    if plan[p.SLOT] != slot:
+        make_current(plan, run.slots, slot)
+    plan[p.TURNS] += 1
+    plan[p.LENGTH] = turn_length(plan, run.tables[index])
+    plan[p.BEFORE] = plan[p.CHANGES]
+    return number

@@ -1,0 +1,55 @@
+"""Pages of the host at an address that is chosen, for memory that has to be where it was."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.errors import WarploomError
+
+_FIXED_NOREPLACE = 0x100000 if sys.platform == "linux" else 0
+"""MAP_FIXED_NOREPLACE; elsewhere the address is a wish, and looked at afterwards."""
+
+_NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
+"""MAP_NORESERVE, which Python names from 3.13 on."""
+
+_FAILED = (1 << 64) - 1
+
+
+class Reservation:
+    """`size` bytes of zeros at `address`, a multiple of the page size; they live as long as the
+    process. Raises WarploomError where these addresses are in use or cannot be chosen."""
+
+    def __init__(self, address: int, size: int) -> None:
+        if sys.platform == "win32":
+            raise WarploomError("memory can be put back at its addresses on Linux and macOS only")
+        self._libc: Any = ctypes.CDLL(None)
+        self._libc.mmap.restype = ctypes.c_uint64
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE | _FIXED_NOREPLACE
+        places = ctypes.c_uint64(address), ctypes.c_uint64(size)
+        found = self._libc.mmap(*places, protection, flags, -1, ctypes.c_int64(0))
+        if found != address:
+            if found != _FAILED:
+                self._libc.munmap(ctypes.c_uint64(found), ctypes.c_uint64(size))
+            raise WarploomError(
+                f"the {size:,} bytes at {address:#x} are in use in this process, by chance: try"
+                f" again"
+            )
+        self.address = address
+        self.bytes: npt.NDArray[np.uint8]
+        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    def madvise(self, advice: int, start: int = 0, length: int | None = None) -> None:
+        """Advise the system about pages of it, as `mmap.madvise` does."""
+        count = len(self.bytes) - start if length is None else length
+        at = ctypes.c_uint64(self.address + start)
+        self._libc.madvise(at, ctypes.c_uint64(count), advice)
+
+    def close(self) -> None:
+        """Keep the pages: views of them may be in use."""

@@ -1,0 +1,79 @@
+"""The debugger beside its terminal and its protocol: in the view, and in notebooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sessions import Talk, talk
+
+import warploom as wl
+from warploom.core.errors import KernelFault, LaunchError, WarploomError
+from warploom.observe.trace import Trace
+from warploom.rules.warp_table import MASK
+
+LOOP = """
+extern "C" __global__ void loop(int *x)
+{
+    int s = 0;
+    for (int j = 0; j < 4; j++)
+        s += j * threadIdx.x;
+    x[blockIdx.x * blockDim.x + threadIdx.x] = s;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", ["converge", "random"])
+def test_the_view_opens_at_the_same_step(tmp_path: Path, schedule: str) -> None:
+    """The step of the trace is of the same warp, the same instruction and the same lanes."""
+
+    def script(session: Talk) -> None:
+        session.say("break 6 if blockIdx.x == 1 && threadIdx.x == 40 && j == 2")
+        session.say("run")
+        said = session.say(f"view {tmp_path / 'loop.wl'}")
+        words = said.split()
+        step, warp = (int(words[words.index(o) + 1]) for o in ("--step", "--warp"))
+        trace = Trace.from_bytes((tmp_path / "loop.wl").read_bytes())
+        here = session.session.thread().warp
+        assert {w.block for w in trace.warps} == {1}
+        assert warp == here.number == 1
+        assert int(trace.columns["warp"][step]) == warp
+        assert int(trace.columns["instruction"][step]) == here.next
+        assert int(trace.columns["executing"][step]) == int(here.splits.table[MASK])
+
+    x = [("x", np.zeros(192, np.int32))]
+    talk(LOOP, 3, 64, x, script, schedule=schedule, seed=2)
+
+
+def test_a_launch_waits_for_a_notebook() -> None:
+    gpu = wl.Device()
+    kernel = gpu.compile(LOOP, options=["-G"], name="loop.cu")["loop"]
+    x = gpu.zeros(64, np.int32, "x")
+    with wl.debugger(kernel[1, 64], x) as debug:
+        assert debug("break 7 if threadIdx.x == 5") == "Breakpoint 1 at loop.cu:7"
+        assert "loop.cu:7" in debug("run")
+        assert debug.value("s") == "30"
+        shown = debug._repr_html_()
+        assert "→</td><td>7</td>" in shown
+        assert "<td>s</td><td>30</td>" in shown
+        assert "thread (5,0,0)" in shown
+        assert x.copy_to_host()[5] == 0
+        debug("reverse-next")
+        assert "j = " in debug("info locals")
+    assert x.copy_to_host()[5] == 30
+    assert "run to its end" in debug._repr_html_()
+    with pytest.raises(WarploomError, match="run to its end"):
+        debug("run")
+
+
+def test_a_launch_for_a_notebook_fails_as_others_do() -> None:
+    gpu = wl.Device()
+    kernel = gpu.compile(LOOP, options=["-G"], name="loop.cu")["loop"]
+    with pytest.raises(LaunchError):
+        wl.debugger(kernel[1, 64], 1, 2)
+    debug = wl.debugger(kernel[1, 64], gpu.zeros(50, np.int32))
+    assert "Invalid __global__ write" in debug("run")
+    with pytest.raises(KernelFault):
+        debug.close()
+    debug.close()
