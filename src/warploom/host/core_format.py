@@ -30,7 +30,7 @@ class CoreAllocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CoreDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Describe what a launch ran on: a device of the catalog, and the options of `warploom.Device`."""
+    """Describe what a launch ran on: a device of the catalog, the options of `warploom.Device`."""
 
     name: str
     warp_size: int
@@ -76,7 +76,7 @@ class CoreMemory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `core.json` says: `reason` is "fault", "deadlock", "limit", "findings" or "position",
+    """Hold what `core.json` says: `reason` is "fault", "deadlock", "limit", "findings" or "position",
     `message` tells it, `position` is the number of warp instructions up to there, None where the
     engine did not count them. `tools` are the sanitizers that found something. `sources` are the
     names of the source files."""

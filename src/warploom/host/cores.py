@@ -50,7 +50,7 @@ REASONS: tuple[tuple[type[WarploomError], str], ...] = (
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a launch is saved, as `Core` has it."""
+    """Say why a launch is saved, as `Core` has it."""
 
     reason: str
     message: str
