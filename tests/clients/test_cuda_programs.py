@@ -153,7 +153,7 @@ def test_a_compiler_of_wheels_alone(tmp_path: Path, run_program: RunProgram) -> 
 def test_without_a_compiler_its_wheels_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("warploom.clients.nvcc.wheel_toolkit", lambda: None)
-    with pytest.raises(wl.CompileError, match=r"pip install 'warploom\[nvcc\]'"):
+    with pytest.raises(wl.CompileError, match=r'pip install "warploom\[nvcc\]"'):
         found_nvcc()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.rules.distinct import jitable
+from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.cells import third_word, touch
 from warploom.rules.happens_before.knowledge import become_lane
 from warploom.rules.happens_before.lines import open_line, stamp, take_run
@@ -38,6 +38,7 @@ from warploom.rules.happens_before.words import (
     ME_BLOCK,
     ME_SIZE,
     ME_SLOT,
+    ME_THREAD,
     RACE,
     SCOPE_AT,
     SHARED,
@@ -150,14 +151,20 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
         if bits == 0:
             return
     place = s[ME_ADDRESS] - base
-    end, missing = place + s[ME_SIZE], 0
+    end, missing = place + s[ME_SIZE], -1
     while place < end:
         count = min(32 - (place & 31), end - place)
         mask = ((1 << count) - 1) << (place & 31)
         word = bits + (place >> 5)
-        missing |= mask & ~s[word]
+        absent = mask & ~s[word]
+        if absent and missing < 0:
+            missing = (place & ~31) + first_lane(absent)
         if e[E_OP] != LOAD:
             s[word] |= mask
         place += count
-    if missing and e[E_OP] != STORE and flags & COPIES == 0:
-        report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS], e[E_SIZE], e[E_OP])
+    if missing >= 0 and e[E_OP] != STORE and flags & COPIES == 0:
+        lanes, size = (base + missing - s[ME_ADDRESS]) // e[E_SIZE], e[E_SIZE]
+        thread = s[ME_THREAD]
+        become_lane(s, thread + lanes)
+        report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS] + lanes * size, size, e[E_OP])
+        become_lane(s, thread)
