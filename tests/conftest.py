@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="run the tests that are marked `nightly`, too"
     )
+
+
+def pytest_configure() -> None:
+    """Refuses two files of tests with one name: only one of them would be collected."""
+    seen: dict[str, Path] = {}
+    for file in sorted(Path(__file__).parent.rglob("test_*.py")):
+        if file.name in seen:
+            raise pytest.UsageError(f"{file} and {seen[file.name]} have one name: rename one")
+        seen[file.name] = file
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ def test_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = re.search(r"```cuda\n(.*?)```", PAGE, re.DOTALL)
-    session = re.search(r"```\n\$ (warploom debug .*?)\n(.*?)```", PAGE, re.DOTALL)
+    session = re.search(r"```text\n\$ (warploom debug .*?)\n(.*?)```", PAGE, re.DOTALL)
     assert source is not None
     assert session is not None
     (tmp_path / "stencil.cu").write_text(source[1])

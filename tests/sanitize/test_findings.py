@@ -48,6 +48,17 @@ def test_a_finding_says_who_and_where(gpu: wl.Device) -> None:
     assert all(thread.block == (0, 0, 0) for thread in found.threads)
 
 
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_an_unwritten_read_names_the_lane_that_reads_it(engine: str) -> None:
+    kernel = wl.Device(engine=engine).compile(
+        'extern "C" __global__ void k(int *out) { __shared__ int s[64]; int i = threadIdx.x;'
+        "if (i < 63) s[i] = i; __syncthreads(); if (s[i] > 3) out[i] = 1; }"
+    )["k"]
+    (found,) = kernel[1, 64](np.zeros(64, np.int32), sanitize=("init",)).findings
+    assert found.threads[0].thread == (63, 0, 0)
+    assert "byte 252 of" in found.message
+
+
 def test_an_unknown_tool_is_an_error(gpu: wl.Device) -> None:
     kernel = gpu.compile(SUM)["sum"]
     with pytest.raises(OptionValueError, match="race"):

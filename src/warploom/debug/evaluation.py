@@ -10,9 +10,10 @@ import numpy as np
 
 from warploom.debug import expressions as tree
 from warploom.debug.expressions import Node
-from warploom.debug.names import Names, parsed_type
+from warploom.debug.names import Names
 from warploom.debug.places import Frame
 from warploom.debug.scene import EvaluationError, Thread
+from warploom.debug.source_types import parsed_type
 from warploom.debug.types import (
     BOOL,
     CHAR,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,19 +12,10 @@ from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_
 from warploom.debug.places import Frame
 from warploom.debug.reaching import Reaching
 from warploom.debug.scene import EvaluationError, Place, Thread, UnknownName
-from warploom.debug.types import (
-    BYTE,
-    CHAR,
-    UNSIGNED,
-    Arithmetic,
-    Array,
-    Encoding,
-    Pointer,
-    Type,
-    type_of_register,
-)
+from warploom.debug.shared_arrays import array_type, declared_arrays
+from warploom.debug.source_types import type_of
+from warploom.debug.types import BYTE, UNSIGNED, Arithmetic, Array, Type, type_of_register
 from warploom.debug.values import Value
-from warploom.host.cpp_types import Class, CppType, read_type
 from warploom.host.loaded import LoadedKernel
 from warploom.host.signatures import Parameter, signature_of
 from warploom.isa.special import SPECIAL_REGISTERS
@@ -40,9 +30,6 @@ _BUILTIN = {
     "blockDim": "%ntid",
     "gridDim": "%nctaid",
 }
-_SHARED = re.compile(
-    r"__shared__\s+(?:__align__\(\d+\)\s*)?([\w: ]+?)\s*\b(\w+)((?:\s*\[[^\]]*\])*)\s*;"
-)
 _LOCAL_NAME = re.compile(r"_ZZ\w+?E(\d+)(\w+)")
 
 
@@ -227,12 +214,12 @@ class Names:
 
     def _shared(self, thread: Thread) -> Iterator[tuple[str, Value]]:
         """Yield the shared variables that the program declares."""
-        source = {m[2]: (m[1], m[3]) for m in _SHARED.finditer(self._own_source)}
+        source = declared_arrays(self._own_source, self._source)
         for symbol, place in self._program.places.items():
             if place.space is Space.SHARED:
                 name = _plain(symbol)
                 size = place.size or thread.launch.dynamic_shared_bytes
-                type = _array(source[name], size) if name in source else None
+                type = array_type(source[name], size) if name in source else None
                 yield name, Value(type or Array(BYTE, size), place=self._at(symbol, thread))
 
     @cached_property
@@ -290,76 +277,6 @@ class Names:
         if plain in SPECIAL_REGISTERS:
             return _number(thread.special(plain), type_of_register(SPECIAL_REGISTERS[plain].type))
         raise EvaluationError(f"there is no register {plain}; `info registers` lists them")
-
-
-def type_of(type: CppType) -> Type | None:
-    """Return the type of a parameter as its source declares it."""
-    kind, size = type.element.kind, type.element.bytes
-    encodings = {
-        Class.SIGNED: Encoding.SIGNED,
-        Class.UNSIGNED: Encoding.UNSIGNED,
-        Class.FLOAT: Encoding.FLOAT,
-        Class.BFLOAT: Encoding.BRAIN,
-        Class.BOOL: Encoding.BOOLEAN,
-    }
-    names = {
-        (Class.SIGNED, 1): "signed char",
-        (Class.SIGNED, 2): "short",
-        (Class.SIGNED, 4): "int",
-        (Class.SIGNED, 8): "long long",
-        (Class.UNSIGNED, 1): "unsigned char",
-        (Class.UNSIGNED, 2): "unsigned short",
-        (Class.UNSIGNED, 4): "unsigned int",
-        (Class.UNSIGNED, 8): "unsigned long long",
-        (Class.FLOAT, 2): "half",
-        (Class.FLOAT, 4): "float",
-        (Class.FLOAT, 8): "double",
-        (Class.BFLOAT, 2): "bfloat16",
-        (Class.BOOL, 1): "bool",
-    }
-    made: Type = Arithmetic(names.get((kind, size), kind.value), size, encodings[kind])
-    for _ in range(type.pointers):
-        made = Pointer(made)
-    return made
-
-
-def parsed_type(text: str) -> Type:
-    """Return the type that a cast names. Raises EvaluationError."""
-    plain = " ".join(word for word in text.replace("*", " * ").split() if word != "const")
-    stars = plain.count("*")
-    name = plain.replace("*", "").strip()
-    if name == "char":
-        made: Type | None = CHAR
-    elif name == "void" and stars:
-        return _pointers(None, stars)
-    else:
-        found = read_type(name)
-        made = type_of(found) if found is not None else None
-    if made is None:
-        raise EvaluationError(f"there is no type {text}")
-    return _pointers(made, stars) if stars else made
-
-
-def _pointers(made: Type | None, count: int) -> Type:
-    for _ in range(count):
-        made = Pointer(made)
-    assert made is not None
-    return made
-
-
-def _array(declared: tuple[str, str], size: int) -> Type | None:
-    """Return the type of a shared variable of so many bytes, as its source declares it."""
-    found = read_type(declared[0].strip())
-    made = type_of(found) if found is not None else None
-    counts = re.findall(r"\[\s*(\d*)\s*\]", declared[1])
-    if made is None or len(counts) != declared[1].count("["):
-        return Array(made, size // made.size) if made is not None and "[" in declared[1] else None
-    if counts and not counts[0]:
-        rest = math.prod(int(count) for count in counts[1:]) * made.size
-        counts[0] = str(size // rest if rest else 0)
-    for count in reversed(counts):
-        made = Array(made, int(count or 0))
-    return made if made.size == size else None
 
 
 def _of_ptx(parameter: PtxVariable) -> Type:

@@ -165,6 +165,6 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
     if missing >= 0 and e[E_OP] != STORE and flags & COPIES == 0:
         lanes, size = (base + missing - s[ME_ADDRESS]) // e[E_SIZE], e[E_SIZE]
         thread = s[ME_THREAD]
-        become_lane(s, thread + lanes)
+        s[ME_THREAD] = thread + lanes
         report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS] + lanes * size, size, e[E_OP])
-        become_lane(s, thread)
+        s[ME_THREAD] = thread
