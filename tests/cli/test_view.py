@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warploom.cli.main import app
+from warploom.core.errors import WarploomError
 from warploom.observe.trace import Trace
 from warploom.ui.lessons import ORDER, find_lesson
 from warploom.ui.page import BUNDLE
@@ -98,6 +99,16 @@ def test_learn_lists_the_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("WARPLOOM_DATA_DIR", str(tmp_path))
     listed = [line.split() for line in invoke("learn").splitlines()]
     assert [words[0] for words in listed if words and words[0] in ORDER] == list(ORDER)
+
+
+def test_a_kernel_to_begin_with_is_named_by_its_file_and_replaces_none(tmp_path: Path) -> None:
+    kernel = tmp_path / "banks.cu"
+    assert CliRunner().invoke(app, ["learn", "--start", str(kernel)]).exit_code == 0
+    assert "__global__" in kernel.read_text()
+    again = CliRunner().invoke(app, ["learn", "--start", str(kernel)])
+    assert isinstance(again.exception, WarploomError)
+    unnamed = CliRunner().invoke(app, ["learn", "--export", str(tmp_path / "page.html")])
+    assert isinstance(unnamed.exception, WarploomError)
 
 
 def test_a_kernel_is_graded_from_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,18 +51,21 @@ def learn(
 ) -> None:
     """List the lessons, open one in the browser, or grade a kernel in its task.
 
-    With --check, NAME is the name of the file (banks.cu) if it is left out; the exit status is 0
-    if the kernel passes, else 1.
+    With --start and --check, NAME is the name of the file (banks.cu) if it is left out; the exit
+    status is 0 if the kernel passes, else 1.
 
-    Examples: `warploom learn`, `warploom learn lock`, `warploom learn banks --start banks.cu`,
+    Examples: `warploom learn`, `warploom learn lock`, `warploom learn --start banks.cu`,
     `warploom learn --check banks.cu --json`.
     """
-    if name is None and check is None:
+    file = start or check
+    if name is None and file is None:
+        if export is not None:
+            raise WarploomError("--export writes the page of a lesson: name it")
         _list()
         return
-    lesson = _lesson(name or (check.name.partition(".")[0] if check else ""))
+    lesson = _lesson(name or (file.name.partition(".")[0] if file else ""))
     if start is not None:
-        start.write_text(starting_source(lesson))
+        _write_new(start, starting_source(lesson))
         print(f"{start} is where the task begins. {lesson.task.ask if lesson.task else ''}")
         return
     if check is not None:
@@ -74,6 +77,15 @@ def learn(
         return
     show = live_show(lesson.title, len(traces), request=lesson.request, lesson=lesson)
     page.serve(show, traces)
+
+
+def _write_new(file: Path, text: str) -> None:
+    """Write a file that is not there yet. Raises WarploomError where it is, or cannot be."""
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise WarploomError(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _list() -> None:
