@@ -191,6 +191,39 @@ def test_too_many_threads_are_refused(loaded: wl.Module) -> None:
         wl.litmus(loaded["counted"][2, 128], np.zeros(2, np.int32))
 
 
+ALONE = r"""
+extern "C" __global__ void k(int *out, const int *in) {
+  __shared__ int s[4];
+  int a = in[0], b = in[1];
+  unsigned low, high;
+  asm volatile("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "l"((long long)a * b));
+  long long whole;
+  asm volatile("mov.b64 %0, {%1, %2};" : "=l"(whole) : "r"(high), "r"(low));
+  s[2] = a >> 3;
+  s[1] = b * 7 % 13;
+  int *any = blockIdx.x == 0 ? s : out + 8;
+  out[0] = low; out[1] = high; out[2] = (int)(whole >> 20); out[3] = (short)(a * 77);
+  out[4] = __float_as_int(a / 3.0f + __fsqrt_rn((float)(b & 1023)));
+  out[5] = __popc(a) + __clz(b) + (a < b ? max(a, -b) : min(a, 5));
+  out[6] = s[2] + (int)__double2ll_rz(b * 0.37);
+  out[7] = (unsigned char)a + (signed char)b;
+  *(volatile int *)any = a;
+  out[8] = atomicMax(out + 9, a) + atomicInc((unsigned *)out + 10, 7);
+}
+"""
+
+
+@pytest.mark.parametrize("given", [(6, 2), (-1000003, 123456), (2**31 - 1, 77), (-6, 2**30)])
+def test_a_thread_alone_computes_what_the_machines_compute(given: tuple[int, int]) -> None:
+    """One thread has one outcome: that of a launch."""
+    kernel = wl.Device().compile(ALONE)["k"]
+    out, data = np.zeros(11, np.int32), np.array(given, np.int32)
+    (outcome,) = wl.litmus(kernel[1, 1], out, data).outcomes
+    kernel[1, 1](out, data)
+    found = {int(label.rpartition("[")[2][:-1]): value for label, value in outcome.values.items()}
+    assert [found[i] for i in range(11)] == out.view(np.uint32).tolist()
+
+
 def test_too_many_executions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warploom.memory_model.search.MOST", 100)
     module = wl.Device().compile(

@@ -33,7 +33,8 @@ OPS = ("load", "store", "atomic")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where a space begins on the host, its length in bytes, and where operands of accesses lie."""
+    """Locates a state space: `base` is its first byte on the host, `limit` its length in bytes,
+    `data` the buffer that has the operands and results of an access."""
 
     base: Value
     limit: Value

@@ -146,7 +146,8 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
-        """The same; the tally is made when it is asked for, once."""
+        """Run a launch to its end; return what makes its tally, which is made at the first call.
+        Raises as `launch` does."""
         outfit = self._outfit(program, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         alone = ""

@@ -62,8 +62,9 @@ class AllocationTable:
 
 @dataclass(frozen=True)
 class MemoryState:
-    """What was allocated at one point of a launch, as `DeviceMemory.restore` takes it;
-    `constants` are the addresses of what kernels cannot write."""
+    """Records what was allocated at one point of a launch, for `DeviceMemory.restore`: allocations
+    by address, free ranges, the kernels' heap. `constants` are the addresses of what kernels cannot
+    write."""
 
     live: dict[int, Allocation]
     gaps: tuple[tuple[int, int], ...]

@@ -74,9 +74,13 @@ class Combination:
         """The numbers of the reads."""
         return tuple(i for i, (_, event) in enumerate(self.events) if event.kind is Kind.READ)
 
-    def sources(self, read: int) -> list[int]:
-        """Return the writes that a read could find: those to its location, but none that its own
-        thread makes later."""
+    @cached_property
+    def sources(self) -> Mapping[int, list[int]]:
+        """The writes that each read could find."""
+        return {read: self._sources(read) for read in self.reads}
+
+    def _sources(self, read: int) -> list[int]:
+        """Return the writes to a read's location, but none that its own thread makes later."""
         thread, event = self.events[read]
         assert event.place is not None
         return [

@@ -123,8 +123,8 @@ class _Search:
             return
         ways = 1
         for read in left:
-            ways *= len(combination.sources(read))
-        for write in combination.sources(left[0]):
+            ways *= len(combination.sources[read])
+        for write in combination.sources[left[0]]:
             extended = {**rf, left[0]: write}
             if not combination.possible(extended):
                 continue

@@ -1,5 +1,6 @@
 // Locks, fences and flags by scope: after the classes of ScoR's micro benchmarks (Kamath et al.,
-// "ScoRD: A Scoped Race Detector for GPUs", ISCA 2020), each between warps and between blocks.
+// "ScoRD: A Scoped Race Detector for GPUs", ISCA 2020), between warps and between blocks. Messages, and
+// atomics of one scope, are in atomics.cu.
 
 // case lock_of_the_block_between_warps <<<1, 64>>> race
 if (i % 32 == 0) {
@@ -89,29 +90,6 @@ data[0] = data[0] + 1;  // here
 __threadfence();  // pass
 atomicExch(flag, 0);
 
-// case message_between_warps_by_a_block_fence <<<1, 64>>> race
-if (i == 0) {
-  data[0] = 1;  // here
-  __threadfence_block();  // pass
-  atomicExch_block(flag, 1);
-} else if (i == 32) {
-  while (atomicAdd_block(flag, 0) == 0) {}
-  __threadfence_block();
-  out[0] = data[0];  // here
-}
-
-// case message_between_blocks_by_a_block_fence <<<2, 1>>> race
-if (b == 0) {
-  data[0] = 1;  // here
-  __threadfence_block();  // fail
-  __threadfence();  // pass
-  atomicExch(flag, 1);
-} else {
-  while (atomicAdd(flag, 0) == 0) {}
-  __threadfence();
-  out[0] = data[0];  // here
-}
-
 // case read_behind_the_signal <<<2, 1>>> race
 if (b == 0) {
   out[0] = data[0];
@@ -134,10 +112,6 @@ if (i == 32) atomicExch_block(data, 2);  // pass
 if (i == 0) atomicExch(data, 1);  // here
 if (i == 32) atomicExch_block(data, 2);  // pass
 if (i == 32) data[0] = 2;  // fail here
-
-// case atomics_of_the_block_between_blocks <<<2, 1>>> race
-atomicExch_block(data, b);  // fail here
-atomicExch(data, b);  // pass
 
 // case order_through_two_scopes <<<2, 64>>> race
 if (b == 0 && i == 0) {

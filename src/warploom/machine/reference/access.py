@@ -78,7 +78,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What instruction `index` asks of memory: `op` (load, store, atomic) on `size` bytes a lane.
+    """Describes an access by instruction `index`: `op` (load, store, atomic), `size` bytes a lane.
 
     `framed` says that the addresses are those of the parameters of a call.
     """
@@ -208,7 +208,7 @@ def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """What memory gets at once: the accesses of up to 32 lanes, by their number among these.
+    """Holds the accesses that memory serves at once: of up to 32 lanes, by number among these.
 
     `where` are the addresses of all of them, `mask` says which take part; `first` is the warp's
     lane that is lane 0 here.
