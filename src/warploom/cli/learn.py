@@ -80,7 +80,8 @@ def learn(
 
 
 def _write_new(file: Path, text: str) -> None:
-    """Write a file that is not there yet. Raises WarploomError where it is, or cannot be."""
+    """Write a file, which must not exist. Raises WarploomError where it does, or
+    cannot be written."""
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
