@@ -3,7 +3,7 @@
     python benchmarks/sanitize.py [--only REGEX] [--json FILE]
 
 Each kernel is launched with one worker, first without sanitizers, then with each tool and with all.
-The best of three launches counts, in processor seconds of the whole launch. Findings are listed.
+The best of five launches counts, in seconds of the whole launch. Findings are listed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from families.base import Case
 import warploom as wl
 from warploom.sanitize.findings import TOOLS
 
-ROUNDS = 3
+ROUNDS = 5
 COLUMNS: dict[str, tuple[str, ...]] = {
     "none": (),
     **{tool: (tool,) for tool in TOOLS},
@@ -52,9 +52,9 @@ def measure(case: Case) -> tuple[dict[str, float], list[str]]:
             if case.in_place:
                 for index in problem.expected:
                     values[index].view[...] = problem.arguments[index]
-            began = time.process_time()
+            began = time.perf_counter()
             run = launcher(*values, **options)
-            times.append(time.process_time() - began)
+            times.append(time.perf_counter() - began)
             found = [f"{one.severity}: {one.kind} at {one.line}" for one in run.findings]
         seconds[name] = min(times[1:])
     return seconds, found

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from warploom.machine.reference.state import Access, Warp
-from warploom.ptx.ir import Immediate
+from warploom.ptx.ir import Immediate, Space
 
 Thread = tuple[int, int]
 """Block, and thread in the block."""
@@ -88,6 +88,8 @@ class Oracle:
             self._arrive(threads, numbers[0], numbers[1] if len(numbers) > 1 else self.threads)
 
     def reached(self, warp: Warp, access: Access) -> None:
+        if access.space not in (Space.GLOBAL, Space.SHARED):
+            return
         modifiers = warp.run.program.instructions[access.instruction].operation.modifiers
         order = next((o for o in ("acquire", "release", "relaxed") if o in modifiers), "")
         strong = access.op == "atomic" or bool(order)
@@ -97,7 +99,7 @@ class Oracle:
             thread = warp.block.number, warp.number * 32 + lane
             now = self.clocks[thread].get(thread, 0)
             done = Done(thread, now, access.instruction, access.op != "load", strong, scope)
-            if access.space == "shared":
+            if access.space is Space.SHARED:
                 address -= (thread[0] + 1) << 32  # each block has its own
             for byte in range(access.size):
                 self._check(address + byte, done)

@@ -139,7 +139,7 @@ def weak_program(seed: int) -> str:
             lines.append(draw.choice(WEAK_SYNCHRONISE))
             continue
         form, size = draw.choice(FORMS)
-        stride = size * draw.choice((0, 1, 1, 1, 2)) if size < 16 else 16 * draw.choice((0, 1))
+        stride = size * draw.choice((0, 1, 1, 2, 3, 5) if size < 16 else (0, 1, 3))
         shift = draw.choice((0, 1, 2, 5, 8)) * size
         lines.append(draw.choice(WEAK_WHO))
         lines.append(f"mul.lo.u32 %word, %tid, {stride};")

@@ -6,8 +6,8 @@ from collections import Counter
 
 from warploom.analysis.cfg import LEAVES, splits
 from warploom.analysis.program import Block, Program
-from warploom.analysis.shapes import Reading, computes
-from warploom.analysis.shaping import between
+from warploom.analysis.shapes import Formation, Reading, computes
+from warploom.analysis.shaping import between, shapes_of
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.uses import member_mask, reads_clock, votes, writes
 from warploom.isa.ops.cluster import is_cluster_barrier
@@ -48,6 +48,32 @@ def apart(program: Program, reading: Reading) -> set[int]:
             point = program.reconvergence[block.index]
             found |= between(program, block.successors, point)
     return found
+
+
+def comes_to_barriers_together(program: Program) -> bool:
+    """Return whether the threads of a block come to its barriers in one order, whatever the launch:
+    no branch that they may take differently decides about one. The program keeps the answer."""
+    known = program.kept.get(comes_to_barriers_together)
+    if known is None:
+        reading = Reading(program, Formation.BLOCK, shapes_of(program, Formation.BLOCK).known)
+        alone = apart(program, reading)
+        known = not any(
+            _may_be_skipped(made) or (block.index in alone and _is_barrier(made))
+            for block in program.blocks
+            for made in program.instructions[block.start : block.stop]
+        )
+        program.kept[comes_to_barriers_together] = known
+    return bool(known)
+
+
+def _is_barrier(made: Instruction) -> bool:
+    return made.operation.spec.unit is Unit.BARRIER
+
+
+def _may_be_skipped(made: Instruction) -> bool:
+    """Return whether it is a barrier that not all lanes take part in, or a call, which may come to
+    any."""
+    return made.operation.name == "call" or (_is_barrier(made) and made.guard is not None)
 
 
 def is_quiet(made: Instruction) -> bool:

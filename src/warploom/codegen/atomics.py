@@ -10,6 +10,7 @@ from warploom.codegen.access import Shape, can_be_listed
 from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.codegen.listed_atomic import Words, words_of
 from warploom.codegen.memory import MemoryCode, elements
+from warploom.codegen.sanitizing import Memory
 from warploom.core.types import U64, ScalarType
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Space
 from warploom.rules.distinct import ALL_LANES
@@ -65,6 +66,7 @@ class AtomicCode:
             with self.b.if_else(words.inside, likely=True) as (short, other):
                 with short:
                     agreed = len(given) == 1 and isinstance(sources[0], Immediate)
+                    self._observe(index, shape, given, offsets, there)
                     self._tell(shape, [self.lanes.lane(given[0], 0)] if agreed else given)
                     listed = functions.listed(shape, operation, count, tells=tells, agreed=agreed)
                     self._list(listed, row, words)
@@ -90,8 +92,19 @@ class AtomicCode:
         on."""
         memory = self.memory
         rules, shuffles = memory.frame.layout.rules, memory.functions.shuffles
-        inlined = not (memory.apart or memory.in_order)
+        inlined = not (memory.apart or memory.never_inlined)
         return inlined and can_be_listed(shape, rules, shuffles=shuffles)
+
+    def _observe(
+        self, index: int, shape: Shape, given: list[Value], addresses: Value, on: Value
+    ) -> None:
+        """Emit the event of an atomic that is done the short way, if the detector is to see it."""
+        sanitizing, places = self.memory.sanitizing, self.memory.places
+        if sanitizing is None or not sanitizing.takes(index, shape):
+            return
+        self._tell(shape, given)
+        memory = Memory(*places.space(shape.space), places.at(0))
+        sanitizing.access(index, shape, addresses, on, memory)
 
     def _tell(self, shape: Shape, given: list[Value]) -> None:
         """Write operands where functions find them."""

@@ -82,9 +82,14 @@ class MemoryCode:
 
     @property
     def in_order(self) -> bool:
-        """Returns whether what each warp does is done where the program has it: no accesses are put
-        off, and no block is run by code for all of its warps."""
-        return self.never_inlined or (self.sanitizing is not None and self.sanitizing.takes_events)
+        """Return whether each access is done where the program has it: none is put off."""
+        return self.never_inlined or (self.sanitizing is not None and self.sanitizing.in_order)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Return whether each warp has code of its own: none runs all warps of a block."""
+        taken = self.sanitizing is not None and self.sanitizing.takes_accesses
+        return self.never_inlined or taken
 
     def shape_of(self, op: str, index: int, made: Instruction) -> Shape:
         """Returns what a load or a store moves."""

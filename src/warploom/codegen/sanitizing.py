@@ -18,10 +18,11 @@ from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.codegen.operands import Operands
-from warploom.codegen.unwritten import emit_unwritten
+from warploom.codegen.unwritten import emit_range_unwritten, emit_range_written, emit_unwritten
 from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
+from warploom.rules.distinct import ALL_LANES
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.tensor_copies import PIECE
 
@@ -29,6 +30,18 @@ SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 """How the detector numbers spaces; in local memory it only checks bounds."""
 
 OPS = ("load", "store", "atomic")
+RANGE = (PTR, I64, I64, I64)
+"""What functions of ranges of shared memory are given: environment, first byte, end, limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Bounds what a warp reaches: from byte `low` to byte `high`; `whole`, where all its lanes
+    together reach every byte of that."""
+
+    low: Value
+    high: Value
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +66,16 @@ class SanitizingCode:
         self._masks = prologue.alloca(vector(I64))
 
     @property
-    def takes_events(self) -> bool:
-        """Returns whether the detector takes more than accesses that fail."""
-        return bool(self._wanted.accesses) or self.synchronisation
+    def in_order(self) -> bool:
+        """Return whether no access may be put off."""
+        return self._wanted.in_order
+
+    @property
+    def takes_accesses(self) -> bool:
+        """Return whether the detector takes accesses that do not fail. Where it takes no more than
+        barriers, code for all warps of a block may pass one without telling it: all threads come
+        there."""
+        return bool(self._wanted.accesses)
 
     def takes(self, index: int, shape: Shape) -> bool:
         """Returns whether the detector may have to see an access though it may be done."""
@@ -93,13 +113,19 @@ class SanitizingCode:
         return result
 
     def access(
-        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        extent: Extent | None = None,
     ) -> Value:
-        """Emits the event of an access of some lanes, if there is to be one; returns the lanes that
-        may do it."""
+        """Emit the event of an access of some lanes, if there is to be one; return the lanes that
+        may do it. `extent`: all that they reach lies in it, where that is known."""
         if shape.space not in SPACES:
             return mask
-        to_be_seen = self._condition(index, shape, addresses, mask, memory)
+        to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
         if to_be_seen is None:
             return self._event_of(index, shape, addresses, mask, memory)
         b, before = self.b, self.b.block
@@ -115,7 +141,13 @@ class SanitizingCode:
         return result
 
     def _condition(
-        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        extent: Extent | None,
     ) -> Value | None:
         """Returns whether the detector has to see an access; None where it always has."""
         conditions: list[Value] = []
@@ -124,22 +156,60 @@ class SanitizingCode:
             met = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
             conditions.append(self.b.icmp_signed("!=", met, I64(0)))
         if index in self._wanted.written and shape.space is Space.SHARED:
-            given = self.frame.environment, addresses, self.lanes.bits(mask), memory.limit
-            conditions.append(self.b.call(self._unwritten_function(shape.size), given))
+            conditions.append(self._unwritten(shape, addresses, mask, memory, extent))
         return functools.reduce(self.b.or_, conditions) if conditions else None
 
-    def _unwritten_function(self, size: int) -> ir.Function:
-        """Returns the function that tells whether some lanes reach shared memory that nobody has
-        written, as far as the detector knows, or none of the block."""
+    def _unwritten(
+        self, shape: Shape, addresses: Value, mask: Value, memory: Memory, extent: Extent | None
+    ) -> Value:
+        """Return whether some lanes reach shared memory that nobody has written, as far as the
+        detector knows, or none of the block; lane by lane only where their extent does not tell.
+        A store to every byte of its extent writes it, where the detector keeps no more of it."""
+        b, environment = self.b, self.frame.environment
+        before, done = b.block, None
+        if extent is not None:
+            look_at, high = self._range_function(), extent.high
+            if shape.op == "store" and extent.whole and not self.in_order:
+                look_at = self._function("write", RANGE, emit_range_written)
+                everyone = b.icmp_unsigned("==", self.lanes.bits(mask), I32(ALL_LANES))
+                high = b.select(everyone, high, extent.low)
+            some = b.call(look_at, (environment, extent.low, high, memory.limit))
+            before = b.block
+            look, done = (b.append_basic_block(name) for name in ("look", "looked"))
+            b.cbranch(some, look, done).set_weights([1, 1 << 20])
+            b.position_at_end(look)
+        given = environment, addresses, self.lanes.bits(mask), memory.limit
+        found = b.call(self._lanes_function(shape.size), given)
+        if done is None:
+            return found
+        behind = b.block
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(I1)
+        result.add_incoming(I1(0), before)
+        result.add_incoming(found, behind)
+        return result
+
+    def _range_function(self) -> ir.Function:
+        """Return the function that looks at a range of shared memory."""
+        return self._function("unwritten", RANGE, emit_range_unwritten)
+
+    def _lanes_function(self, size: int) -> ir.Function:
+        """Return the function that looks at what each lane reaches."""
+        emit = functools.partial(emit_unwritten, size=size, of_range=self._range_function())
+        return self._function(f"unwritten.{size}", [PTR, vector(I64), I32, I64], emit)
+
+    def _function(
+        self, name: str, given: Sequence[ir.Type], emit: Callable[[Lanes], None]
+    ) -> ir.Function:
+        """Return the function of that name, which tells whether something holds."""
         module = self.frame.module
-        name = f"unwritten.{size}"
         if name in module.globals:
             return module.globals[name]
-        type = ir.FunctionType(I1, [PTR, vector(I64), I32, I64])
-        function = ir.Function(module, type, name)
+        function = ir.Function(module, ir.FunctionType(I1, given), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        emit_unwritten(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))), size)
+        emit(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))))
         return function
 
     def _event_of(

@@ -14,13 +14,13 @@ from warploom.analysis.accesses import space_of
 from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
-from warploom.codegen.access import Shape, count_change
+from warploom.codegen.access import count_change
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
 from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
-from warploom.codegen.sanitizing import Memory
+from warploom.codegen.sanitizing import Extent, Memory
 from warploom.codegen.transfers import Transfers
 from warploom.ptx.ir import Instruction, Operand, Space
 
@@ -109,7 +109,7 @@ class ShapedAccess:
         self, index: int, group: Group, made: Instruction, on: Value, width: int
     ) -> list[Value]:
         shape, firsts = group.shape, self.reach.places(group, index)
-        self._observe(index, shape, made.operands[1], on, [])
+        self._observe(index, group, made.operands[1], on, [])
         self.ways.count(index, group)
         follow = group.base == LaneShape(1, shape.size)
         if self.ways.fetches_ahead and follow and shape.space is Space.GLOBAL:
@@ -138,6 +138,7 @@ class ShapedAccess:
         type = made.operation.modifiers.scalar()
         values = [self.operands.bits(s, type) for s in elements(made.operands[1])]
         if group.form is Form.STEPPED:
+            self._observe(index, group, made.operands[0], on, values)
             self.ways.put_off(index, group, made, on)
             self.ways.puts.keep(values[0])
             return
@@ -156,7 +157,7 @@ class ShapedAccess:
         self, index: int, group: Group, made: Instruction, values: list[Value], on: Value
     ) -> None:
         shape, firsts = group.shape, self.reach.places(group, index)
-        self._observe(index, shape, made.operands[0], on, values)
+        self._observe(index, group, made.operands[0], on, values)
         self.ways.count(index, group)
         on = self.ways.mask(group, made, on)
         if group.step is None:
@@ -168,18 +169,36 @@ class ShapedAccess:
         count_change(self.lanes, self.frame.environment, I64(1))
 
     def _observe(
-        self, index: int, shape: Shape, address: Operand, on: Value, values: list[Value]
+        self, index: int, group: Group, address: Operand, on: Value, values: list[Value]
     ) -> None:
-        """Emits the event of a known access for the detector, if it is to see it; `values` are what
+        """Emit the event of a known access for the detector, if it is to see it; `values` are what
         a store writes."""
-        sanitizing = self.memory.sanitizing
+        sanitizing, shape = self.memory.sanitizing, group.shape
         if sanitizing is None or not sanitizing.takes(index, shape):
             return
         places = self.memory.places
         for number, value in enumerate(values):
             self.b.store(value, places.at(number * shape.part_bytes), align=16)
         memory = Memory(*places.space(shape.space), places.at(0))
-        sanitizing.access(index, shape, self.operands.address(address), on, memory)
+        addresses = self.operands.address(address)
+        extent = self._extent(group, addresses)
+        sanitizing.access(index, shape, addresses, on, memory, extent)
+
+    def _extent(self, group: Group, addresses: Value) -> Extent | None:
+        """Return the range of memory in which all that a warp reaches lies, if its lanes are known
+        to lie so."""
+        b, base = self.b, group.base
+        if not base.is_known:
+            return None
+        runs = range(0, LANES, LANES // base.width)
+        firsts = [self.lanes.lane(addresses, run) for run in runs]
+        low, high = firsts[0], firsts[0]
+        for first in firsts[1:]:
+            low = b.select(b.icmp_unsigned("<", first, low), first, low)
+            high = b.select(b.icmp_unsigned(">", first, high), first, high)
+        below, above = min(base.reach, 0), max(base.reach, 0) + group.shape.size
+        whole = base.width == 1 and base.stride == group.shape.size
+        return Extent(b.add(low, I64(below)), b.add(high, I64(above)), whole)
 
     def _pointers(self, group: Group, made: Instruction) -> Value:
         """Returns where each lane reaches on the host."""

@@ -3,6 +3,8 @@ detector keeps (`rules.happens_before.memory_words.check_written`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot
@@ -18,27 +20,88 @@ MOST_WORDS = 64
 """So many words are looked at one by one, before each lane's own."""
 
 
-def emit_unwritten(lanes: Lanes, size: int) -> None:
-    """Emits the body of a function of the environment, 32 addresses, the lanes that reach `size`
-    bytes there, and the size of shared memory. It returns whether some of these bytes are not
-    written, or nothing is known of the block yet."""
+def emit_range_unwritten(lanes: Lanes) -> None:
+    """Emit the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It returns whether a byte between the two is not written, or they are far apart, or
+    nothing is known of the block yet."""
     b, function = lanes.b, lanes.b.function
-    environment, addresses, bits, limit = function.args
-    mask = lanes.mask(bits)
+    _, low, high, _ = function.args
+    block, first, unknown = _known_block(lanes)
+    ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
+    begin, end = (b.load(at, typ=I64) for at in ends)
+    kept, other = (function.append_basic_block(name) for name in ("kept", "other"))
+    covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    b.cbranch(covered, kept, other)
+    b.position_at_end(other)
+    _each_word(lanes, low, high, unknown, lambda at, outside: _is_full(lanes, first, at, outside))
+    longer = b.icmp_unsigned(">", b.sub(high, low), b.sub(end, begin))
+    with b.if_then(longer):
+        for at, value in zip(ends, (low, high), strict=True):
+            b.store(value, at)
+    b.branch(kept)
+    b.position_at_end(kept)
+    b.ret(I1(0))
+
+
+def emit_range_written(lanes: Lanes) -> None:
+    """Emit the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It notes that the bytes between the two are written; it returns 1, and does nothing,
+    where they are none, or far apart, or nothing is known of the block yet."""
+    b = lanes.b
+    _, low, high, _ = b.function.args
+    _, first, unknown = _known_block(lanes)
+
+    def write(at: Value, outside: Value) -> Value:
+        place = lanes.slot(first, at)
+        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
+        return I1(1)
+
+    _each_word(lanes, low, high, unknown, write)
+    b.ret(I1(0))
+
+
+def _known_block(lanes: Lanes) -> tuple[Value, Value, ir.Block]:
+    """Begin a function of a range of shared memory: return where the current block and its bits of
+    written bytes have their words, and the block that returns 1, to which it goes where the
+    detector does not know the block, or the range is empty or outside of shared memory."""
+    b, function = lanes.b, lanes.b.function
+    environment, low, high, limit = function.args
     state, start = _slot_of(lanes, environment)
-    block = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), block)
-    low, high = _range(lanes, addresses, mask, size)
-    inside = b.and_(known, b.icmp_unsigned("<=", high, limit))
-    at = b.add(start, _word(lanes, state, words.SLOT_WRITTEN))
-    first = lanes.slot(state, at)
+    number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
+    known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), number)
+    inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
     within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
-    b.cbranch(inside, within, unknown)
+    b.cbranch(b.and_(known, inside), within, unknown)
     b.position_at_end(unknown)
     b.ret(I1(1))
     b.position_at_end(within)
-    apart = _emit_words(lanes, first, low, high)
+    at = b.add(start, _word(lanes, state, words.SLOT_WRITTEN))
+    return lanes.slot(state, start), lanes.slot(state, at), unknown
+
+
+def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function) -> None:
+    """Emit the body of a function of the environment, 32 addresses, the lanes that reach `size`
+    bytes there, and the size of shared memory. It returns whether some of these bytes are not
+    written, or nothing is known of the block yet. `of_range`: what `emit_range_unwritten` makes."""
+    b, function = lanes.b, lanes.b.function
+    environment, addresses, bits, limit = function.args
+    mask = lanes.mask(bits)
+    low, high = _range(lanes, addresses, mask, size)
+    written, apart, within, unknown = (
+        function.append_basic_block(name) for name in ("written", "apart", "within", "unknown")
+    )
+    b.cbranch(b.call(of_range, (environment, low, high, limit)), apart, written)
+    b.position_at_end(written)
+    b.ret(I1(0))
     b.position_at_end(apart)
+    state, start = _slot_of(lanes, environment)
+    block = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
+    known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), block)
+    b.cbranch(b.and_(known, b.icmp_unsigned("<=", high, limit)), within, unknown)
+    b.position_at_end(unknown)
+    b.ret(I1(1))
+    b.position_at_end(within)
+    first = lanes.slot(state, b.add(start, _word(lanes, state, words.SLOT_WRITTEN)))
     b.ret(_some_unwritten(lanes, first, addresses, mask, size))
 
 
@@ -68,33 +131,39 @@ def _range(lanes: Lanes, addresses: Value, mask: Value, size: int) -> tuple[Valu
     return ends[0], b.add(ends[1], I64(size))
 
 
-def _emit_words(lanes: Lanes, first: Value, low: Value, high: Value) -> ir.Block:
-    """Emits a return of "none" where all bytes from `low` to `high` are written and lie in a few
-    words; returns the block to go on in otherwise."""
+def _each_word(
+    lanes: Lanes, low: Value, high: Value, apart: ir.Block, do: Callable[[Value, Value], Value]
+) -> None:
+    """Emit `do` for each word of bits of the bytes from `low` to `high`, with those of its bits
+    that lie outside of the range, as long as it returns true; go `apart` where it does not, or the
+    words are too many."""
     b, function = lanes.b, lanes.b.function
-    names = ("few", "next", "written", "apart")
-    few, following, written, apart = (function.append_basic_block(name) for name in names)
+    few, following, through = (
+        function.append_basic_block(name) for name in ("few", "next", "through")
+    )
     begin, last = (b.lshr(at, I64(WORD_SHIFT)) for at in (low, b.sub(high, I64(1))))
     before_loop = b.block
     b.cbranch(b.icmp_unsigned("<", b.sub(last, begin), I64(MOST_WORDS)), few, apart)
     b.position_at_end(few)
     at = b.phi(I64)
-    word = b.load(lanes.slot(first, at), typ=I64)
-    # Bits of bytes outside of the range count as set.
     before = b.shl(I64(1), b.and_(low, I64(31)))
     before = b.select(b.icmp_unsigned("==", at, begin), b.sub(before, I64(1)), I64(0))
     behind = b.shl(I64(-2), b.and_(b.sub(high, I64(1)), I64(31)))
     behind = b.select(b.icmp_unsigned("==", at, last), behind, I64(0))
-    found = b.and_(b.or_(word, b.or_(before, behind)), FULL)
-    b.cbranch(b.icmp_unsigned("==", found, FULL), following, apart)
+    b.cbranch(do(at, b.and_(b.or_(before, behind), FULL)), following, apart)
     b.position_at_end(following)
     after = b.add(at, I64(1))
-    b.cbranch(b.icmp_unsigned("<=", after, last), few, written)
+    b.cbranch(b.icmp_unsigned("<=", after, last), few, through)
     at.add_incoming(begin, before_loop)
     at.add_incoming(after, following)
-    b.position_at_end(written)
-    b.ret(I1(0))
-    return apart
+    b.position_at_end(through)
+
+
+def _is_full(lanes: Lanes, first: Value, at: Value, outside: Value) -> Value:
+    """Return whether all bits of a word are set but those outside."""
+    b = lanes.b
+    found = b.or_(b.load(lanes.slot(first, at), typ=I64), outside)
+    return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
 
 
 def _some_unwritten(lanes: Lanes, first: Value, addresses: Value, mask: Value, size: int) -> Value:

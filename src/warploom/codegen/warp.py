@@ -118,7 +118,7 @@ class WarpFunction:
         Returns its entries by site."""
         formation, shapes = self.reading.formation, self.frame.shapes
         known = formation in WHOLE and bool(shapes)
-        if not known or self.frame.pieces or self.memory.in_order:
+        if not known or self.frame.pieces or self.memory.one_by_one:
             return {}
         code = SweepCode(self.saved, self.control.relay, self.instructions, self._standing)
         rounds = (index for copy, index in self.control.blocks.copies if copy is Copy.ROUND)

@@ -89,10 +89,11 @@ class CompiledEngine:
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
         schedule = launch.schedule
+        in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
             formation=formation_of(launch.block),
             alike=max(warp_layouts(launch.block)) == 0,
-            size=None if records or sanitizes is not None else self._size(program, launch.block),
+            size=None if records or in_order else self._size(program, launch.block),
             independent=schedule.independent,
             mixes=schedule.mixes,
             shuffles=schedule.shuffles,
@@ -108,8 +109,10 @@ class CompiledEngine:
             program.kept[key] = size_that_tells(program, block)
         return cast("Size | None", program.kept[key])
 
-    def _outfit(self, program: Program, launch: Launch) -> Outfit:
-        """Returns the state that launches like this one start from."""
+    def _outfit(
+        self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
+    ) -> Outfit:
+        """Return the state that launches like this one start from."""
         key = (
             id(program),
             launch.grid,
@@ -118,10 +121,11 @@ class CompiledEngine:
             launch.max_instructions,
             launch.schedule,
             launch.grid_workspace,
+            sanitizes,
         )
         found = self._outfits.get(key)
         if found is None:
-            found = Outfit.of(self.kernel(program, launch), launch)
+            found = Outfit.of(self.kernel(program, launch, sanitizes=sanitizes), launch)
             while len(self._outfits) >= KEPT:
                 oldest = self._outfits.pop(next(iter(self._outfits)), None)
                 if oldest is not None:
@@ -198,7 +202,7 @@ class CompiledEngine:
     ) -> tuple[Work, Status]:
         """Run a launch by code that has a detector, whose state is at that address, take the wanted
         events; gives what that leaves behind, and how it ended."""
-        outfit = Outfit.of(self.kernel(program, launch, sanitizes=wanted), launch)
+        outfit = self._outfit(program, launch, wanted)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.DETECTOR_AT] = detector

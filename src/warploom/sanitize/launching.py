@@ -105,7 +105,10 @@ class SanitizedLaunch:
             error = error_of(work, status)
             if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
                 raise error
-        return Counted.of([work]), error
+        counted = Counted.of([work])
+        if error is None:
+            work.outfit.give_back(work.room)
+        return counted, error
 
 
 def _of_error(error: WarploomError) -> Finding:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.program import Program
 from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
@@ -64,7 +65,7 @@ class Detector:
         layout = _Layout(program, launch, memory, unwritten, unchecked)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        wanted = _wanted(tools, sites, unchecked, unwritten=bool(unwritten))
+        wanted = _wanted(tools, program, sites, unchecked, unwritten=bool(unwritten))
         return cls(program, launch, data, memory.live(), unwritten, wanted)
 
     def keep_written(self) -> None:
@@ -82,8 +83,10 @@ def written_words(size: int) -> int:
     return -(-size // WRITTEN_BITS)
 
 
-def _wanted(tools: set[str], sites: Sites, unchecked: Unchecked, *, unwritten: bool) -> Sanitizing:
-    """Returns the events that some tools need; `unwritten`: there is global memory that was not
+def _wanted(
+    tools: set[str], program: Program, sites: Sites, unchecked: Unchecked, *, unwritten: bool
+) -> Sanitizing:
+    """Return the events that some tools need; `unwritten`: there is global memory that was not
     written as a whole."""
     spaces = set[Space]()
     if "race" in tools or ("init" in tools and unwritten):
@@ -91,10 +94,12 @@ def _wanted(tools: set[str], sites: Sites, unchecked: Unchecked, *, unwritten: b
     barriers = "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags)
     if barriers or tools & {"race", "init"}:
         spaces.add(Space.SHARED)
-    synchronisation = bool(tools & {"race", "sync"})
-    return Sanitizing(
-        frozenset(spaces), synchronisation, unchecked.always, unchecked.aligned, unchecked.written
-    )
+    synchronisation = "race" in tools
+    if "sync" in tools:
+        synchronisation |= not comes_to_barriers_together(program)
+    in_order = "race" in tools
+    known = unchecked.always, unchecked.aligned, unchecked.written
+    return Sanitizing(frozenset(spaces), synchronisation, in_order, *known)
 
 
 class _Layout:
@@ -128,8 +133,8 @@ class _Layout:
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
         self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
-        self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
         self._put(words.ALLOCATIONS_AT, len(live) * words.ALLOCATION_WORDS)
+        self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
         self._put(words.POOL_AT, POOL_WORDS)
         head[words.POOL_END] = self.end
         assert self.end < 1 << 31  # two indices of the pool share a word

@@ -40,9 +40,11 @@ from warploom.rules.happens_before.words import (
     ME_LANE_AT,
     ME_SIZE,
     ME_SPACE,
+    ME_STRIDE,
     ME_TIME,
     ME_WARP_AT,
     MEM,
+    MOST_STRIDE,
     RACE,
     RELEASES,
     SHARED,
@@ -87,6 +89,8 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
         if s[EXACT] == 0 and e[E_OP] == LOAD:
             wanted = without_repeats(addresses, lanes)
         begins = first_lanes_of_runs(addresses, wanted, e[E_SIZE])
+        if count_lanes(begins) > MANY:
+            begins = first_lanes_of_strided_runs(addresses, wanted, e[E_SIZE])
     if count_lanes(begins) > MANY:
         return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
     while begins:
@@ -94,12 +98,16 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
         run = wanted & -(begins & -begins)
         if following:
             run &= (following & -following) - 1
-        s[ME_ADDRESS] = addresses[first_lane(begins)]
-        row = row_of_range(s, e, s[ME_ADDRESS] + count_lanes(run) * e[E_SIZE])
+        lane, behind = first_lane(begins), count_lanes(run) - 1
+        s[ME_ADDRESS] = addresses[lane]
+        s[ME_STRIDE] = addresses[lane + 1] - addresses[lane] if behind else e[E_SIZE]
+        end = s[ME_ADDRESS] + behind * s[ME_STRIDE] + e[E_SIZE]
+        row = row_of_range(s, e, end)
         if row < 0:
             return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
         if row > 0:
-            take_run_of(s, e, memory, addresses, data, run, row)
+            become_lane(s, (e[E_WARP] << 5) + lane)
+            take_lines(s, e, memory, data, lane, end, row)
         begins = following
     return int(lanes)
 
@@ -113,15 +121,6 @@ def without_repeats(addresses: Any, lanes: int) -> int:
         same |= int(addresses[lane] == addresses[lane - 1]) << lane
     same &= lanes & lanes << 1  # as the lane before, which is among them
     return int(lanes & ~(same & same >> 1))
-
-
-@jitable
-def take_run_of(s: Any, e: Any, memory: Any, addresses: Any, data: Any, run: int, row: int) -> None:
-    """Takes the access of a run of lanes to memory that they may reach."""
-    lane = first_lane(run)
-    s[ME_ADDRESS] = addresses[lane]
-    become_lane(s, (e[E_WARP] << 5) + lane)
-    take_lines(s, e, memory, data, lane, addresses[lane] + count_lanes(run) * e[E_SIZE], row)
 
 
 @jitable
@@ -140,6 +139,23 @@ def first_lanes_of_runs(addresses: Any, lanes: int, size: int) -> int:
     for lane in range(1, 32):
         begins |= int(addresses[lane] != addresses[lane - 1] + size) << lane
     return int((begins | ~(lanes << 1)) & lanes)
+
+
+@jitable
+def first_lanes_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
+    """Return those of some lanes that do not go on what the lanes before them began: addresses that
+    rise by one stride, a multiple of the size."""
+    begins, stride, before = 0, 0, 0
+    for lane in range(32):
+        here = lanes >> lane & 1
+        rise = addresses[lane] - addresses[lane - 1] if here and before else 0
+        if stride == 0 and size <= rise <= MOST_STRIDE and rise % size == 0:
+            stride = rise
+        elif here and (stride == 0 or rise != stride):
+            begins |= 1 << lane
+            stride = 0
+        before = here
+    return begins
 
 
 @jitable

@@ -11,6 +11,14 @@ from typing import Any
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import apart, distance, keep_write
 from warploom.rules.happens_before.pool import give_back_all, push, take
+from warploom.rules.happens_before.runs import (
+    are_apart,
+    are_lanes_own,
+    begin_of,
+    covers,
+    end_of,
+    size_of,
+)
 from warploom.rules.happens_before.settled import run_at, settle_run
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
@@ -43,11 +51,7 @@ from warploom.rules.happens_before.words import (
     POOL_END,
     R_FIRST,
     ROW,
-    RUN_BEGIN_AT,
-    RUN_BEGIN_BITS,
-    RUN_END_AT,
-    RUN_SIZE_AT,
-    RUN_SIZE_BITS,
+    RUN_STRIDE_AT,
     RUN_WORDS,
     SHARED,
     SITE_BITS,
@@ -63,22 +67,21 @@ MORE_WORDS = (MOST_RUNS - INLINE_RUNS) * RUN_WORDS
 
 
 @jitable
-def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
-    """Takes a weak access of lanes from `thread` on, `size` bytes each, to the bytes from `begin`
-    to `end` of a line; returns whether the line could, 0 where its cells must."""
-    if s[line + H_STATE] == IN_CELLS or conflicts(s, line, thread, op, size, begin, end):
+def take_run(s: Any, line: int, thread: int, op: int, place: int) -> int:
+    """Take a weak access of lanes from `thread` on to a place of a line (`runs`); return whether
+    the line could, 0 where its cells must."""
+    if s[line + H_STATE] == IN_CELLS or conflicts(s, line, thread, op, place):
         return 0
     kept, one, two = 0, 0, 0
     for number in range(s[line + H_COUNT]):
         run = run_at(s, line, number)
         third = s[run + 2]
         is_read = third >> OP_AT & 3 == LOAD
-        old_begin, old_end = third >> RUN_BEGIN_AT & RUN_BEGIN_BITS, third >> RUN_END_AT
-        before = precedes(s, run, thread, size, begin)
-        if begin <= old_begin and old_end <= end and before and (op != LOAD or is_read):
+        before = precedes(s, run, thread, place)
+        if before and (op != LOAD or is_read) and covers(place, third):
             continue
         to = run_at(s, line, kept)
-        if is_read and old_begin <= begin and end <= old_end and not before:
+        if is_read and not before and covers(third, place):
             if one and (two == 0 or apart(s, one, run) > apart(s, one, two)):
                 two = to
             one = to if one == 0 else one
@@ -87,15 +90,14 @@ def take_run(s: Any, line: int, thread: int, op: int, size: int, begin: int, end
     s[line + H_COUNT] = kept
     first, second = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], s[ME_TIME] << TIME_AT | thread
     if op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second):
-        settle_run(s, line, begin, end)
+        settle_run(s, line, place)
         return 1
     if kept == MOST_RUNS or (kept >= INLINE_RUNS and not has_more(s, line)):
         return 0
     run = run_at(s, line, kept)
     s[line + H_COUNT] = kept + 1
     s[run], s[run + 1] = first, second
-    place = begin << RUN_BEGIN_AT | end << RUN_END_AT
-    s[run + 2] = s[ME_INSTRUCTION] | op << OP_AT | size << RUN_SIZE_AT | place
+    s[run + 2] = s[ME_INSTRUCTION] | op << OP_AT | place
     return 1
 
 
@@ -109,23 +111,22 @@ def has_more(s: Any, line: int) -> int:
 
 
 @jitable
-def conflicts(s: Any, line: int, thread: int, op: int, size: int, begin: int, end: int) -> int:
+def conflicts(s: Any, line: int, thread: int, op: int, place: int) -> int:
     """Returns whether an access may be in conflict with a run of the line."""
     for number in range(s[line + H_COUNT]):
         run = run_at(s, line, number)
         third = s[run + 2]
-        apart = end <= third >> RUN_BEGIN_AT & RUN_BEGIN_BITS or third >> RUN_END_AT <= begin
         reads = op == LOAD and third >> OP_AT & 3 == LOAD
-        if not (apart or reads or precedes(s, run, thread, size, begin)):
+        if not (reads or are_apart(third, place) or precedes(s, run, thread, place)):
             return 1
     return 0
 
 
 @jitable
-def precedes(s: Any, run: int, thread: int, size: int, begin: int) -> int:
-    """Returns whether a run of the current block is ordered before the current warp's access by
-    lanes from `thread` on, `size` bytes each from byte `begin` on; 0 where its cells would tell."""
-    first, second, third = s[run], s[run + 1], s[run + 2]
+def precedes(s: Any, run: int, thread: int, place: int) -> int:
+    """Return whether a run of the current block is ordered before the current warp's access by
+    lanes from `thread` on to a place of the line; 0 where its cells would tell."""
+    first, second = s[run], s[run + 1]
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
         return 0
     if first & LOW < s[ME_INTERVAL]:
@@ -133,9 +134,7 @@ def precedes(s: Any, run: int, thread: int, size: int, begin: int) -> int:
     other = second & THREAD_BITS
     if other >> 5 == thread >> 5 and second >> TIME_AT < s[ME_SYNCED]:
         return 1
-    behind = begin - (third >> RUN_BEGIN_AT & RUN_BEGIN_BITS)
-    alike = third >> RUN_SIZE_AT & RUN_SIZE_BITS == size
-    return int(alike and (thread - other) * size == behind)
+    return are_lanes_own(s[run + 2], place, thread - other)
 
 
 @jitable
@@ -192,10 +191,7 @@ def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
         for word in range(LINE_BYTES // 4):
             clear_cell(s, cells + word * CELL_WORDS)
     for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        begin, end = s[run + 2] >> RUN_BEGIN_AT & RUN_BEGIN_BITS, s[run + 2] >> RUN_END_AT
-        for word in range(begin // 4, (end + 3) // 4):
-            open_word(s, run, cells + word * CELL_WORDS, word, memory, base)
+        open_run(s, run_at(s, line, number), cells, memory, base)
 
 
 @jitable
@@ -207,25 +203,33 @@ def clear_cell(s: Any, cell: int) -> None:
 
 
 @jitable
-def open_word(s: Any, run: int, cell: int, word: int, memory: Any, base: int) -> None:
-    """Puts what a run did to one of its line's words into the word's cell."""
-    third = s[run + 2]
-    begin, end = third >> RUN_BEGIN_AT & RUN_BEGIN_BITS, third >> RUN_END_AT
-    size = third >> RUN_SIZE_AT & RUN_SIZE_BITS
-    byte, value = max(begin, 4 * word), 0
-    is_read = third >> OP_AT & 3 == LOAD
-    if not is_read:
-        for place in range(4):
-            value |= int(memory[base + 4 * word + place]) << 8 * place
-    while byte < min(end, 4 * word + 4):
-        count = min(size, 4)
-        bytes_ = (1 << count) - 1 << (byte & 3)
-        second, kept = s[run + 1] + (byte - begin) // size, third & RUN_BITS | bytes_ << BYTES_AT
-        if is_read:
-            add_read(s, cell, s[run], second, kept)
-        else:
-            keep_write(s, cell, bytes_, s[run], second, kept, value)
-        byte += count
+def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
+    """Put what a run did to its line's words into their cells, lane by lane."""
+    third, second = s[run + 2], s[run + 1]
+    at, size = begin_of(third), size_of(third)
+    stride = max(third >> RUN_STRIDE_AT, size)
+    count = min(size, 4)
+    while at < end_of(third):
+        for byte in range(at, at + size, count):
+            cell = cells + byte // 4 * CELL_WORDS
+            bytes_ = (1 << count) - 1 << (byte & 3)
+            kept = third & RUN_BITS | bytes_ << BYTES_AT
+            if third >> OP_AT & 3 == LOAD:
+                add_read(s, cell, s[run], second, kept)
+            else:
+                value = word_of(memory, base + (byte & -4))
+                keep_write(s, cell, bytes_, s[run], second, kept, value)
+        at += stride
+        second += 1
+
+
+@jitable
+def word_of(memory: Any, address: int) -> int:
+    """Return the 32-bit word at an address of the host."""
+    value = 0
+    for byte in range(4):
+        value |= int(memory[address + byte]) << 8 * byte
+    return value
 
 
 @jitable

@@ -11,6 +11,7 @@ from warploom.rules.happens_before.lines import open_line, stamp, take_run
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.quick_words import check_quickly, stored_word
 from warploom.rules.happens_before.releases import forget_releases
+from warploom.rules.happens_before.runs import place_of
 from warploom.rules.happens_before.settled import is_settled, settle, unsettle
 from warploom.rules.happens_before.words import (
     A_CELLS,
@@ -38,6 +39,7 @@ from warploom.rules.happens_before.words import (
     ME_BLOCK,
     ME_SIZE,
     ME_SLOT,
+    ME_STRIDE,
     ME_THREAD,
     RACE,
     SCOPE_AT,
@@ -58,13 +60,12 @@ SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row: int) -> None:
-    """Takes a weak access of lanes from `lane` on, which reach consecutive memory from the current
-    address up to `end`; what a line cannot tell, lane by lane."""
-    size, at, shared = e[E_SIZE], s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
+    """Take a weak access of lanes from `lane` on, whose addresses are evenly spaced from the
+    current one on, up to the end of the last one's bytes; what a line cannot tell, lane by lane."""
+    size, stride, at = e[E_SIZE], s[ME_STRIDE], s[ME_ADDRESS]
+    shared = int(e[E_SPACE] == SHARED)
     if s[TOOLS] & INIT:
-        s[ME_SIZE] = end - at
-        check_written(s, e, s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS], row)
-        s[ME_SIZE] = size
+        check_run_written(s, e, end, row)
     if s[TOOLS] & RACE == 0:
         return
     lines, base = s[ME_SLOT] + s[SLOT_LINES], 0
@@ -74,24 +75,38 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
     while at < end:
         number = at - base >> LINE_SHIFT
         line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
-        stop = min(end, begins + LINE_BYTES)
+        lanes = (min(end - size, begins + LINE_BYTES - 1) - at) // stride + 1
+        last = at + (lanes - 1) * stride + size
+        place = place_of(size, stride, at - begins, last - begins)
         stamp(s, line, shared)
         taken = 0
         if e[E_OP] == LOAD:
-            taken = is_settled(s, line, at - begins, stop - begins)
+            taken = is_settled(s, line, place)
         else:
             unsettle(s, line)
         if taken == 0:
-            taken = take_run(s, line, thread, e[E_OP], size, at - begins, stop - begins)
-        if taken and stop < end:
-            thread += (stop - at) // size
-        while taken == 0 and at < stop:
-            become_lane(s, thread)
-            s[ME_ADDRESS] = at
-            check_words(s, e, memory, data, thread & 31, row, 1)
-            at += size
-            thread += 1
-        at = stop
+            taken = take_run(s, line, thread, e[E_OP], place)
+        for lane_behind in range(lanes * (1 - taken)):
+            become_lane(s, thread + lane_behind)
+            s[ME_ADDRESS] = at + lane_behind * stride
+            check_words(s, e, memory, data, thread + lane_behind & 31, row, 1)
+        thread += lanes
+        at += lanes * stride
+
+
+@jitable
+def check_run_written(s: Any, e: Any, end: int, row: int) -> None:
+    """Check with `check_written` what a run of lanes reaches, up to `end`."""
+    size, first = e[E_SIZE], s[ME_ADDRESS]
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    piece = end - first if s[ME_STRIDE] == size else size
+    thread, at = s[ME_THREAD], first
+    while at < end:
+        s[ME_ADDRESS], s[ME_SIZE] = at, piece
+        check_written(s, e, flags, row)
+        at += max(s[ME_STRIDE], piece)
+        s[ME_THREAD] += 1
+    s[ME_THREAD], s[ME_ADDRESS], s[ME_SIZE] = thread, first, size
 
 
 @jitable
@@ -107,7 +122,9 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     cell = cells + (at - base >> 2) * CELL_WORDS
     if e[E_OP] != LOAD:
         unsettle(s, line)
-    elif flags & ~COPIES == 0 and is_settled(s, line, place, place + e[E_SIZE]):
+    elif flags & ~COPIES == 0 and is_settled(
+        s, line, place_of(e[E_SIZE], 0, place, place + e[E_SIZE])
+    ):
         return
     if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
         return

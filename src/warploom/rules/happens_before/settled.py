@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.runs import begin_of, bytes_of, end_of
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     EXACT,
@@ -48,23 +49,21 @@ WARP_BITS = 8
 
 
 @jitable
-def is_settled(s: Any, line: int, begin: int, end: int) -> int:
-    """Returns whether the bytes from `begin` to `end` of a line are settled for the current
-    thread."""
+def is_settled(s: Any, line: int, place: int) -> int:
+    """Return whether the bytes of a place of a line (`runs`) are settled for the current thread."""
     if s[line + H_SETTLED] == 0:
         return 0
     now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
     near = s[line + H_TAG] == now
     own = s[line + H_OWN_TAG] == now and s[line + H_OWN_WARP] == own_warp(s)
     missing = 0
-    for word in range(begin >> 5, (end + 31) >> 5):
-        bits = bits_between(begin - 32 * word, end - 32 * word)
+    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
         known = s[line + H_FAR + word]
         if near:
             known |= s[line + H_NEAR + word]
         if own:
             known |= s[line + H_OWN + word]
-        missing |= bits & ~known
+        missing |= bytes_of(place, word) & ~known
     return int(missing == 0)
 
 
@@ -72,12 +71,6 @@ def is_settled(s: Any, line: int, begin: int, end: int) -> int:
 def own_warp(s: Any) -> int:
     """Returns the current warp and the time when its lanes synchronised last."""
     return int(s[ME_SYNCED] << WARP_BITS | s[ME_WARP])
-
-
-@jitable
-def bits_between(begin: int, end: int) -> int:
-    """Returns 32 bits of which those from `begin` to `end` are set."""
-    return (1 << min(end, 32)) - (1 << max(begin, 0))
 
 
 @jitable
@@ -100,16 +93,16 @@ def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
 
 
 @jitable
-def settle_run(s: Any, line: int, begin: int, end: int) -> None:
-    """Notes that the bytes from `begin` to `end` of a line are settled, if two runs that stand for
-    the current weak read make them so, and no run of the line is a write."""
+def settle_run(s: Any, line: int, place: int) -> None:
+    """Note that the bytes of a place of a line are settled, if two runs that stand for the current
+    weak read make them so, and no run of the line is a write."""
     if s[EXACT] or s[ME_APART] == 0:
         return
     for number in range(s[line + H_COUNT]):
         if s[run_at(s, line, number) + 2] >> OP_AT & 3 != LOAD:
             return
-    for word in range(begin >> 5, (end + 31) >> 5):
-        mark(s, line, word, bits_between(begin - 32 * word, end - 32 * word))
+    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
+        mark(s, line, word, bytes_of(place, word))
 
 
 @jitable

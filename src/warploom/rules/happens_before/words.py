@@ -52,12 +52,13 @@ from __future__ import annotations
     ME_AGENT,
     ME_ADDRESS,
     ME_SIZE,
+    ME_STRIDE,
     ME_SPACE,
     ME_INSTRUCTION,
     ME_APART,
     NOT_ALIGNED,
     HEAD_WORDS,
-) = range(48)
+) = range(49)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
@@ -155,18 +156,31 @@ MIXED = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
 
-# ---- a run: consecutive lanes of a warp that reach consecutive bytes of a line ----
-RUN_SIZE_AT, RUN_BEGIN_AT, RUN_END_AT = 26, 32, 40
-RUN_SIZE_BITS, RUN_BEGIN_BITS = 63, 127
+# ---- a run: consecutive lanes of a warp whose addresses in a line are evenly spaced ----
+RUN_SIZE_AT, RUN_BEGIN_AT, RUN_END_AT, RUN_STRIDE_AT = 26, 32, 40, 48
+RUN_SIZE_BITS, RUN_BEGIN_BITS, RUN_END_BITS = 63, 127, 255
 """A run is a record whose second word has the thread that reaches its first byte, and whose third
-word has, behind instruction and op, the bytes of a lane and the bytes of the line where the run
-begins and ends."""
+word has, behind instruction and op, the bytes of a lane, the bytes of the line where the run begins
+and ends, and its stride: the bytes from one lane's address to the next one's, 0 for one lane."""
+MOST_STRIDE = 64
+"""Lanes that are farther apart make no run: a line would have one of them."""
 
 # ---- a resident block ----
-B_BLOCK, B_INTERVAL, B_KNOWN, B_NEXT_KNOWN, B_FENCED, B_BARRIER_LINE, BLOCK_WORDS = range(7)
+(
+    B_BLOCK,
+    B_INTERVAL,
+    B_KNOWN,
+    B_NEXT_KNOWN,
+    B_FENCED,
+    B_BARRIER_LINE,
+    B_WRITTEN_FROM,
+    B_WRITTEN_TO,
+    BLOCK_WORDS,
+) = range(9)
 """BLOCK: its number and one. KNOWN: the set of what all its threads know of other blocks (0: none);
 NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
-BARRIER_LINE: the line, and one, of the barrier that some threads are at."""
+BARRIER_LINE: the line, and one, of the barrier that some threads are at. WRITTEN_FROM to
+WRITTEN_TO: the longest range of shared memory that was found to be written."""
 V_TIME, V_SYNCED, V_WAITING, V_INTERVAL, V_ARRIVED, WARP_WORDS = range(6)
 """A warp: its time, the first time that not all its lanes know of each other, the lanes that wait
 at barriers, and, unless EXACT, the interval in which some came to one last, and those."""

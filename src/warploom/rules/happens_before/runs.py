@@ -1,0 +1,119 @@
+"""Places of runs: where in a line of 128 bytes the lanes of a run reach, and how two such relate.
+
+A place is a number with the fields of a run's third word (`words`): the bytes of a lane, the first
+byte, the end behind the last lane's bytes, and the stride; other bits are ignored. Elements are
+aligned to their size, so that none crosses a line.
+"""
+
+from __future__ import annotations
+
+from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.words import (
+    RUN_BEGIN_AT,
+    RUN_BEGIN_BITS,
+    RUN_END_AT,
+    RUN_END_BITS,
+    RUN_SIZE_AT,
+    RUN_SIZE_BITS,
+    RUN_STRIDE_AT,
+)
+
+
+@jitable
+def place_of(size: int, stride: int, begin: int, end: int) -> int:
+    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, from byte
+    `begin` to byte `end` of a line."""
+    step = 0 if end - begin == size else stride
+    return size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT | step << RUN_STRIDE_AT
+
+
+@jitable
+def size_of(place: int) -> int:
+    """Return the bytes that a lane reaches."""
+    return place >> RUN_SIZE_AT & RUN_SIZE_BITS
+
+
+@jitable
+def begin_of(place: int) -> int:
+    """Return the first byte."""
+    return place >> RUN_BEGIN_AT & RUN_BEGIN_BITS
+
+
+@jitable
+def end_of(place: int) -> int:
+    """Return the end behind the last lane's bytes."""
+    return place >> RUN_END_AT & RUN_END_BITS
+
+
+@jitable
+def has_gaps(place: int) -> int:
+    """Return whether there are bytes between those of two lanes."""
+    return int(place >> RUN_STRIDE_AT > size_of(place))
+
+
+@jitable
+def common_stride(one: int, other: int) -> int:
+    """Return the stride of two places, that of the other one where one has a single lane; 0 where
+    both have, -1 where they differ."""
+    stride, second = one >> RUN_STRIDE_AT, other >> RUN_STRIDE_AT
+    if stride == second or second == 0:
+        return stride
+    return second if stride == 0 else -1
+
+
+@jitable
+def are_apart(one: int, other: int) -> int:
+    """Return whether two places have no byte in common; 0 where that is not seen at once."""
+    if end_of(one) <= begin_of(other) or end_of(other) <= begin_of(one):
+        return 1
+    stride = common_stride(one, other)
+    if stride <= 0:
+        return 0
+    behind = (begin_of(other) - begin_of(one)) % stride
+    return int(behind >= size_of(one) and behind + size_of(other) <= stride)
+
+
+@jitable
+def covers(one: int, other: int) -> int:
+    """Return whether a place has all bytes of another; 0 where that is not seen at once."""
+    if begin_of(other) < begin_of(one) or end_of(one) < end_of(other):
+        return 0
+    if has_gaps(one) == 0:
+        return 1
+    stride = common_stride(one, other)
+    if stride <= 0:
+        return 0
+    return int((begin_of(other) - begin_of(one)) % stride + size_of(other) <= size_of(one))
+
+
+@jitable
+def are_lanes_own(one: int, other: int, lanes: int) -> int:
+    """Return whether each byte that two places have in common is reached by the same thread in
+    both, where the first lane of `other` is `lanes` threads behind that of `one`; 0 where that is
+    not seen at once."""
+    stride = common_stride(one, other)
+    if stride < 0:
+        return 0
+    if stride == 0:
+        return int(lanes == 0)
+    behind = begin_of(other) - begin_of(one) - lanes * stride
+    return int(size_of(one) - stride <= behind <= stride - size_of(other))
+
+
+@jitable
+def bytes_of(place: int, word: int) -> int:
+    """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
+    if has_gaps(place) == 0:
+        return bits_between(begin_of(place) - 32 * word, end_of(place) - 32 * word)
+    bits, at = 0, begin_of(place) - 32 * word
+    while at < min(end_of(place) - 32 * word, 32):
+        if at + size_of(place) > 0:
+            bits |= bits_between(at, at + size_of(place))
+        at += place >> RUN_STRIDE_AT
+    return bits
+
+
+@jitable
+def bits_between(begin: int, end: int) -> int:
+    """Return 32 bits of which those from `begin` to `end` are set."""
+    return (1 << min(end, 32)) - (1 << max(begin, 0))
