@@ -188,7 +188,7 @@ class ShapedAccess:
         """Return the range of memory in which all that a warp reaches lies, if its lanes are known
         to lie so."""
         b, base = self.b, group.base
-        if not base.is_known:
+        if group.step is not None or group.form is Form.STEPPED or not base.is_known:
             return None
         runs = range(0, LANES, LANES // base.width)
         firsts = [self.lanes.lane(addresses, run) for run in runs]

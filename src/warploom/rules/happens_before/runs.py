@@ -116,4 +116,4 @@ def bytes_of(place: int, word: int) -> int:
 @jitable
 def bits_between(begin: int, end: int) -> int:
     """Return 32 bits of which those from `begin` to `end` are set."""
-    return (1 << min(end, 32)) - (1 << max(begin, 0))
+    return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))
