@@ -16,6 +16,7 @@ from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
 from warploom.rules import plan_words
+from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
 from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN
 from warploom.rules.warp_table import NONE
 
@@ -29,7 +30,8 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 
 class GridFunction:
     """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late;
-    `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`)."""
+    `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`);
+    `tensor_memory`: blocks have some."""
 
     def __init__(
         self,
@@ -40,9 +42,11 @@ class GridFunction:
         local_bytes: int,
         delays: bool,
         slices: bool,
+        tensor_memory: bool,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
         self.sites, self.delays, self.slices = sites, delays, slices
+        self.tensor_memory = tensor_memory
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -132,7 +136,11 @@ class GridFunction:
     def _clear_memory(self) -> None:
         """Clear the memory that is a block's own: its contents are undefined, and zeros make runs
         repeatable."""
-        self._clear(Slot.SHARED_AT, self._get(Slot.SHARED_BYTES))
+        size = self._get(Slot.SHARED_BYTES)
+        if self.tensor_memory:
+            # The state of tensor memory is behind it; columns are cleared when they are allocated.
+            size = self.b.sub(self._get(Slot.SHARED_STRIDE), I64(LANES * LANE_BYTES))
+        self._clear(Slot.SHARED_AT, size)
         if self.local_bytes:
             self._clear(Slot.LOCAL_AT, self._local_bytes())
 

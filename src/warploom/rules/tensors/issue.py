@@ -186,7 +186,7 @@ def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: 
         make_room(memory, queue, work)
         append(queue, scratch)
     else:
-        execute(memory, scratch)
+        execute(memory, scratch, work)
     plan[CHANGES] += 1
 
 
