@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 from warploom.core.types import PRED, U16, U32, U64, ScalarType
 from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
@@ -61,13 +60,6 @@ class MemoryRequest:
     registers: tuple[Operand, ...] = ()
 
 
-class HasMemory(Protocol):
-    """A program (`analysis.program`)."""
-
-    @property
-    def has_tensor_memory(self) -> bool: ...
-
-
 def memory_request(made: Instruction) -> MemoryRequest:
     """Return what an instruction wants, unless it changes nothing."""
     m = made.operation.modifiers
@@ -93,9 +85,9 @@ def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
     )
 
 
-def work_words(program: HasMemory) -> int:
+def work_words(has_tensor_memory: bool) -> int:
     """Return how many words the rules of tensors work in, an entry and what is behind it."""
-    return w.WORK_WORDS if program.has_tensor_memory else ENTRY_WORDS
+    return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
 
 
 def _field(at: int, value: int) -> int:
@@ -183,9 +175,12 @@ def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
     inputs.append((w.DESCRIPTOR_ROW, rest.pop(0), U32))
     if "block_scale" in m:
         inputs += [(w.SCALE_A_ROW, rest.pop(0), None), (w.SCALE_B_ROW, rest.pop(0), None)]
-    if isinstance(rest[0], Vector):
-        words = enumerate(rest.pop(0).elements)
-        inputs += [(w.DISABLED_ROW + number, word, U32) for number, word in words]
+    first = rest[0]
+    if isinstance(first, Vector):
+        inputs += [
+            (w.DISABLED_ROW + number, word, U32) for number, word in enumerate(first.elements)
+        ]
+        rest.pop(0)
     inputs.append((w.ENABLE_ROW, rest.pop(0), PRED))
     if rest and "ws" in m:
         inputs.append((w.ZEROS_ROW, rest[0], U64))

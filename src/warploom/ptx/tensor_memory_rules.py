@@ -76,7 +76,7 @@ def check_switches(scope: Scope, instruction: Instruction) -> None:
 
 def _is_predicate(operand: Operand) -> bool:
     if isinstance(operand, Negated):
-        operand = operand.register
+        operand = operand.operand
     return isinstance(operand, Register) and operand.type is PRED
 
 

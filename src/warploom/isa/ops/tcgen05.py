@@ -55,7 +55,16 @@ FENCE_DOC = "orders what is before and behind a synchronisation   PTX ISA: tcgen
 
 
 def _declare(syntax: str, src: str, doc: str, dst: str = "", **choices: tuple[str, ...]) -> None:
-    declare(syntax, dst=dst, src=src, unit=Unit.MATRIX, doc=doc, **choices)
+    declare(
+        syntax,
+        dst=dst,
+        src=src,
+        unit=Unit.MATRIX,
+        semantics=None,
+        doc=doc,
+        needs=(),
+        **choices,
+    )
 
 
 # ---- columns ------------------------------------------------------------------------------------

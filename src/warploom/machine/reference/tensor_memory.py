@@ -26,7 +26,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     loads = part(asked.request, OP) == LOAD
     for number, register in enumerate(() if loads else asked.registers):
         registers[number] = read(warp, register, U32)
-    scratch, work = place(warp, 0), np.zeros(work_words(run.program), np.int64)
+    scratch, work = place(warp, 0), np.zeros(work_words(run.program.has_tensor_memory), np.int64)
     values, row = registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(

@@ -55,7 +55,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         scratch = place(warp, first)
         scratch[entries.ALLOCATIONS] = table.count
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        work = np.zeros(work_words(warp.run.program), np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         if warp.run.sanitizer is not None and some:
             copies = TensorCopies(asked.request, lanes, scratch, table)
             warp.run.sanitizer.copies(warp, index, some, copies)
@@ -131,7 +131,7 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     data[VALUE_ROW] = resized(read(warp, asked.value, asked.type), 64).view(np.int64)
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        work = np.zeros(work_words(warp.run.program), np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
 
@@ -142,7 +142,7 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     if asked is None or not _pending(warp.run):
         return
     for first in range(0, warp.size, LANES):
-        work = np.zeros(work_words(warp.run.program), np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         some = mask >> first & ALL_LANES
         group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
@@ -152,7 +152,7 @@ def retire(run: Run, block: Block) -> None:
     """Complete or forget the copies of a block that has ended."""
     if _pending(run):
         start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
-        work = np.zeros(work_words(run.program), np.int64)
+        work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
         end = start + max(1, len(block.shared))
         retire_copies(host_memory(), run.queue, run.held, work, start, end)
 

@@ -1,4 +1,5 @@
-"""Which word of tensor memory each register of a load or a store is: PTX ISA, "Data Movement Shape".
+"""Finds the word of tensor memory that each register of a load or a store is: PTX ISA, "Data
+Movement Shape".
 
 The manual has figures; the layouts as numbers are those of CUTLASS
 (include/cute/atom/copy_traits_sm100.hpp).

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from warploom.rules.distinct import Row, jitable
 from warploom.rules.in_flight import completes_late
 from warploom.rules.mbarrier import is_valid
-from warploom.rules.plan_words import CHANGES
+from warploom.rules.plan_words import CHANGES, CLUSTER
 from warploom.rules.tensor_memory.allocation import allocate, free, relinquish
 from warploom.rules.tensor_memory.checks import (
     NO_PAIR,
@@ -132,7 +132,7 @@ def issue_tensor_memory(
         if (mask >> lane) & 1 == 0:
             continue
         scratch[FAULT_LANE] = lane
-        if request & PAIR and block_base(scratch, own_rank(scratch) ^ 1) == 0:
+        if request & PAIR and not has_peer(scratch, plan, op):
             kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
         elif op == ALLOC:
             kind = allocate(memory, data, scratch, shared_row, lane, instruction)
@@ -140,7 +140,7 @@ def issue_tensor_memory(
             kind = free(memory, data, scratch, lane)
         elif op == RELINQUISH:
             kind = relinquish(memory, scratch)
-        elif op == LOAD or op == STORE:
+        elif op in (LOAD, STORE):
             kind = move(memory, data, scratch, values, lane, request)
         else:
             kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
@@ -152,6 +152,16 @@ def issue_tensor_memory(
         if op <= STORE:
             return 0
     return 0
+
+
+@jitable
+def has_peer(scratch: Row, plan: Row, op: int) -> bool:
+    """Return whether the block has a peer; what is done in its memory finds it begun and not
+    ended."""
+    peer = own_rank(scratch) ^ 1
+    if op in (ALLOC, FREE, RELINQUISH, COMMIT):
+        return peer < plan[CLUSTER]
+    return block_base(scratch, peer) != 0
 
 
 # ---- loads and stores ---------------------------------------------------------------------------
