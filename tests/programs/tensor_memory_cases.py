@@ -389,18 +389,16 @@ def line(case: Case) -> str:
     return f"{text}, %adds{f', {case.scale_d}' if case.scale_d else ''};"
 
 
-def kernel(cases: list[Case]) -> str:
-    """A kernel that runs products of one form, one after the other, each from images of shared and
-    tensor memory."""
-    first, group = cases[0], 2 if cases[0].pair else 1
-    assert len({line(case) for case in cases}) == 1
+def kernel(text: str, count: int, group: int = 1) -> str:
+    """A kernel that runs an instruction `count` times, each from images of shared and tensor memory
+    and with its own operands; by `group` blocks together."""
     values = ", ".join(f"%v{n}" for n in range(32))
     loads = "\n".join(f"ld.global.b32 %v{n}, [%p+{4 * n}];" for n in range(32))
     stores = "\n".join(f"st.global.b32 [%p+{4 * n}], %v{n};" for n in range(32))
     masks = "\n".join(f"ld.global.u32 %off{n}, [%p+{8 * (5 + n)}];" for n in range(8))
-    meet = "barrier.cluster.arrive; barrier.cluster.wait;" if first.pair else "bar.sync 0;"
+    meet = "barrier.cluster.arrive; barrier.cluster.wait;" if group == 2 else "bar.sync 0;"
     commit = f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
-    tells = f"{commit}.multicast::cluster.b64 [%bar], 3;" if first.pair else f"{commit}.b64 [%bar];"
+    tells = f"{commit}.multicast::cluster.b64 [%bar], 3;" if group == 2 else f"{commit}.b64 [%bar];"
     return f"""
 .version 8.8
 .target sm_100a
@@ -458,7 +456,7 @@ setp.ne.u32 %adds, %r, 0;
 {masks}
 mov.u32 %tm, {META_COLUMN}; mov.u32 %sa, {SCALE_A_COLUMN}; mov.u32 %sb, {SCALE_B_COLUMN};
 @!%lead bra wait;
-{line(first)}
+{text}
 {tells}
 wait:
 mbarrier.try_wait.parity.shared.b64 %go, [%bar], %phase;
@@ -477,7 +475,7 @@ setp.lt.u32 %go, %c, {COLUMNS};
 @%go bra keep;
 {meet}
 add.u32 %case, %case, 1;
-setp.lt.u32 %go, %case, {len(cases)};
+setp.lt.u32 %go, %case, {count};
 @%go bra each;
 @!%first bra done;
 mov.u32 %td, 0;

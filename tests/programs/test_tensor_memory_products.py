@@ -13,7 +13,6 @@ from tensor_memory_cases import COLUMNS, LANES, THREADS, Case, Data, kernel, lin
 
 import warploom as wl
 
-ENGINES = ("reference", "compiled")
 F16 = Case("f16", 64, 16, "f16", "f16")
 
 
@@ -97,7 +96,7 @@ def run(cases: list[Case], engine: str, schedule: str = "converge") -> wl.Run:
     shared = np.stack([image for data in datas for image in data.shared])
     before = np.stack([image for data in datas for image in data.before])
     out = gpu.zeros((len(cases) * blocks, LANES, COLUMNS), np.uint32)
-    made = gpu.compile(kernel(cases), "ptx")["k"][blocks, THREADS](
+    made = gpu.compile(kernel(line(cases[0]), len(cases), blocks), "ptx")["k"][blocks, THREADS](
         *(gpu.to_device(given) for given in (table, shared, before)), out
     )
     found = out.copy_to_host()
@@ -115,16 +114,16 @@ def forms(cases: list[Case]) -> list[list[Case]]:
 ALL = forms([*dense(), *others(), *pairs()])
 
 
-@pytest.mark.parametrize("cases", some_now(ALL, 9), ids=lambda cases: line(cases[0]))
+@pytest.mark.parametrize("cases", some_now(ALL, 12), ids=lambda cases: line(cases[0]))
 def test_products(cases: list[Case]) -> None:
     run(cases, "compiled")
 
 
-@pytest.mark.parametrize("cases", some_now(ALL, 3), ids=lambda cases: line(cases[0]))
+@pytest.mark.parametrize("cases", some_now(ALL, len(ALL)), ids=lambda cases: line(cases[0]))
 def test_products_on_the_reference(cases: list[Case]) -> None:
     run(cases[:1], "reference")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", some_now(("compiled", "reference"), 2))
 def test_products_that_complete_late(engine: str) -> None:
     run([replace(F16, n=8)], engine, "adversarial")

@@ -36,7 +36,7 @@ COPY_SHAPES = {
     "warpx2::01_23": w.C64X128B_01_23,
     "warpx4": w.C32X128B,
 }
-FORMATS = {"b8x16.b6x16_p32": w.PACKED_6, "b8x16.b4x16_p64": w.PACKED_4}
+FORMATS = {"b6x16_p32": w.PACKED_6, "b4x16_p64": w.PACKED_4}
 KINDS = {
     "kind::f16": w.F16,
     "kind::tf32": w.TF32,

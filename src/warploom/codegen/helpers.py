@@ -31,6 +31,7 @@ CHECKS = {
     " int64)",
     "issue_tensor_memory": "int64(u8*, i64*, i64*, u32*, i64*, i64*, i64*, i64*, int64, int64,"
     " int64)",
+    "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
     "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
     "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
@@ -65,7 +66,7 @@ _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     *("detect_event", "detect_copies"),
     "watch_access",
-    *("issue_tensor_memory", "issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *("issue_tensor_memory", "find_unfreed", "issue_copies", "wait_copies", "group_copies", "retire_copies"),
     *("hold_copies", "put_off_copies"),
     *("check_cluster", "cluster_wait", "live_ranks"),
 )
@@ -87,6 +88,7 @@ _PLACES = {
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
     "issue": "rules.tensors.issue",
+    "find_unfreed": "rules.tensor_memory.allocation",
     "issue_tensor_memory": "rules.tensor_memory.issue",
     "wait": "rules.tensors.waits",
     "group": "rules.tensors.waits",

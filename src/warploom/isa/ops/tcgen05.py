@@ -17,7 +17,6 @@ SHAPES = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
 MOST_REGISTERS = 128
 
 KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
-SCALED_KINDS = ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4")
 
 SCALE_SIZES = {
     "kind::mxf8f6f4": ("scale_vec::1X", "block32"),
@@ -26,14 +25,14 @@ SCALE_SIZES = {
 }
 """The sizes of blocks that have a scale; the first is the one without a name, but for mxf4nvf4."""
 
-COPY_SHAPES = {
-    "128x256b": "",
-    "4x256b": "",
-    "128x128b": "",
-    "64x128b.warpx2::02_13": "",
-    "64x128b.warpx2::01_23": "",
-    "32x128b.warpx4": "",
-}
+COPY_SHAPES = (
+    "128x256b",
+    "4x256b",
+    "128x128b",
+    "64x128b.warpx2::02_13",
+    "64x128b.warpx2::01_23",
+    "32x128b.warpx4",
+)
 
 USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS = tuple(f"collector::a::{use}" for use in USES)
@@ -121,13 +120,14 @@ _declare("tcgen05.op.sync.aligned", "", WAIT_DOC, op=("wait::ld", "wait::st"))
 # ---- products, copies and shifts ----------------------------------------------------------------
 
 for shape in COPY_SHAPES:
-    _declare(
-        f"tcgen05.cp.cta_group.{shape}{{.format}}",
-        "d:address, a:b64",
-        COPY_DOC,
-        cta_group=GROUPS,
-        format=("b8x16.b6x16_p32", "b8x16.b4x16_p64"),
-    )
+    for packed in ("", ".b8x16.format"):
+        _declare(
+            f"tcgen05.cp.cta_group.{shape}{packed}",
+            "d:address, a:b64",
+            COPY_DOC,
+            cta_group=GROUPS,
+            format=("b6x16_p32", "b4x16_p64"),
+        )
 _declare("tcgen05.shift.cta_group.down", "d:address", SHIFT_DOC, cta_group=GROUPS)
 
 for sparse, metadata in (("", ""), (".sp", ", metadata:address")):

@@ -26,6 +26,7 @@ from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.late_copies.hold import hold_copies, put_off_copies
+from warploom.rules.tensor_memory.allocation import find_unfreed
 from warploom.rules.tensors import entries
 from warploom.rules.tensors.issue import issue_copies
 from warploom.rules.tensors.queue import COUNT
@@ -150,8 +151,16 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 def retire(run: Run, block: Block) -> None:
     """Complete or forget the copies of a block that has ended."""
+    stride = shared_stride(run.program, run.launch)
+    start = int(block.cluster.ctypes.data) + block.rank * stride
+    if run.program.has_tensor_memory:
+        number = np.zeros(1, np.int64)
+        found = find_unfreed(host_memory(), start, stride, 1, number)
+        if found:
+            kind, space = FaultKind.STILL_ALLOCATED, Space.SHARED
+            fault = Fault(kind, found - 1, block.number, 0, 0, 0, 0, space)
+            raise fault_error(fault, run.program, run.launch, None)
     if _pending(run):
-        start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
         work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
         end = start + max(1, len(block.shared))
         retire_copies(host_memory(), run.queue, run.held, work, start, end)

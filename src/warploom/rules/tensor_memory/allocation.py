@@ -24,6 +24,8 @@ from warploom.rules.tensor_memory.memory import (
 )
 from warploom.rules.tensor_memory.words import (
     ALLOCATED_AT,
+    ALLOCATED_BY,
+    BLOCK_BYTES,
     COLUMNS,
     COLUMNS_ROW,
     D_ROW,
@@ -35,7 +37,7 @@ from warploom.rules.tensor_memory.words import (
     UNIT_COLUMNS,
     UNITS,
 )
-from warploom.rules.tensors.entries import ORIGIN, OWN_SHARED
+from warploom.rules.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
 from warploom.rules.tensors.issue import check_shared, count_shared, fail, host_address
 from warploom.rules.texels import Memory, write_bytes
 
@@ -98,6 +100,7 @@ def allocate(
             write_bytes(memory, place + 4 * column, 4, 0)
     write_state(memory, start, LAST_COLUMNS, columns)
     write_state(memory, start, ALLOCATED_AT, instruction + 1)
+    write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
     count_shared(shared_row, ADDRESS_BYTES)
     place = host_address(scratch, target) - ORIGIN
     write_bytes(memory, place, ADDRESS_BYTES, first * UNIT_COLUMNS)
@@ -130,9 +133,17 @@ def relinquish(memory: Memory, scratch: Row) -> int:
 
 
 @jitable
-def kept_allocation(memory: Memory, start: int) -> int:
-    """Return 1 and the number of the instruction that allocated last, 0 where all is free."""
-    for unit in range(UNITS):
-        if read_state(memory, start, OWNER + unit):
-            return read_state(memory, start, ALLOCATED_AT)
+def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Row) -> int:
+    """Return 1 and the number of the instruction that allocated last, where a block has ended and
+    not freed all; 0 else.
+
+    The shared memory of the first of `count` blocks begins at `start`, that of the next `stride`
+    bytes behind; `block` gets the number of the block.
+    """
+    for number in range(count):
+        own = start + (number + 1) * stride - BLOCK_BYTES
+        for unit in range(UNITS):
+            if read_state(memory, own, OWNER + unit):
+                block[0] = read_state(memory, own, ALLOCATED_BY)
+                return read_state(memory, own, ALLOCATED_AT)
     return 0

@@ -22,11 +22,11 @@ UNIT_COLUMNS = 32
 UNITS = COLUMNS // UNIT_COLUMNS
 """Columns are allocated by units of 32."""
 
-OWNER, RELINQUISHED, LAST_COLUMNS, ALLOCATED_AT = 0, UNITS, UNITS + 1, UNITS + 2
+OWNER, RELINQUISHED, LAST_COLUMNS, ALLOCATED_AT, ALLOCATED_BY = 0, *range(UNITS, UNITS + 4)
 STATE_BYTES = 512
 """Words of 8 bytes in front of the columns: for each unit 0, or 1 and the first unit of the
 allocation that it belongs to; whether the block has given up its permit; how many columns it
-allocated last, and by which instruction, 1 added."""
+allocated last, by which instruction, 1 added, and the number of the block."""
 
 BLOCK_BYTES = STATE_BYTES + LANES * LANE_BYTES
 """Bytes that a block's tensor memory takes, behind its shared memory."""
