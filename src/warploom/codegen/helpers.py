@@ -66,7 +66,14 @@ _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     *("detect_event", "detect_copies"),
     "watch_access",
-    *("issue_tensor_memory", "find_unfreed", "issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *(
+        "issue_tensor_memory",
+        "find_unfreed",
+        "issue_copies",
+        "wait_copies",
+        "group_copies",
+        "retire_copies",
+    ),
     *("hold_copies", "put_off_copies"),
     *("check_cluster", "cluster_wait", "live_ranks"),
 )
