@@ -125,7 +125,7 @@ TEMPLATES = [
     "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.<add|min|max|inc|dec|and|or|xor>.<u32|s32|u64|b32> [%r1], $, [%r3]",
     "st.bulk.weak.shared::cta [%r1], %rd1, 0",
     "prefetch.<|const.|param.>tensormap [%rd1]",
-    "tensormap.replace.tile.<global_address.<|global.|shared::cta.>b1024.b64 [%rd1], %rd2",
+    "tensormap.replace.tile.global_address.<global|shared::cta>.b1024.b64 [%rd1], %rd2",
     "tensormap.replace.tile.<rank>.<global|shared::cta>.b1024.b32 [%rd1], %r1",
     "tensormap.replace.tile.<box_dim|global_dim|element_stride>.<global|shared::cta>.b1024.b32 [%rd1], <0|4>, %r1",
     "tensormap.replace.tile.global_stride.<global|shared::cta>.b1024.b64 [%rd1], <0|3>, %rd2",

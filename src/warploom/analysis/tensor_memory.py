@@ -167,6 +167,7 @@ def _multiply(made: Instruction, m: Modifiers) -> MemoryRequest:
     d, a, b, *rest = made.operands
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
     request |= w.WEIGHT_STATIONARY if "ws" in m else 0
+    request |= w.SHIFTS_A if "ashift" in m else 0
     inputs: list[Input] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
     inputs.append((w.A_ROW, a, None if isinstance(a, Address) else U64))
     if "sp" in m:

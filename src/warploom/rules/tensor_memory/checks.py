@@ -53,6 +53,7 @@ from warploom.rules.tensor_memory.words import (
     MXF4,
     PAIR,
     SHAPE,
+    SHIFTS_A,
     SPARSE,
     WEIGHT_STATIONARY,
     part,
@@ -76,7 +77,9 @@ from warploom.rules.texels import Memory
 ) = range(40, 51)
 """Kinds of fault, as `machine.faults.FaultKind` numbers them."""
 
-SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION = range(7)
+SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, ASHIFT, ZEROS = (
+    range(9)
+)
 """What of an instruction descriptor is wrong."""
 
 
@@ -134,6 +137,8 @@ def is_shape(request: int, rows: int, columns: int) -> bool:
 @jitable
 def wrong_part(request: int, descriptor: int) -> int:
     """Return what is wrong of an instruction descriptor, -1 where nothing is."""
+    if request & SHIFTS_A:
+        return ASHIFT
     kind = part(request, KIND)
     type = type_of(kind, descriptor, TYPE_A)
     if type < 0:

@@ -18,6 +18,8 @@ from warploom.rules.plan_words import CHANGES, CLUSTER
 from warploom.rules.tensor_memory.allocation import allocate, free, relinquish
 from warploom.rules.tensor_memory.checks import (
     NO_PAIR,
+    NO_SUCH_PRODUCT,
+    ZEROS,
     check_columns,
     check_copy,
     check_lanes,
@@ -80,6 +82,7 @@ from warploom.rules.tensor_memory.words import (
     SHARED_ROW,
     STORE,
     TENSOR_COPY,
+    ZEROS_ROW,
     part,
 )
 from warploom.rules.tensors.entries import (
@@ -235,6 +238,8 @@ def start(
     if op == MULTIPLY:
         scratch[KIND] = PRODUCT
         kind = check_product(memory, scratch, request)
+        if kind == 0 and data[WARP_LANES * ZEROS_ROW + lane] != 0:
+            kind = fail(scratch, NO_SUCH_PRODUCT, int(scratch[E_DESCRIPTOR]), ZEROS, 1)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
                 count_shared(shared_row, product_bytes(scratch, request, True))
