@@ -77,7 +77,9 @@ def test_wide_columns_are_refused(spec: OpSpec) -> None:
         for engine in ("reference", "compiled"):
             gpu = wl.Device(cc="10.0", engine=engine)
             data = gpu.to_device(np.arange(WORDS, dtype=np.uint32))
-            listed, out = gpu.to_device(np.frombuffer(maps(gpu, data), np.uint8)), gpu.zeros(9)
+            known = maps(gpu, data)
+            listed = gpu.to_device(np.frombuffer(known + known[-MAP_BYTES:], np.uint8))
+            out = gpu.zeros(2 * SHARED, np.uint8)
             with pytest.raises(wl.MemoryFault, match="not supported"):
                 gpu.compile(text, "ptx")["k"][2, 32](listed, data, out)
 

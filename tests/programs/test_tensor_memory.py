@@ -22,7 +22,8 @@ SHAPES: dict[str, tuple[int, Places]] = {
     "16x256b": (4, lambda t, r: (t // 4 + 8 * (r // 2 % 2), 2 * (t % 4) + r % 2 + 8 * (r // 4))),
     "16x32bx2": (1, lambda t, r: (t % 16, r + 64 * (t // 16))),
 }
-"""Registers for each of `.num`, and the lane and column of each (CUTLASS, copy_traits_sm100.hpp)."""
+"""Registers for each of `.num`, and the lane and column of each (CUTLASS,
+copy_traits_sm100.hpp)."""
 
 HEAD = """
 .version 8.8
@@ -158,7 +159,8 @@ COPIES: dict[str, tuple[int, int, list[Callable[[int], int]]]] = {
     "4x256b": (4, 2, [lambda row: 32 * row]),
     "64x128b.warpx2::02_13": (64, 1, [lambda row: row, lambda row: row + 64]),
     "64x128b.warpx2::01_23": (
-        64, 1, [lambda row: row % 32 + 64 * (row // 32), lambda row: row % 32 + 64 * (row // 32) + 32]
+        64, 1,
+        [lambda row: row % 32 + 64 * (row // 32), lambda row: row % 32 + 64 * (row // 32) + 32],
     ),
     "32x128b.warpx4": (32, 1, [lambda row, w=w: row + 32 * w for w in range(4)]),  # type: ignore[misc]
 }  # fmt: skip
@@ -228,6 +230,19 @@ def test_misuse_is_a_fault(kind: str, engine: str) -> None:
         compiled[1, THREADS](gpu.zeros(4, np.uint32))
     assert error.value.kind == kind
     assert "PTX ISA" in str(error.value)
+
+
+@pytest.mark.parametrize("extra", [".ashift", "zeros"])
+def test_what_is_not_supported_is_a_fault(extra: str) -> None:
+    shared = np.zeros(SHARED, np.uint8)
+    text = "tcgen05.mma.cta_group::1.kind::f16.ashift [%td], [%ta], %db, %id, %adds;"
+    if extra == "zeros":
+        text = "tcgen05.mma.ws.cta_group::1.kind::f16 [%td], [%ta], %db, %id, %adds, 1;"
+        table = 1 << 4 | 64 >> 3 << 17 | 32 >> 4 << 24
+        text = f"mov.u32 %id, {table}; {text}"
+    b = put_shared(shared, 0, np.zeros((64, 16), np.int64), "f16", "f16", "none", False)
+    with pytest.raises(wl.MemoryFault, match="not supported here"):
+        copied(text.replace("mov", "@%lead mov").replace("tcgen05", "@%lead tcgen05"), shared, b)
 
 
 def test_no_allocation_behind_a_given_up_permit() -> None:

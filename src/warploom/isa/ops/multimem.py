@@ -6,7 +6,7 @@ load, store or reduction there (`lowered`).
 
 from __future__ import annotations
 
-from warploom.isa.spec import Operation, Unit, decode, declare
+from warploom.isa.spec import Operation, Unit, declare, decode
 
 LOAD_DOC = "d = the values at [a] on all devices, reduced   PTX ISA: multimem.ld_reduce"
 STORE_DOC = "[a] on all devices = b   PTX ISA: multimem.st"

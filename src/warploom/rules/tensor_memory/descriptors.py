@@ -126,7 +126,8 @@ def type_of(kind: int, descriptor: int, at: int) -> int:
     return code if code <= E2M1 and code != 2 else -1
 
 
-assert BFLOAT == HALF + 1 and SIGNED_BYTE == BYTE + 1 and F8F6F4 < I8
+assert (BFLOAT, SIGNED_BYTE) == (HALF + 1, BYTE + 1)
+assert F8F6F4 < I8
 
 
 @jitable

@@ -75,7 +75,8 @@ PLAIN_BYTES, PACKED_6, PACKED_4 = range(3)
     SHIFTS_A,
 ) = (1 << (FLAGS + bit) for bit in range(12))
 """Flags. HALVES: `.pack::16b` or `.unpack::16b`. From REDUCES on, those of `tcgen05.ld.red`:
-the minimum instead of the maximum, of absolute values, `.NaN`, and how words are compared. SHIFTS_A: `.ashift`."""
+the minimum instead of the maximum, of absolute values, `.NaN`, and how words are compared.
+SHIFTS_A: `.ashift`."""
 
 (
     D_ROW,
