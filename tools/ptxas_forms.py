@@ -278,13 +278,18 @@ LETTERS = {
 }
 
 
+def with_registers(text: str) -> str:
+    """Return an instruction with registers in the place of each letter."""
+    for letter, made in LETTERS.items():
+        if re.search(rf" {letter}[,;]", text):
+            text = re.sub(rf"(?<= ){letter}(?=[,;])", made(text), text)
+    return text
+
+
 def forms() -> list[str]:
     """Return all instructions, with operands."""
     found = [text for template in TEMPLATES for text in written(template)]
-    for letter, made in LETTERS.items():
-        found = [
-            re.sub(rf"(?<= ){letter}(?=[,;])", lambda m, t=text: made(t), text) for text in found
-        ]
+    found = [with_registers(text) for text in found]
     return list(dict.fromkeys([*found, *tensor_copies(), *moves(), *group_products()]))
 
 
