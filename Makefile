@@ -13,7 +13,7 @@ HELPER_SOURCES := $(wildcard src/warploom/rules/*.py src/warploom/rules/*/*.py s
 CLIENTS := .venv-clients
 TORCH := .venv-torch
 
-.PHONY: demo docs gallery test test-all test-clients test-torch test-numba performance fuzz lint wheel clean
+.PHONY: demo docs gallery test test-all test-clients test-ptxas test-torch test-numba performance fuzz lint wheel clean
 
 $(VENV)/installed: pyproject.toml $(PAGE_SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -67,6 +67,10 @@ $(TORCH)/installed: pyproject.toml
 	$(TORCH)/bin/python -m pip install --quiet --editable ".[torch,nvcc,ptxas]" pytest hypothesis==6.170.15 \
 	  expecttest ninja
 	touch $@
+
+# Every form of an instruction that ptxas takes, of a list made from the manual, has to be decoded.
+test-ptxas: $(VENV)/installed
+	$(BIN)/python tools/ptxas_forms.py $(wildcard $(VENV)/lib/python3*/site-packages/nvidia/*/bin/ptxas)
 
 test-torch: $(TORCH)/installed
 	$(TORCH)/bin/python -m pytest tests/pytorch --warploom=h100 $(PYTEST_ARGS)

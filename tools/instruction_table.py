@@ -22,6 +22,7 @@ EXECUTING = (
     *("test_every_form_agrees", "test_every_atomic_agrees", "test_every_access_agrees"),
     *("test_every_warp_form_agrees", "test_every_texel_form_agrees"),
     *("test_every_group_form_agrees", "test_every_tensor_form_agrees"),
+    "test_every_tensor_memory_form_agrees",
 )
 """Each executes all forms that it lists on both machines, with every value of every modifier but
 the shapes of `wgmma`, which tests/programs/test_warp_groups.py has, and fails where the machines
@@ -74,9 +75,12 @@ MISSING_FORMS = {
     "mma with .kind or .block_scale; ldmatrix and stmatrix of m16n16, m8n16 and m16n8": "not"
     " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128 and of tensors of 4 or 6 bits;"
-    " cp.async.bulk with .cp_mask or .ignore_oob; .cta_group": "not built: only sm_100 and later"
-    " have them",
+    "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .cp_mask or"
+    " .ignore_oob": "not built: only sm_100 and later have them",
+    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "decoded, and a fault when it"
+    " is executed",
+    "tcgen05.mma with .ashift, with a zero-column mask that is not 0, or with K of 96": "decoded,"
+    " and a fault when it is executed",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""

@@ -72,6 +72,18 @@ def test_cute_on_hopper(run_program: RunProgram, blocks: int) -> None:
     assert "defect" not in outcome.stderr
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_cute_on_blackwell(run_program: RunProgram, blocks: int) -> None:
+    """A product whose sums are in tensor memory, by single blocks and by pairs of blocks."""
+    if importlib.util.find_spec("cutlass") is None:
+        pytest.skip("cutlass is not installed")
+    outcome = run_program("cute_blackwell.py", str(blocks), device="b200")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == ["True"]
+    assert "defect" not in outcome.stderr
+
+
 KERNEL_TUNER = Path(sys.prefix) / "kernel_tuner" / "test"
 """Kernel Tuner's own tests, which `make test-clients` takes from its source distribution."""
 

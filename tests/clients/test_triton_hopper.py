@@ -1,6 +1,6 @@
-"""Products of matrices that Triton compiles for sm_90, by `wgmma` and by copies of tensors, with
-pipelines of three stages: right against NumPy, also where nothing completes before it is waited
-for.
+"""Products of matrices that Triton compiles for sm_90, by `wgmma`, and for sm_100, by `tcgen05`,
+with copies of tensors and pipelines of three stages: right against NumPy, also where nothing
+completes before it is waited for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TILE = {"bm": 128, "bn": 64, "bk": 64}
 M, N, K = 256, 128, 256
 
 
-def compiled(name: str, arguments: dict[str, str]) -> Any:
+def compiled(name: str, arguments: dict[str, str], architecture: int) -> Any:
     """What Triton makes of a kernel without a GPU."""
     targets, compiler = (
         import_module(f"triton.{part}") for part in ("backends.compiler", "compiler")
@@ -32,24 +32,27 @@ def compiled(name: str, arguments: dict[str, str]) -> Any:
     aligned = {(place,): [["tt.divisibility", 16]] for place in range(6)}
     source = compiler.ASTSource(function, signature, TILE, aligned)
     options = {"num_warps": 4, "num_stages": 3}
-    return compiler.compile(source, target=targets.GPUTarget("cuda", 90, 32), options=options)
+    return compiler.compile(
+        source, target=targets.GPUTarget("cuda", architecture, 32), options=options
+    )
 
 
+@pytest.mark.parametrize("architecture", [90, 100])
 @pytest.mark.parametrize("schedule", ["converge", "adversarial"])
 @pytest.mark.parametrize("name", ["by_pointers", "by_descriptors"])
-def test_a_product_of_matrices(name: str, schedule: str) -> None:
+def test_a_product_of_matrices(name: str, schedule: str, architecture: int) -> None:
     shapes = {"a": (128, 64), "b": (64, 64), "c": (128, 64)}
     pointers = name == "by_pointers"
     kinds = {
         each: "*fp16" if pointers else f"tensordesc<fp16[{rows}, {columns}]>"
         for each, (rows, columns) in shapes.items()
     }
-    made = compiled(name, kinds)
-    assert "wgmma.mma_async" in made.asm["ptx"]
+    made = compiled(name, kinds, architecture)
+    assert {90: "wgmma.mma_async", 100: "tcgen05.mma"}[architecture] in made.asm["ptx"]
     assert pointers or re.search(r"cp\.async\.bulk\.tensor\.2d\.shared", made.asm["ptx"])
     random = np.random.default_rng(0)
     a, b = ((random.integers(-8, 8, n) / 4).astype(np.float16) for n in ((M, K), (K, N)))
-    gpu = wl.Device("h100", schedule=schedule)
+    gpu = wl.Device({90: "h100", 100: "b200"}[architecture], schedule=schedule)
     of_a, of_b, of_c = gpu.to_device(a), gpu.to_device(b), gpu.zeros((M, N), np.float16)
     given: list[Any] = [of_a, of_b, of_c]
     if not pointers:

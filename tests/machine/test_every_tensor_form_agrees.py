@@ -11,6 +11,7 @@ from form_kernels import choices, chosen, covering
 from parts import some_now
 
 import warploom as wl
+from warploom.isa.ops.tensors import is_wide
 from warploom.isa.spec import FORMS, Operation, OpSpec, decode
 
 POLICIES = ("converge", "fair", "random", "adversarial")
@@ -32,6 +33,10 @@ SPECS = [
     *(spec for spec in FORMS["barrier"] if "cluster" in spec.syntax),
     *FORMS["getctarank"],
 ]
+
+
+WIDE = [spec for spec in SPECS if "im2col::w" in spec.syntax]
+RUNNING = [spec for spec in SPECS if spec not in WIDE]
 
 
 def maps(gpu: wl.Device, data: wl.Buffer) -> bytes:
@@ -59,6 +64,26 @@ def strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(4 * int(np.prod(shape[axis:])) for axis in range(1, len(shape)))
 
 
+@pytest.mark.parametrize("spec", some_now(WIDE, len(WIDE)), ids=lambda spec: spec.syntax)
+def test_wide_columns_are_refused(spec: OpSpec) -> None:
+    """Copies that walk along W alone are decoded, and a fault on both machines."""
+    rng = random.Random(0)
+    for operation in covering(spec, rng):
+        head, _, tail = program(0)[0].partition("barrier.cluster.wait;")
+        wide = line(operation, rng)
+        text = (
+            f"{head}barrier.cluster.wait;\n{wide}\n{tail.rpartition('barrier.cluster.arrive')[2]}"
+        )
+        for engine in ("reference", "compiled"):
+            gpu = wl.Device(cc="10.0", engine=engine)
+            data = gpu.to_device(np.arange(WORDS, dtype=np.uint32))
+            known = maps(gpu, data)
+            listed = gpu.to_device(np.frombuffer(known + known[-MAP_BYTES:], np.uint8))
+            out = gpu.zeros(2 * SHARED, np.uint8)
+            with pytest.raises(wl.MemoryFault, match="not supported"):
+                gpu.compile(text, "ptx")["k"][2, 32](listed, data, out)
+
+
 def place_of_map(operation: Operation) -> str:
     """Where the map stands that an operation needs."""
     m, rank = operation.modifiers, int(operation.modifiers.text("dim", "1d")[0])
@@ -74,6 +99,7 @@ def line(operation: Operation, rng: random.Random) -> str:
     """The instruction with operands; copies are made by the first thread of the block."""
     m, forms = operation.modifiers, operation.spec.shown
     rank, gathers = int(m.text("dim", "1d")[0]), "tile::gather4" in m or "tile::scatter4" in m
+    offsets = 2 if is_wide(operation) else rank - 2
     near = f"[%buf+{128 * rng.randrange(20)}]"
     other = f"[%peer+{128 * rng.randrange(20)}]"
     far = f"[%data+{16 * rng.randrange(200)}]"
@@ -82,7 +108,7 @@ def line(operation: Operation, rng: random.Random) -> str:
     given = {
         "tensor": f"[{place_of_map(operation)}, {{{coordinates(rng, 5 if gathers else rank)}}}]",
         "barrier": "[%peerbar]" if to_cluster else "[%bar]",
-        "offsets": "{" + ", ".join(str(rng.randrange(2)) for _ in range(rank - 2)) + "}",
+        "offsets": "{" + ", ".join(str(rng.randrange(2)) for _ in range(offsets)) + "}",
         "blocks": rng.choice(["1", "2", "3"]),
         "policy": "%pol",
         "size": str(16 * rng.randrange(1, 9)),
@@ -136,7 +162,7 @@ def between(rng: random.Random) -> str:
 def program(part: int) -> tuple[str, list[Operation]]:
     """A random program with all forms of a part, and what it executes."""
     rng = random.Random(part)
-    operations = [each for spec in SPECS[part::4] for each in covering(spec, rng)]
+    operations = [each for spec in RUNNING[part::4] for each in covering(spec, rng)]
     lines = [f"{step(each, rng)} {between(rng)}" for each in operations]
     shown = "".join(
         f"ld.shared.u32 %v, [%cell+{128 * n}]; st.global.u32 [%out+{128 * n}], %v;"
@@ -200,7 +226,7 @@ def test_both_machines_do_the_same(part: int, policy: str) -> None:
 
 def test_every_form_occurs_with_every_modifier() -> None:
     used = [each for part in range(4) for each in program(part)[1]]
-    for spec in SPECS:
+    for spec in RUNNING:
         of_spec = [operation for operation in used if operation.spec is spec]
         assert of_spec, spec.syntax
         assert choices(spec) <= {("", "")}.union(*map(chosen, of_spec))

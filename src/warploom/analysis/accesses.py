@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.analysis.program import Program
+from warploom.analysis.tensor_memory import memory_accesses
 from warploom.analysis.tensors import tensor_accesses
 from warploom.isa.moves import matrix_move, pieces
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import UNIT_BYTES
@@ -79,6 +81,8 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     if is_tensor_operation(operation):
         return tensor_accesses(operation)
+    if is_tensor_memory_operation(operation):
+        return memory_accesses(operation)
     if is_bulk_copy(operation):
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
@@ -109,6 +113,8 @@ def bytes_of(instruction: Instruction) -> int:
     operation = instruction.operation
     if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES
+    if is_tensor_memory_operation(operation):
+        return UNIT_BYTES
     if is_bulk_fill(operation):
         return BULK_FILL_BYTES
     if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warploom.analysis.cfg import cut
 from warploom.analysis.inline import flatten
 from warploom.analysis.layout import lay_out
 from warploom.analysis.program import Program
 from warploom.analysis.warp_groups import with_registers_in_flight
 from warploom.core.errors import LaunchError
-from warploom.ptx.ir import Function, Module
+from warploom.isa.ops.multimem import lowered
+from warploom.ptx.ir import Function, Instruction, Module
 
 STACK_BYTES = 4096
 """What a thread's stack has if nobody says: for calls that cannot be inlined, and for `alloca`.
@@ -31,7 +34,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     return Program(
         name=kernel_name,
         module=module,
-        instructions=with_registers_in_flight(flat.instructions),
+        instructions=with_registers_in_flight(tuple(map(_on_one_device, flat.instructions))),
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
@@ -49,6 +52,12 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
         hidden=frozenset(flat.hidden),
         private=frozenset(flat.private),
     )
+
+
+def _on_one_device(made: Instruction) -> Instruction:
+    """Return an instruction as one device executes it (`isa.ops.multimem`)."""
+    operation = lowered(made.operation)
+    return made if operation is made.operation else replace(made, operation=operation)
 
 
 def _kernel(module: Module, name: str) -> Function:

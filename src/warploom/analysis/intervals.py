@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from warploom.analysis.accesses import accesses, is_bulk_copy
 from warploom.analysis.program import Program
 from warploom.analysis.uses import sources, votes
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Space
@@ -89,4 +90,5 @@ def _copies_later(made: Instruction) -> bool:
     if operation.name == "st" and "async" in operation.modifiers:
         return True
     is_copy = operation.name == "cp" and bool(accesses(made))
-    return is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
+    copies = is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
+    return copies or is_tensor_memory_operation(operation)

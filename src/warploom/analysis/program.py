@@ -14,6 +14,7 @@ from functools import cached_property
 from warploom.analysis.digest import digest
 from warploom.analysis.dominance import post_dominators
 from warploom.analysis.liveness import live_in
+from warploom.analysis.tensor_memory import uses_tensor_memory
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
 from warploom.ptx.ir import Instruction, Module, Register, Space
@@ -134,6 +135,11 @@ class Program:
         apart = ("name", "module", "sites")
         kept = (each.name for each in fields(self) if each.compare and each.name not in apart)
         return digest(*(getattr(self, name) for name in kept))
+
+    @cached_property
+    def has_tensor_memory(self) -> bool:
+        """True where its blocks have tensor memory, behind their shared memory."""
+        return uses_tensor_memory(self.instructions)
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from warploom.analysis.program import Program
 from warploom.core.types import U32, U64, ScalarType
 from warploom.isa.ops.mbarrier import WAITS
 from warploom.isa.ops.memory import COMPLETES
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
@@ -99,6 +100,8 @@ def late_copy(made: Instruction) -> LateCopy | None:
 def completes_later(program: Program) -> bool:
     """Return whether a program has copies that may complete late."""
     return any(
-        is_tensor_operation(made.operation) or late_copy(made) is not None
+        is_tensor_operation(made.operation)
+        or is_tensor_memory_operation(made.operation)
+        or late_copy(made) is not None
         for made in program.instructions
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.core.types import S32, U16, U32, U64, ScalarType
-from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS
+from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
 from warploom.rules.tensors import maps
@@ -30,6 +30,7 @@ TYPES = {
 
 MODES = {
     **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
+    **dict.fromkeys((mode[1:] for mode in WIDE), r.WIDE_MODE),
     **dict.fromkeys(("tile::gather4", "tile::scatter4"), r.GATHER),
 }
 
@@ -90,6 +91,7 @@ def _box_request(made: Instruction) -> TensorRequest:
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
     rank = int(m.text("dim", "1d")[0])
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
+    request |= _field(r.PAIR, int(m["cta_group"] == "cta_group::2"))
     inputs: list[Input] = []
     if HINT in m:
         operands.pop()

@@ -104,6 +104,14 @@ def member_mask(instruction: Instruction) -> Operand | None:
     return None if place is None else instruction.operands[place]
 
 
+def gathering_mask(instruction: Instruction) -> Operand | None:
+    """The operand that names the lanes for which an instruction waits; None where it waits for
+    none. Under a guard only an aligned one waits: its guard is the same in the whole warp (PTX ISA,
+    `.aligned`)."""
+    mask = member_mask(instruction)
+    return mask if instruction.guard is None or mask is WHOLE_WARP else None
+
+
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
     """Returns whether one of them looks at a clock."""
     operands = (operand for made in instructions for operand in spread(made.operands))

@@ -74,6 +74,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             local_bytes=program.local_bytes,
             delays=variant.shuffles and completes_later(program),
             slices=variant.steps,
+            tensor_memory=program.has_tensor_memory,
         )
         grid.emit()
         return KernelIR(str(module), scheduled, warp.frame.context_layout.size)

@@ -11,11 +11,14 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from warploom.codegen.environment import Slot, Status, local_stride
+from warploom.codegen.environment import SPACE_CODES, Slot, Status, local_stride
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
+from warploom.ptx.ir import Space
 from warploom.rules import plan_words
+from warploom.rules.tensor_memory.checks import STILL_ALLOCATED
+from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
 from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN
 from warploom.rules.warp_table import NONE
 
@@ -29,7 +32,8 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 
 class GridFunction:
     """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late;
-    `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`)."""
+    `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`);
+    `tensor_memory`: blocks have some."""
 
     def __init__(
         self,
@@ -40,9 +44,11 @@ class GridFunction:
         local_bytes: int,
         delays: bool,
         slices: bool,
+        tensor_memory: bool,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
         self.sites, self.delays, self.slices = sites, delays, slices
+        self.tensor_memory = tensor_memory
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -94,6 +100,7 @@ class GridFunction:
         self._name(block)
         self._clear_memory()
         self._run(I64(0))
+        self._check_freed(self._get(Slot.SHARED_AT), I64(1))
         self.lanes.add_to(self._at(Slot.BLOCKS_DONE), I64(1))
         following()
         b.position_at_end(done)
@@ -132,7 +139,11 @@ class GridFunction:
     def _clear_memory(self) -> None:
         """Clear the memory that is a block's own: its contents are undefined, and zeros make runs
         repeatable."""
-        self._clear(Slot.SHARED_AT, self._get(Slot.SHARED_BYTES))
+        size = self._get(Slot.SHARED_BYTES)
+        if self.tensor_memory:
+            # The state of tensor memory is behind it; columns are cleared when they are allocated.
+            size = self.b.sub(self._get(Slot.SHARED_STRIDE), I64(LANES * LANE_BYTES))
+        self._clear(Slot.SHARED_AT, size)
         if self.local_bytes:
             self._clear(Slot.LOCAL_AT, self._local_bytes())
 
@@ -180,6 +191,7 @@ class GridFunction:
             b.branch(turn)
         b.position_at_end(ended)
         self._retire(I64(0), I64(FURTHEST))
+        self._check_freed(self._get(Slot.SHARED_BASE), self._word(plan, plan_words.SLOTS))
         b.ret(I64(int(Status.ENDED)))
 
     def _go_on_in_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
@@ -209,6 +221,29 @@ class GridFunction:
             memory = self.b.inttoptr(I64(ORIGIN), PTR)
             lists = self._pointer(Slot.QUEUE_AT), self._pointer(Slot.HELD_AT)
             call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
+
+    def _check_freed(self, start: Value, count: Value) -> None:
+        """End the launch where one of so many blocks has ended and not freed its tensor memory;
+        the shared memory of the first begins at `start`."""
+        if not self.tensor_memory:
+            return
+        b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
+        block = self._at(Slot.FAULT_ADDRESS)
+        stride = self._get(Slot.SHARED_STRIDE)
+        found = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        with b.if_then(b.icmp_unsigned("!=", found, I64(0)), likely=False):
+            record = {
+                Slot.BLOCK: b.load(block, typ=I64),
+                Slot.FAULT_KIND: I64(STILL_ALLOCATED),
+                Slot.FAULT_INSTRUCTION: b.sub(found, I64(1)),
+                Slot.FAULT_WARP: I64(0),
+                Slot.FAULT_LANE: I64(0),
+                Slot.FAULT_SIZE: I64(0),
+                Slot.FAULT_SPACE: I64(SPACE_CODES[Space.SHARED]),
+            }
+            for slot, value in record.items():
+                b.store(value, self._at(slot))
+            b.ret(I64(int(Status.FAULT)))
 
     def _relay(self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block) -> None:
         """Run the round in relay where that can be, then go on at `turn`; else go on here. While
@@ -284,6 +319,7 @@ class GridFunction:
                 b.store(b.add(self._get(base), offset), self._at(place))
             with b.if_then(fresh):
                 start = self._get(Slot.SHARED_AT)
+                self._check_freed(start, I64(1))
                 self._retire(start, b.add(start, self._get(Slot.SHARED_STRIDE)))
                 b.store(I64(0), self.lanes.slot(plan, plan_words.FRESH))
                 b.store(I1(1), self.pure)

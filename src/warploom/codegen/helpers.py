@@ -29,6 +29,9 @@ CHECKS = {
     "serve_texels": "int64(i64*, u8*, u64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "issue_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, i64*, i64*, i64*, int64,"
     " int64)",
+    "issue_tensor_memory": "int64(u8*, i64*, i64*, u32*, i64*, i64*, i64*, i64*, int64, int64,"
+    " int64)",
+    "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
     "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
     "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
@@ -63,7 +66,14 @@ _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     *("detect_event", "detect_copies"),
     "watch_access",
-    *("issue_copies", "wait_copies", "group_copies", "retire_copies"),
+    *(
+        "issue_tensor_memory",
+        "find_unfreed",
+        "issue_copies",
+        "wait_copies",
+        "group_copies",
+        "retire_copies",
+    ),
     *("hold_copies", "put_off_copies"),
     *("check_cluster", "cluster_wait", "live_ranks"),
 )
@@ -85,6 +95,8 @@ _PLACES = {
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
     "issue": "rules.tensors.issue",
+    "find_unfreed": "rules.tensor_memory.allocation",
+    "issue_tensor_memory": "rules.tensor_memory.issue",
     "wait": "rules.tensors.waits",
     "group": "rules.tensors.waits",
     "hold": "rules.late_copies.hold",

@@ -33,11 +33,13 @@ from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
 from warploom.codegen.shuffle import ShuffleCode
+from warploom.codegen.tensor_memory import TensorMemoryCode
 from warploom.codegen.tensors import TensorCode, TensorWaitCode
 from warploom.codegen.texture import TextureCode
 from warploom.codegen.warpwide import WarpwideCode
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.isa.effectless import is_effectless
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -65,6 +67,7 @@ class InstructionCode:
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
+        self.tensor_memory = TensorMemoryCode(self.tensors)
         delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
@@ -120,7 +123,12 @@ class InstructionCode:
             case Unit.ATOMIC:
                 return self.atomics.emit(index, made, on)
             case Unit.MATRIX:
-                return self.matrix.emit(index, made, on)
+                code = (
+                    self.tensor_memory
+                    if is_tensor_memory_operation(made.operation)
+                    else self.matrix
+                )
+                return code.emit(index, made, on)
             case Unit.TEXTURE:
                 return self.texture.emit(index, made, on)
             case Unit.BARRIER:

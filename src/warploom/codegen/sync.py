@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.analysis.program import Block
-from warploom.analysis.uses import member_mask
+from warploom.analysis.uses import gathering_mask, member_mask
 from warploom.codegen.control import Control
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.lanes import I32, I64
@@ -25,8 +25,8 @@ class SyncCode:
         """Wait before an instruction for the lanes that its member mask names and that live. In the
         convergent copy they are all here."""
         made = self.program.instructions[block.start]
-        mask = member_mask(made)
-        if mask is None or made.guard is not None or not self.control.independent:
+        mask = gathering_mask(made)
+        if mask is None or not self.control.independent:
             return
         b, frame = self.b, self.frame
         members = self.operands.uniform(mask, frame.mask())

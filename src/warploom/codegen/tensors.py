@@ -8,6 +8,7 @@ from functools import cached_property
 
 from llvmlite import ir
 
+from warploom.analysis.tensor_memory import work_words
 from warploom.analysis.tensor_waits import (
     GroupRequest,
     LateCopy,
@@ -25,7 +26,7 @@ from warploom.ptx.ir import Instruction, Space
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.tensors import entries
-from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN, SCRATCH_WORDS
+from warploom.rules.tensors.entries import ORIGIN, SCRATCH_WORDS
 from warploom.rules.tensors.queue import COUNT
 from warploom.rules.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
 
@@ -66,8 +67,8 @@ class TensorCode:
                 self.lanes,
                 "issue_copies",
                 *given,
-                self._counts(index, Space.GLOBAL),
-                self._counts(index, Space.SHARED),
+                self.counts(index, Space.GLOBAL),
+                self.counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),
                 frame.pointer(Slot.QUEUE_AT),
                 self.work,
@@ -75,9 +76,9 @@ class TensorCode:
                 I64(asked.request),
             )
             with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
-                self._fail(index)
+                self.fail(index)
 
-    def _fail(self, index: int) -> None:
+    def fail(self, index: int) -> None:
         """Record the fault and leave."""
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
@@ -127,7 +128,7 @@ class TensorCode:
         for word, value in words.items():
             b.store(value, self.scratch(word))
 
-    def _counts(self, index: int, space: Space) -> Value:
+    def counts(self, index: int, space: Space) -> Value:
         """The counts of an access row; of one that is not counted, room that nobody reads."""
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
@@ -151,7 +152,8 @@ class TensorCode:
     @cached_property
     def work(self) -> Value:
         """Room for an entry of the queue."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, ENTRY_WORDS), align=64)
+        size = work_words(self.frame.program.has_tensor_memory)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
     @cached_property
     def _data(self) -> Value:

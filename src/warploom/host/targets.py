@@ -14,7 +14,7 @@ from warploom.analysis.uses import leaves
 from warploom.core.errors import CompileError, UnsupportedInstruction
 from warploom.devices.spec import DeviceSpec
 from warploom.isa.spec import Unit
-from warploom.isa.targets import needed, only_target
+from warploom.isa.targets import needed, only_targets
 from warploom.machine.launch import WARP_SIZE
 from warploom.ptx.ir import Instruction, Module, Operand, Special
 from warploom.ptx.release import target_of
@@ -25,7 +25,8 @@ def is_newer(module: Module, spec: DeviceSpec) -> bool:
     another."""
     target, letter = target_of(module)
     wrong = letter == "a" and target != spec.compute_capability
-    return wrong or target > spec.compute_capability
+    other_family = letter == "f" and target[0] != spec.compute_capability[0]
+    return wrong or other_family or target > spec.compute_capability
 
 
 def check_strictly(module: Module, spec: DeviceSpec) -> None:
@@ -53,13 +54,14 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
                 f" Take a newer device, or write what does without it.",
                 instruction.span,
             )
-        only = only_target(instruction.operation)
-        if only is not None and only[0] != spec.compute_capability:
-            (major, minor), _ = only
+        only = only_targets(instruction.operation)
+        if only and spec.compute_capability not in only:
+            has = " and ".join(f"{major}.{minor}" for major, minor in only)
+            device = "h100" if (9, 0) in only else "b200"
             raise UnsupportedInstruction(
                 f"{spec.title} (compute capability {spec.cc}) has no"
-                f" {instruction.operation.text}: only compute capability {major}.{minor} has it."
-                f" Take a device of that, such as h100.",
+                f" {instruction.operation.text}: only compute capability {has} has it."
+                f" Take a device of that, such as {device}.",
                 instruction.span,
             )
 

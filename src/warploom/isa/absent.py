@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 REASONS = {
-    "tcgen05": "tensor memory is not built",
-    "multimem": "one device has no multicast addresses",
     "clusterlaunchcontrol": "work stealing among clusters is not built",
 }
 """By the name of the instruction; one that neither runs nor stands here is not built yet."""

@@ -6,6 +6,7 @@ order; no cache, clock, debugger or other grid listens.
 
 from __future__ import annotations
 
+from warploom.isa.ops.tcgen05 import changes_nothing
 from warploom.isa.ops.tensors import is_tensor_prefetch
 from warploom.isa.spec import Operation
 
@@ -25,4 +26,6 @@ def is_effectless(operation: Operation) -> bool:
         return any(flag in operation.modifiers for flag in COPIES)
     if operation.name == "wgmma":
         return "fence" in operation.modifiers
+    if operation.name == "tcgen05":
+        return changes_nothing(operation)
     return operation.name in NAMES

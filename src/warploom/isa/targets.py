@@ -112,7 +112,7 @@ _BROUGHT: Table = {
         *(f"cvt.{sign}{bits}.bf16" for sign in "us" for bits in (8, 16, 32, 64)),
     ),
     (10, 0): (
-        *("cp.tile::gather4", "cp.tile::scatter4"),
+        *("cp.tile::gather4", "cp.tile::scatter4", "tcgen05"),
         *("st.bulk", "*.f32x2", "redux.f32", "cvt.rs", "cvt.satfinite.tf32.!rna"),
         *("*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
         *(f"{name}.f32.{type}" for name in ("add", "sub", "fma") for type in ("f16", "bf16")),
@@ -130,11 +130,20 @@ def needed(operation: Operation) -> Release:
     return since(_BROUGHT, operation)
 
 
-ONLY = {"wgmma": ((9, 0), "a")}
-"""Instructions that exactly one target has, by name: the target and its letter."""
+BLACKWELL = ((10, 0), (10, 1), (10, 3), (11, 0))
+
+ONLY: dict[str, tuple[Release, ...]] = {"wgmma": ((9, 0),), "tcgen05": BLACKWELL}
+"""Instructions that newer targets do not have, by name: the architectures that have them. From
+compute capability 10.0 on a `.target` for a family (sm_100f) has them as well as one for an
+architecture (sm_100a)."""
 
 
-def only_target(operation: Operation) -> tuple[Release, str] | None:
-    """Returns the only target that has an instruction, with its letter; None where newer ones have
-    it too."""
-    return ONLY.get(operation.name)
+def only_targets(operation: Operation) -> tuple[Release, ...]:
+    """Returns the only architectures that have an instruction; none where newer ones have it
+    too."""
+    return ONLY.get(operation.name, ())
+
+
+def has_letter(release: Release, letter: str) -> bool:
+    """Returns whether a `.target` with that letter has what some architectures alone have."""
+    return letter == "a" or (letter == "f" and release >= (10, 0))

@@ -154,6 +154,7 @@ _BROUGHT: Table = {
         ),
         *(f"{name}.f32.{type}" for name in ("add", "sub", "fma") for type in ("f16", "bf16")),
         *(
+            "tcgen05",
             "cp.bulk.shared::cta.global",
             "cvt.e2m1x2",
             "cvt.e2m3x2",
@@ -165,6 +166,7 @@ _BROUGHT: Table = {
     ),
     (8, 7): ("cvt.rs", "mma.e4m3.f16", "mma.e5m2.f16"),
     (8, 8): (
+        "tcgen05.red",
         *("min.abs.!xorsign", "max.abs.!xorsign"),
         *(f"{n}.L2::evict_{p}" for n in ("ld", "st") for p in ("first", "last", "normal")),
         *(f"{n}.v4.{t}" for n in ("ld", "st") for t in ("b64", "u64", "s64", "f64")),

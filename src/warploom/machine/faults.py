@@ -19,15 +19,19 @@ from warploom.core.errors import (
 )
 from warploom.core.source import BUILT_IN_HEADER
 from warploom.isa import preconditions
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.launch import Launch
 from warploom.machine.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.tensor_faults import tensor_fault
+from warploom.machine.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
+from warploom.machine.tensor_memory_faults import tensor_memory_fault
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.in_flight import CAPACITY
+from warploom.rules.tensor_memory import checks
 from warploom.rules.tensors import issue
 
 SHOWN_LOOPS = 8
@@ -65,6 +69,17 @@ class FaultKind(IntEnum):
     UNSUPPORTED_TENSOR = issue.UNSUPPORTED_TENSOR
     NO_BLOCK = issue.NO_BLOCK
     BULK_ALIGNMENT = issue.BULK_ALIGNMENT
+    NOT_ALLOCATED = checks.NOT_ALLOCATED
+    ALLOCATION_SIZE = checks.ALLOCATION_SIZE
+    NO_PERMIT = checks.NO_PERMIT
+    GROWING_ALLOCATION = checks.GROWING_ALLOCATION
+    NO_COLUMNS = checks.NO_COLUMNS
+    NOT_AN_ALLOCATION = checks.NOT_AN_ALLOCATION
+    OTHER_LANES = checks.OTHER_LANES
+    NO_MATRIX_DESCRIPTOR = checks.NO_MATRIX_DESCRIPTOR
+    NO_SUCH_PRODUCT = checks.NO_SUCH_PRODUCT
+    STILL_ALLOCATED = checks.STILL_ALLOCATED
+    NO_PAIR = checks.NO_PAIR
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +125,11 @@ def fault_error(
     elif fault.kind in TENSOR_FAULTS:
         operation = program.instructions[fault.instruction].operation
         kind, message = tensor_fault(fault.kind, operation, fault.address, fault.size, at)
+        nearest = None
+    elif fault.kind in TENSOR_MEMORY_FAULTS:
+        operation = program.instructions[fault.instruction].operation
+        given = fault.kind, operation, fault.address, fault.size
+        kind, message = tensor_memory_fault(*given, at)
         nearest = None
     elif fault.space in (Space.TEXTURE, Space.SURFACE):
         operation = program.instructions[fault.instruction].operation
@@ -288,7 +308,7 @@ def _advice(fault: Fault, program: Program) -> str:
             "Look at the tensor map: its address, dimensions and strides, and whether the memory"
             " that it describes is still allocated; in shared memory, at the size of the box."
         )
-    if is_group_product(operation):
+    if is_group_product(operation) or is_tensor_memory_operation(operation):
         return (
             "Look at the matrix descriptor: its start address, leading and stride byte offset and"
             " swizzle, and whether the matrix is transposed."

@@ -12,6 +12,7 @@ from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.machine.cancellation import Cancellation
 from warploom.rules import plan_words
+from warploom.rules.tensor_memory.words import BLOCK_BYTES
 
 WARP_SIZE = 32
 """Lanes of a warp, where a device does not say otherwise."""
@@ -175,8 +176,10 @@ def all_shared_bytes(program: Program, launch: Launch) -> int:
 
 
 def shared_stride(program: Program, launch: Launch) -> int:
-    """Bytes from the shared memory of one block to that of the next."""
-    return -(-all_shared_bytes(program, launch) // 128) * 128
+    """Bytes from the shared memory of one block to that of the next; tensor memory is between
+    them."""
+    own = -(-all_shared_bytes(program, launch) // 128) * 128
+    return own + (BLOCK_BYTES if program.has_tensor_memory else 0)
 
 
 def _reserved_start(own: int) -> int:

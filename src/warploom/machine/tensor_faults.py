@@ -53,8 +53,8 @@ def tensor_fault(
             "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
         )
     elif kind == UNSUPPORTED_TENSOR:
-        title = f"{name} with a tensor map of packed elements of 4 or 6 bits"
-        advice = "Such tensors are not supported here."
+        title = f"{name} with .im2col::w, or a tensor map of packed elements of 4 or 6 bits"
+        advice = "Such copies are not supported here."
     elif kind == NO_BLOCK:
         title = f"{name} reaches block {address} of the cluster, which is not there"
         advice = (

@@ -27,6 +27,7 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.scope import Scope
+from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switches
 from warploom.ptx.tensor_rules import TENSOR_CHECKS
 from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
@@ -39,6 +40,10 @@ PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
 
 ADDRESS_SOURCES = frozenset({"mov", "cvta", "mapa"})
 """Instructions that take the address of a symbol."""
+
+
+ASYNCHRONOUS_CHECKS = {**TENSOR_CHECKS, **TENSOR_MEMORY_CHECKS}
+"""The checks of operands of tensor copies and of `tcgen05`, by their types."""
 
 
 def check_operands(scope: Scope, instruction: Instruction) -> None:
@@ -64,8 +69,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_handle(scope, operation, operand)
         elif spec.type == "axes":
             check_axes(scope, operation, spec, operand)
-        elif spec.type in TENSOR_CHECKS:
-            TENSOR_CHECKS[spec.type](scope, operation, operand)
+        elif spec.type in ASYNCHRONOUS_CHECKS:
+            ASYNCHRONOUS_CHECKS[spec.type](scope, operation, operand)
         elif spec.type == "selector":
             check_selector(scope, operation, operand)
         elif spec.type == "zero":
@@ -84,6 +89,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_typed(scope, operation, spec, operand)
     if is_group_product(operation):
         check_transpositions(scope, instruction)
+    elif operation.name == "tcgen05":
+        check_switches(scope, instruction)
 
 
 def space_of(operation: Operation) -> Space:

@@ -11,7 +11,7 @@ from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Span
 from warploom.isa.since import OLDEST, Release
 from warploom.isa.special import brought
-from warploom.isa.targets import needed, only_target
+from warploom.isa.targets import has_letter, needed, only_targets
 from warploom.isa.versions import needed_version
 from warploom.ptx.ir import Instruction, Module, Special
 
@@ -37,12 +37,13 @@ class Releases:
         operation = instruction.operation
         version, target = needed_version(operation), needed(operation)
         self._check(operation.opcode, version, target, instruction.span)
-        only = only_target(operation)
-        if only not in (None, (self.target, self.letter)):
-            (major, minor), letter = only
+        only = only_targets(operation)
+        fits = self.target in only and has_letter(self.target, self.letter)
+        if only and not fits:
+            names = " or ".join(f"sm_{major}{minor}a" for major, minor in only)
             message = (
-                f"`{operation.opcode}` is for .target sm_{major}{minor}{letter} alone: compile for"
-                f" that, as ptxas asks as well"
+                f"`{operation.opcode}` is for .target {names} alone: compile for that, as ptxas"
+                f" asks as well"
             )
             raise PtxSyntaxError(message, instruction.span)
         for operand in instruction.operands:

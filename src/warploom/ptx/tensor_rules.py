@@ -5,6 +5,7 @@ Source: PTX ISA, "cp.async.bulk.tensor" and "tensormap.replace".
 
 from __future__ import annotations
 
+from warploom.isa.ops.tensors import is_wide
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Address, Immediate, Operand, Register, Symbol, Vector
 from warploom.ptx.scope import Scope
@@ -44,7 +45,8 @@ def check_tensor(scope: Scope, operation: Operation, operand: Operand) -> None:
 
 def check_offsets(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Offsets of im2col in braces: 16 bits for each axis but the first and the last."""
-    given, needed = operand.elements if isinstance(operand, Vector) else (), _rank(operation) - 2
+    given = operand.elements if isinstance(operand, Vector) else ()
+    needed = 2 if is_wide(operation) else _rank(operation) - 2
     fits = all(
         isinstance(each, Immediate) or (isinstance(each, Register) and each.type.bits == 16)
         for each in given

@@ -53,3 +53,9 @@ def complete(word: int, amount: int) -> int:
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
     return settled((word & ~(field << TX_AT)) | (left << TX_AT))
+
+
+@jitable
+def arrive(word: int) -> int:
+    """Return the word when one more has arrived; as it is where no arrival is pending."""
+    return settled(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

@@ -29,7 +29,14 @@ NUMBERS_DOC = "[d] = [d] op [a], number by number, size bytes   PTX ISA: cp.redu
 
 OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
-LOADS = {"": DIMS, ".im2col": DIMS[2:], ".tile": DIMS, ".tile::gather4": DIMS[1:2]}
+WIDE = (".im2col::w", ".im2col::w::128")
+LOADS = {
+    "": DIMS,
+    ".im2col": DIMS[2:],
+    **dict.fromkeys(WIDE, DIMS[2:]),
+    ".tile": DIMS,
+    ".tile::gather4": DIMS[1:2],
+}
 STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4": DIMS[1:2]}
 
 
@@ -50,14 +57,15 @@ def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
 
 
 for (mode, dims), many in product(LOADS.items(), (False, True)):
-    offsets = ", offsets:offsets" if mode == ".im2col" else ""
+    offsets = ", offsets:offsets" if ".im2col" in mode else ""
     _copy(
         f"cp.async.bulk.tensor.dim.into.global{mode}.{COMPLETES}"
-        f"{f'.{MULTICAST}' if many else ''}{{hint}}",
+        f"{f'.{MULTICAST}' if many else ''}{{.cta_group}}{{hint}}",
         "d:address, tensor:tensor, barrier:address" + offsets + (", blocks:u16" if many else ""),
         LOAD_DOC,
         dim=dims,
         into=SHARED_TARGETS[:1] if many else SHARED_TARGETS,
+        cta_group=("cta_group::1", "cta_group::2"),
     )
 for mode, dims in STORES.items():
     _copy(
@@ -78,7 +86,7 @@ for mode, dims in STORES.items():
 for mode, dims in LOADS.items():
     _copy(
         f"cp.async.bulk.prefetch.tensor.dim.L2.global{mode}{{hint}}",
-        "tensor:tensor" + (", offsets:offsets" if mode == ".im2col" else ""),
+        "tensor:tensor" + (", offsets:offsets" if ".im2col" in mode else ""),
         PREFETCH_DOC,
         dim=dims,
     )
@@ -187,3 +195,8 @@ def is_tensor_prefetch(operation: Operation) -> bool:
     return (
         operation.name == "cp" and "tensor" in operation.modifiers and "L2" in operation.modifiers
     )
+
+
+def is_wide(operation: Operation) -> bool:
+    """Return whether an operation walks along W alone (`.im2col::w`)."""
+    return any(mode[1:] in operation.modifiers for mode in WIDE)

@@ -124,7 +124,8 @@ class Grid:
     def _end(self, answer: int) -> None:
         """End the launch, by an answer of the schedule that is no warp."""
         for warps in self.resident.values():
-            tensors.retire(self.run, warps[0].block)
+            if answer != plan_words.DEADLOCK:
+                tensors.retire(self.run, warps[0].block)
         if answer == plan_words.DEADLOCK:
             slots = self.run.slots
             blocks = {s: w[0].block for s, w in self.resident.items() if slots[s] >= 0}

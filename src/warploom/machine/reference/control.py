@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from warploom.analysis.cfg import ways
-from warploom.analysis.uses import member_mask
+from warploom.analysis.uses import gathering_mask, member_mask
 from warploom.core.types import B32, U32
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
@@ -47,8 +47,8 @@ def _synchronise(warp: Warp) -> int:
     """Wait before an instruction for the lanes that its member mask names and that live."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
-    mask = member_mask(instruction)
-    if mask is None or instruction.guard is not None or not run.plan[plan_words.INDEPENDENT]:
+    mask = gathering_mask(instruction)
+    if mask is None or not run.plan[plan_words.INDEPENDENT]:
         return RUNNABLE
     if table[PASS]:
         table[PASS] = 0

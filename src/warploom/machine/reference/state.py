@@ -31,6 +31,7 @@ from warploom.ptx.ir import Space
 from warploom.rules.choice import AccessRules
 from warploom.rules.late_copies.entries import LIST_WORDS
 from warploom.rules.plan_words import ISSUED, Words
+from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
 from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
 
@@ -232,7 +233,11 @@ def new_block(run: Run, number: int, cluster: Bytes) -> Block:
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     first = rank * shared_stride(run.program, launch)
-    cluster[first : first + size] = 0
+    end = first + shared_stride(run.program, launch)
+    if run.program.has_tensor_memory:
+        # Columns of tensor memory are cleared when they are allocated.
+        end -= LANES * LANE_BYTES
+    cluster[first:end] = 0
     return Block(run, number, cluster[first : first + size], cluster, rank)
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.tensor_memory import work_words
 from warploom.analysis.tensor_waits import group_request, late_copy, wait_request
 from warploom.analysis.tensors import tensor_request
 from warploom.core.errors import Allocation
@@ -25,6 +26,7 @@ from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.late_copies.hold import hold_copies, put_off_copies
+from warploom.rules.tensor_memory.allocation import find_unfreed
 from warploom.rules.tensors import entries
 from warploom.rules.tensors.issue import issue_copies
 from warploom.rules.tensors.queue import COUNT
@@ -48,13 +50,13 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
         data[row] = values.view(np.int64)
-    rows = _row(warp, index, Space.GLOBAL), _row(warp, index, Space.SHARED)
+    rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     for first in range(0, warp.size, LANES):
         scratch = place(warp, first)
         scratch[entries.ALLOCATIONS] = table.count
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         if warp.run.sanitizer is not None and some:
             copies = TensorCopies(asked.request, lanes, scratch, table)
             warp.run.sanitizer.copies(warp, index, some, copies)
@@ -74,7 +76,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 asked.request,
             )
         if failed:
-            raise _fault(warp, index, first, scratch.tolist())
+            raise tensor_fault(warp, index, first, scratch.tolist())
 
 
 def place(warp: Warp, first: int) -> Words:
@@ -98,13 +100,13 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
     return addresses(warp, operand)
 
 
-def _row(warp: Warp, index: int, space: Space) -> Words:
+def access_row(warp: Warp, index: int, space: Space) -> Words:
     """The counts of an access row; of one that is not counted, room that nobody reads."""
     row = warp.run.rows.get((index, space))
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
 
-def _fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
+def tensor_fault(warp: Warp, index: int, first: int, scratch: list[int]) -> Exception:
     lane = first + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
     where = Space.SHARED if in_shared else Space.GLOBAL
@@ -130,7 +132,7 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     data[VALUE_ROW] = resized(read(warp, asked.value, asked.type), 64).view(np.int64)
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
-        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         wait_copies(host_memory(), lanes, *given, some, int(asked.by_parity))
 
@@ -141,7 +143,7 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     if asked is None or not _pending(warp.run):
         return
     for first in range(0, warp.size, LANES):
-        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
         given = (place(warp, first), warp.run.plan, warp.run.queue, warp.run.held, work)
         some = mask >> first & ALL_LANES
         group_copies(host_memory(), *given, some, asked.action, asked.left, asked.groups)
@@ -149,9 +151,17 @@ def end_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 def retire(run: Run, block: Block) -> None:
     """Complete or forget the copies of a block that has ended."""
+    stride = shared_stride(run.program, run.launch)
+    start = int(block.cluster.ctypes.data) + block.rank * stride
+    if run.program.has_tensor_memory:
+        number = np.zeros(1, np.int64)
+        found = find_unfreed(host_memory(), start, stride, 1, number)
+        if found:
+            kind, space = FaultKind.STILL_ALLOCATED, Space.SHARED
+            fault = Fault(kind, found - 1, block.number, 0, 0, 0, 0, space)
+            raise fault_error(fault, run.program, run.launch, None)
     if _pending(run):
-        start = int(block.cluster.ctypes.data) + block.rank * shared_stride(run.program, run.launch)
-        work = np.zeros(entries.ENTRY_WORDS, np.int64)
+        work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
         end = start + max(1, len(block.shared))
         retire_copies(host_memory(), run.queue, run.held, work, start, end)
 

@@ -15,6 +15,7 @@ from warploom.machine.reference import (
     copies,
     matrix,
     service,
+    tensor_memory,
     tensors,
     texture,
     warp_group,
@@ -119,6 +120,7 @@ ACCESSES = {
     "stmatrix": matrix.store_rows,
     "movmatrix": matrix.transpose,
     "wgmma": warp_group.execute,
+    "tcgen05": tensor_memory.execute,
 }
 
 

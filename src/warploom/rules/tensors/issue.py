@@ -95,6 +95,7 @@ from warploom.rules.tensors.requests import (
     MODE,
     OFFSET_ROW,
     OP,
+    PAIR,
     PREFETCH,
     RANK,
     REDUCE,
@@ -104,6 +105,7 @@ from warploom.rules.tensors.requests import (
     SIZE_ROW,
     STORE,
     VALUE_ROW,
+    WIDE_MODE,
     field,
 )
 from warploom.rules.texels import Memory, read_bytes, write_bytes
@@ -186,7 +188,7 @@ def begin(memory: Memory, scratch: Row, plan: Row, queue: Row, work: Row, late: 
         make_room(memory, queue, work)
         append(queue, scratch)
     else:
-        execute(memory, scratch)
+        execute(memory, scratch, work)
     plan[CHANGES] += 1
 
 
@@ -204,6 +206,9 @@ def multicast(
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
+            if field(int(scratch[REQUEST]), PAIR):
+                offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
+                scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
             scratch[SHARED] = base
             begin(memory, scratch, plan, queue, work, late)
     return 0
@@ -275,9 +280,24 @@ def check_global(
 
 
 @jitable
+def leading_address(scratch: Row, address: int) -> int:
+    """Return the address in the first block of a pair that one without a rank stands for.
+
+    On hardware an own address has the rank of its block; code for pairs clears its lowest bit to
+    name the first block's mbarrier, which here leaves the address as it is.
+    """
+    if (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS:
+        return address
+    rank = (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // int(scratch[SHARED_STRIDE])
+    return address | ((rank & ~1) + 1) << BLOCK_BITS
+
+
+@jitable
 def prepare_barrier(memory: Memory, data: Row, scratch: Row, lane: int, tells: int) -> int:
     """Find the mbarrier that a copy names; returns the kind of fault, or 0."""
     address = int(data[LANES * BARRIER_ROW + lane])
+    if field(int(scratch[REQUEST]), PAIR):
+        address = leading_address(scratch, address)
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
@@ -349,6 +369,8 @@ def check_map(scratch: Row, request: int, place: int) -> int:
     """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
     if place % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
+    if field(request, MODE) == WIDE_MODE:
+        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
     wanted = IM2COL if field(request, MODE) == IM2COL_MODE else TILED
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:

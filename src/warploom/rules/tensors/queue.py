@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from warploom.rules import mbarrier
 from warploom.rules.distinct import Row, jitable
+from warploom.rules.tensor_memory.copies import copy_matrix, shift_rows
+from warploom.rules.tensor_memory.products import multiply
+from warploom.rules.tensor_memory.words import ARRIVAL, PRODUCT, ROW_SHIFT, TENSOR_COPY
 from warploom.rules.tensors.boxes import move_box
 from warploom.rules.tensors.entries import (
     BARRIER,
@@ -54,8 +57,9 @@ def entry_at(number: int) -> int:
 
 
 @jitable
-def execute(memory: Memory, entry: Row) -> None:
-    """Complete a copy: move its bytes, then tell the mbarrier that it names."""
+def execute(memory: Memory, entry: Row, room: Row) -> None:
+    """Complete a copy: move its bytes, then tell the mbarrier that it names. `room` is where a
+    product works."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
@@ -69,11 +73,21 @@ def execute(memory: Memory, entry: Row) -> None:
         for place in range(0, size, type_bytes(type)):
             operation = field(request, OPERATION)
             reduce_number(memory, target + place, source + place, operation, type)
+    elif kind == PRODUCT:
+        multiply(memory, entry, room)
+    elif kind == TENSOR_COPY:
+        copy_matrix(memory, entry)
+    elif kind == ROW_SHIFT:
+        shift_rows(memory, entry)
     if entry[BARRIER] != 0:
         place = int(entry[BARRIER]) - ORIGIN
         word = read_bytes(memory, place, 8)
         if mbarrier.is_valid(word):
-            write_bytes(memory, place, 8, mbarrier.complete(word, int(entry[TELLS])))
+            if kind == ARRIVAL:
+                word = mbarrier.arrive(word)
+            else:
+                word = mbarrier.complete(word, int(entry[TELLS]))
+            write_bytes(memory, place, 8, word)
 
 
 @jitable
@@ -82,7 +96,7 @@ def complete_entry(memory: Memory, queue: Row, work: Row, number: int) -> None:
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
-    execute(memory, work)
+    execute(memory, work, work)
 
 
 @jitable
@@ -116,11 +130,28 @@ def append(queue: Row, entry: Row) -> None:
 
 
 @jitable
+def is_due(queue: Row, number: int, barrier: int) -> bool:
+    """Return whether an entry tells an mbarrier, or is in front of a commit of its thread that
+    does."""
+    at = entry_at(number)
+    if queue[at + BARRIER] == barrier:
+        return True
+    if queue[at + KIND] < PRODUCT:
+        return False
+    for later in range(number + 1, int(queue[COUNT])):
+        other = entry_at(later)
+        commits = queue[other + KIND] == ARRIVAL and queue[other + BARRIER] == barrier
+        if commits and queue[other + THREAD] == queue[at + THREAD]:
+            return True
+    return False
+
+
+@jitable
 def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
     """Complete the copies that tell an mbarrier; returns how many."""
     kept, done = 0, 0
     for number in range(int(queue[COUNT])):
-        if queue[entry_at(number) + BARRIER] == barrier:
+        if is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
             done += 1
         else:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 
-OP, MODE, RANK, OPERATION, TYPE, FIELD, AXIS, GROUPED = 0, 4, 8, 12, 16, 20, 24, 28
+OP, MODE, RANK, OPERATION, TYPE, FIELD, AXIS, GROUPED, PAIR = range(0, 36, 4)
 """Where the fields of a request begin; each is four bits. OPERATION and TYPE are those of a
-reduction, FIELD and AXIS those of `tensormap.replace`; GROUPED: the copy joins a bulk group."""
+reduction, FIELD and AXIS those of `tensormap.replace`; GROUPED: the copy joins a bulk group; PAIR:
+it may tell the mbarrier of the first block of a pair (`.cta_group::2`)."""
 
 LOAD, STORE, REDUCE, PREFETCH, REDUCE_BYTES, COPY_BYTES, REPLACE, COPY_MAP = range(8)
 """Operations: a box loaded, stored, reduced or prefetched; bytes side by side reduced or copied; a
 field of a tensor map replaced; a tensor map copied from shared to global memory."""
 
-TILE, IM2COL_MODE, GATHER = range(3)
+TILE, IM2COL_MODE, GATHER, WIDE_MODE = range(4)
 
 (
     MAP_ROW,

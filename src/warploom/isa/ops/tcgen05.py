@@ -1,0 +1,185 @@
+"""Tensor memory and the fifth generation of tensor cores: PTX ISA, "TensorCore 5th Generation
+Family Instructions".
+
+They have no terms: `rules.tensor_memory` says what they do, for both machines.
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Operation, Unit, declare
+
+GROUPS = ("cta_group::1", "cta_group::2")
+COUNTS = tuple(f"x{1 << power}" for power in range(8))
+
+SHAPES = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
+"""The shapes of loads and stores: registers for each of `.num`."""
+
+MOST_REGISTERS = 128
+
+KINDS = ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")
+
+SCALE_SIZES = {
+    "kind::mxf8f6f4": ("scale_vec::1X", "block32"),
+    "kind::mxf4": ("scale_vec::2X", "block32"),
+    "kind::mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+}
+"""The sizes of blocks that have a scale; the first is the one without a name, but for mxf4nvf4."""
+
+COPY_SHAPES = (
+    "128x256b",
+    "4x256b",
+    "128x128b",
+    "64x128b.warpx2::02_13",
+    "64x128b.warpx2::01_23",
+    "32x128b.warpx4",
+)
+
+USES = ("fill", "use", "lastuse", "discard")
+COLLECTORS = tuple(f"collector::a::{use}" for use in USES)
+WEIGHT_COLLECTORS = tuple(f"collector::b{n}::{use}" for n in range(4) for use in USES)
+
+ALLOC_DOC = "[d] = the address of so many columns of tensor memory   PTX ISA: tcgen05.alloc"
+FREE_DOC = "frees columns of tensor memory   PTX ISA: tcgen05.dealloc"
+PERMIT_DOC = "the block allocates no more   PTX ISA: tcgen05.relinquish_alloc_permit"
+LOAD_DOC = "r = tensor memory at [a], there when waited for   PTX ISA: tcgen05.ld"
+RED_DOC = "r = tensor memory at [a], and the least or greatest of them   PTX ISA: tcgen05.ld"
+STORE_DOC = "tensor memory at [d] = r, there when waited for   PTX ISA: tcgen05.st"
+WAIT_DOC = "waits for the thread's loads, or stores   PTX ISA: tcgen05.wait"
+COPY_DOC = "tensor memory at [d] = a matrix in shared memory   PTX ISA: tcgen05.cp"
+SHIFT_DOC = "each lane of tensor memory = the next one's 32 bytes   PTX ISA: tcgen05.shift"
+MMA_DOC = "D = A * B + D, or A * B, in tensor memory   PTX ISA: tcgen05.mma"
+COMMIT_DOC = """arrives at an mbarrier when all is complete that the thread began
+PTX ISA: tcgen05.commit"""
+FENCE_DOC = "orders what is before and behind a synchronisation   PTX ISA: tcgen05.fence"
+
+
+def _declare(syntax: str, src: str, doc: str, dst: str = "", **choices: tuple[str, ...]) -> None:
+    declare(
+        syntax,
+        dst=dst,
+        src=src,
+        unit=Unit.MATRIX,
+        semantics=None,
+        doc=doc,
+        needs=(),
+        **choices,
+    )
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+_declare(
+    "tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32",
+    "d:address, columns:u32",
+    ALLOC_DOC,
+    cta_group=GROUPS,
+)
+_declare(
+    "tcgen05.dealloc.cta_group.sync.aligned.b32", "a:b32, columns:u32", FREE_DOC, cta_group=GROUPS
+)
+_declare("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", "", PERMIT_DOC, cta_group=GROUPS)
+
+# ---- loads and stores ---------------------------------------------------------------------------
+
+for shape, registers in SHAPES.items():
+    split = ", split:split" if shape == "16x32bx2" else ""
+    for num in COUNTS:
+        count = registers * int(num[1:])
+        if count > MOST_REGISTERS:
+            continue
+        _declare(
+            "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32",
+            f"a:address{split}",
+            LOAD_DOC,
+            f"r:b32*{count}",
+            shape=(shape,),
+            num=(num,),
+        )
+        _declare(
+            "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32",
+            f"d:address{split}, r:b32*{count}",
+            STORE_DOC,
+            shape=(shape,),
+            num=(num,),
+        )
+        if shape in ("32x32b", "16x32bx2") and count > 1:
+            for form, types in (("{.abs}{.NaN}", ("f32",)), ("", ("u32", "s32"))):
+                _declare(
+                    f"tcgen05.ld.red.sync.aligned.shape.num.redop{form}.type",
+                    f"a:address{split}",
+                    RED_DOC,
+                    f"r:type*{count}, found:type",
+                    shape=(shape,),
+                    num=(num,),
+                    redop=("min", "max"),
+                    type=types,
+                )
+
+_declare("tcgen05.op.sync.aligned", "", WAIT_DOC, op=("wait::ld", "wait::st"))
+
+# ---- products, copies and shifts ----------------------------------------------------------------
+
+for shape in COPY_SHAPES:
+    for packed in ("", ".b8x16.format"):
+        _declare(
+            f"tcgen05.cp.cta_group.{shape}{packed}",
+            "d:address, a:b64",
+            COPY_DOC,
+            cta_group=GROUPS,
+            format=("b6x16_p32", "b4x16_p64"),
+        )
+_declare("tcgen05.shift.cta_group.down", "d:address", SHIFT_DOC, cta_group=GROUPS)
+
+for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
+    _declare(
+        f"tcgen05.mma{sparse}.cta_group.kind{{.ashift}}{{.collector}}",
+        f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, p:switch, q:switch?, s:switch?",
+        MMA_DOC,
+        cta_group=GROUPS,
+        kind=KINDS,
+        collector=COLLECTORS,
+    )
+    _declare(
+        f"tcgen05.mma.ws{sparse}.cta_group.kind{{.collector}}",
+        f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, p:pred, zeros:b64?",
+        MMA_DOC,
+        cta_group=GROUPS[:1],
+        kind=KINDS,
+        collector=WEIGHT_COLLECTORS,
+    )
+    for kind, sizes in SCALE_SIZES.items():
+        size = ".size" if kind == "kind::mxf4nvf4" else "{.size}"
+        _declare(
+            f"tcgen05.mma{sparse}.cta_group.kind.block_scale{size}{{.collector}}",
+            f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, scale_a:address,"
+            " scale_b:address, p:pred",
+            MMA_DOC,
+            cta_group=GROUPS,
+            kind=(kind,),
+            size=sizes,
+            collector=COLLECTORS,
+        )
+
+# ---- completion ---------------------------------------------------------------------------------
+
+for many, blocks in (("", ""), (".multicast::cluster", ", blocks:b16")):
+    _declare(
+        f"tcgen05.commit.cta_group.mbarrier::arrive::one{{.shared::cluster}}{many}.b64",
+        f"barrier:address{blocks}",
+        COMMIT_DOC,
+        cta_group=GROUPS,
+    )
+_declare(
+    "tcgen05.when", "", FENCE_DOC, when=("fence::before_thread_sync", "fence::after_thread_sync")
+)
+
+
+def is_tensor_memory_operation(operation: Operation) -> bool:
+    """Return whether an operation is a `tcgen05`."""
+    return operation.name == "tcgen05"
+
+
+def changes_nothing(operation: Operation) -> bool:
+    """Return whether a `tcgen05` is a fence or a wait, which have nothing to order here."""
+    m = operation.modifiers
+    return m["op"] is not None or m["when"] is not None

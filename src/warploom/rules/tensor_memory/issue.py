@@ -1,0 +1,310 @@
+"""`tcgen05` as it is issued: checked, counted, and done or kept for later.
+
+`issue_tensor_memory` does what one warp instruction wants; both machines call it. It answers 0, or
+1 with the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order
+in which a thread issues them; under schedules where asynchronous work completes late
+(`rules.in_flight`), when someone waits in vain for the mbarrier of a commit behind them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.rules.distinct import Row, jitable
+from warploom.rules.in_flight import completes_late
+from warploom.rules.mbarrier import is_valid
+from warploom.rules.plan_words import CHANGES, CLUSTER
+from warploom.rules.tensor_memory.allocation import allocate, free, relinquish
+from warploom.rules.tensor_memory.checks import (
+    NO_PAIR,
+    NO_SUCH_PRODUCT,
+    ZEROS,
+    check_columns,
+    check_copy,
+    check_lanes,
+    check_product,
+    product_bytes,
+)
+from warploom.rules.tensor_memory.copies import copied_rows, copied_units
+from warploom.rules.tensor_memory.descriptors import UNIT_BYTES
+from warploom.rules.tensor_memory.fragments import column_in, columns_in, lane_in, lanes_in
+from warploom.rules.tensor_memory.memory import (
+    column_of,
+    lane_of,
+    own_rank,
+    place_of,
+    to_tensor_memory,
+)
+from warploom.rules.tensor_memory.reductions import reduced
+from warploom.rules.tensor_memory.words import (
+    A_IN_TENSOR_MEMORY,
+    A_ROW,
+    ALLOC,
+    ARRIVAL,
+    B_ROW,
+    BLOCKS_ROW,
+    COMMIT,
+    COPY,
+    D_ROW,
+    DESCRIPTOR_ROW,
+    DISABLED_ROW,
+    E_A,
+    E_ADDS,
+    E_B,
+    E_D,
+    E_DESCRIPTOR,
+    E_DISABLED,
+    E_MEMORY,
+    E_METADATA,
+    E_OWN,
+    E_PEER,
+    E_SCALE_A,
+    E_SCALE_B,
+    E_SCALE_D,
+    ENABLE_ROW,
+    FREE,
+    HALVES,
+    LOAD,
+    METADATA_ROW,
+    MULTIPLY,
+    OP,
+    PAIR,
+    PRODUCT,
+    REDUCES,
+    REGISTERS,
+    RELINQUISH,
+    ROW_SHIFT,
+    SCALE_A_ROW,
+    SCALE_B_ROW,
+    SCALE_D_ROW,
+    SHAPE,
+    SHARED_ROW,
+    STORE,
+    TENSOR_COPY,
+    ZEROS_ROW,
+    part,
+)
+from warploom.rules.tensors.entries import (
+    BARRIER,
+    BLOCK,
+    FAULT_KIND,
+    FAULT_LANE,
+    FIRST_THREAD,
+    GROUPS,
+    KIND,
+    NO_GROUP,
+    ORIGIN,
+    OWN_SHARED,
+    REQUEST,
+    SHARED,
+    TELLS,
+    THREAD,
+    WARP,
+)
+from warploom.rules.tensors.issue import (
+    INVALID_MBARRIER,
+    begin,
+    block_base,
+    check_shared,
+    count_shared,
+    fail,
+    host_address,
+    multicast,
+    shared_base,
+)
+from warploom.rules.texels import Memory, read_bytes, write_bytes
+from warploom.rules.windows import BLOCK_BITS
+
+Values = npt.NDArray[np.uint32]
+
+WARP_LANES = 32
+ROW_BYTES = 32
+
+
+@jitable
+def issue_tensor_memory(
+    memory: Memory, data: Row, scratch: Row, values: Values, shared_row: Row, plan: Row,
+    queue: Row, work: Row, mask: int, request: int, instruction: int,
+) -> int:  # fmt: skip
+    """Do what a request wants, in the lanes of the mask. `values` are registers of a load or a
+    store, 32 lanes each; `instruction` is the number of the instruction."""
+    scratch[FAULT_KIND] = 0
+    op = part(request, OP)
+    for lane in range(WARP_LANES):
+        if (mask >> lane) & 1 == 0:
+            continue
+        scratch[FAULT_LANE] = lane
+        if request & PAIR and not has_peer(scratch, plan, op):
+            kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
+        elif op == ALLOC:
+            kind = allocate(memory, data, scratch, shared_row, lane, instruction)
+        elif op == FREE:
+            kind = free(memory, data, scratch, lane)
+        elif op == RELINQUISH:
+            kind = relinquish(memory, scratch)
+        elif op in (LOAD, STORE):
+            kind = move(memory, data, scratch, values, lane, request)
+        else:
+            kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
+        if kind != 0:
+            scratch[FAULT_KIND] = kind
+            return 1
+        plan[CHANGES] += 1
+        # What a warp does together takes its operands of the first lane.
+        if op <= STORE:
+            return 0
+    return 0
+
+
+@jitable
+def has_peer(scratch: Row, plan: Row, op: int) -> bool:
+    """Return whether the block has a peer; what is done in its memory finds it begun and not
+    ended."""
+    peer = own_rank(scratch) ^ 1
+    if op in (ALLOC, FREE, RELINQUISH, COMMIT):
+        return peer < plan[CLUSTER]
+    return block_base(scratch, peer) != 0
+
+
+# ---- loads and stores ---------------------------------------------------------------------------
+
+
+@jitable
+def move(memory: Memory, data: Row, scratch: Row, values: Values, lane: int, request: int) -> int:
+    """Load or store the registers of a warp; returns the kind of fault, or 0."""
+    address = int(data[WARP_LANES * D_ROW + lane])
+    split = int(data[WARP_LANES * A_ROW + lane])
+    shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
+    halves = 2 if request & HALVES else 1
+    start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    kind = check_lanes(scratch, address, lanes_in(shape))
+    if kind != 0:
+        return kind
+    columns = halves * columns_in(shape, registers)
+    kind = check_columns(memory, scratch, start, address, columns)
+    if kind == 0 and split != 0:
+        kind = check_columns(memory, scratch, start, address + split, columns)
+    if kind != 0:
+        return kind
+    for register in range(registers):
+        for thread in range(WARP_LANES):
+            at = WARP_LANES * register + thread
+            column = halves * column_in(shape, thread, register, 0)
+            column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
+            row = lane_of(address) + lane_in(shape, thread, register)
+            place = place_of(start, row, column_of(address) + column)
+            if part(request, OP) == LOAD:
+                word = read_bytes(memory, place, 4)
+                if halves == 2:
+                    word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
+                values[at] = np.uint32(word)
+            else:
+                word = int(np.int64(values[at]))
+                write_bytes(memory, place, 4, word & 0xFFFF if halves == 2 else word)
+                if halves == 2:
+                    write_bytes(memory, place + 4, 4, word >> 16)
+    if request & REDUCES:
+        reduce_registers(values, registers, request)
+    return 0
+
+
+@jitable
+def reduce_registers(values: Values, registers: int, request: int) -> None:
+    """Put the minimum or the maximum of each thread's registers behind them."""
+    for thread in range(WARP_LANES):
+        found = int(np.int64(values[thread]))
+        for register in range(registers):
+            word = int(np.int64(values[WARP_LANES * register + thread]))
+            found = reduced(word if register == 0 else found, word, request)
+        values[WARP_LANES * registers + thread] = np.uint32(found)
+
+
+# ---- what completes later -----------------------------------------------------------------------
+
+
+@jitable
+def start(
+    memory: Memory, data: Row, scratch: Row, shared_row: Row, plan: Row, queue: Row, work: Row,
+    lane: int, request: int,
+) -> int:  # fmt: skip
+    """Check and begin a product, a copy, a shift or a commit of one lane; returns the kind of
+    fault, or 0."""
+    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    fill_entry(data, scratch, lane, request)
+    op = part(request, OP)
+    if op == COMMIT:
+        return commit(memory, data, scratch, plan, queue, work, lane, late)
+    if op == MULTIPLY:
+        scratch[KIND] = PRODUCT
+        kind = check_product(memory, scratch, request)
+        if kind == 0 and data[WARP_LANES * ZEROS_ROW + lane] != 0:
+            kind = fail(scratch, NO_SUCH_PRODUCT, int(scratch[E_DESCRIPTOR]), ZEROS, 1)
+        if kind == 0:
+            if not request & A_IN_TENSOR_MEMORY:
+                count_shared(shared_row, product_bytes(scratch, request, True))
+            count_shared(shared_row, product_bytes(scratch, request, False))
+    elif op == COPY:
+        scratch[KIND] = TENSOR_COPY
+        kind = check_copy(memory, scratch, request)
+        shape = part(request, SHAPE)
+        if kind == 0:
+            count_shared(shared_row, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
+    else:
+        scratch[KIND] = ROW_SHIFT
+        first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
+        kind = check_columns(memory, scratch, first, int(scratch[E_D]), ROW_BYTES // 4)
+    if kind == 0:
+        begin(memory, scratch, plan, queue, work, late)
+    return kind
+
+
+@jitable
+def fill_entry(data: Row, scratch: Row, lane: int, request: int) -> None:
+    """Put what a lane asks for into an entry."""
+    rank = own_rank(scratch)
+    own, peer = int(scratch[OWN_SHARED]), 0
+    if request & PAIR:
+        own, peer = block_base(scratch, rank & ~1), block_base(scratch, rank | 1)
+    scratch[E_D] = data[WARP_LANES * D_ROW + lane]
+    scratch[E_A] = data[WARP_LANES * A_ROW + lane]
+    scratch[E_B] = data[WARP_LANES * B_ROW + lane]
+    scratch[E_DESCRIPTOR] = data[WARP_LANES * DESCRIPTOR_ROW + lane]
+    scratch[E_METADATA] = data[WARP_LANES * METADATA_ROW + lane]
+    scratch[E_SCALE_A] = data[WARP_LANES * SCALE_A_ROW + lane]
+    scratch[E_SCALE_B] = data[WARP_LANES * SCALE_B_ROW + lane]
+    scratch[E_ADDS] = data[WARP_LANES * ENABLE_ROW + lane]
+    scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
+    scratch[E_OWN], scratch[E_PEER] = own, peer
+    scratch[E_MEMORY] = to_tensor_memory(scratch)
+    for word in range(4):
+        low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
+        high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
+        # The highest bit is the sign of a word.
+        scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
+    scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
+    scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
+    scratch[SHARED] = scratch[OWN_SHARED]
+
+
+@jitable
+def commit(
+    memory: Memory, data: Row, scratch: Row, plan: Row, queue: Row, work: Row, lane: int,
+    late: bool,
+) -> int:  # fmt: skip
+    """Arrive at an mbarrier when all is complete that the thread has begun; returns the kind of
+    fault, or 0."""
+    address = int(data[WARP_LANES * SHARED_ROW + lane])
+    blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
+    kind = check_shared(scratch, address, 8)
+    if kind != 0:
+        return kind
+    scratch[KIND] = ARRIVAL
+    scratch[BARRIER], scratch[TELLS] = host_address(scratch, address), 0
+    scratch[SHARED] = shared_base(scratch, address)
+    if blocks == 0:
+        if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
+            return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
+        begin(memory, scratch, plan, queue, work, late)
+        return 0
+    return multicast(memory, scratch, plan, queue, work, late, blocks)
