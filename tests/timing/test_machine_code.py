@@ -8,6 +8,7 @@ import pytest
 import warploom as wl
 from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
+from warploom.timing.machinecode.merged import Reach, merged_into
 from warploom.timing.result import Timing
 
 pytestmark = pytest.mark.skipif(
@@ -40,6 +41,15 @@ extern "C" __global__ void promoted(float *out, int n) {
   float kept[4];
   for (int k = 0; k < 4; ++k) kept[k] = (float)(n + k);
   out[threadIdx.x] = kept[threadIdx.x & 3];
+}
+
+extern "C" __global__ void wide(float *out) {
+  __shared__ float tile[256];
+  int x = threadIdx.x;
+  tile[x] = x;
+  tile[x + 128] = x;
+  __syncthreads();
+  out[x] = tile[8 * x] + tile[8 * x + 1] + tile[8 * x + 2] + tile[8 * x + 3];
 }
 
 extern "C" __global__ void chain(float *out, float a, float b) {
@@ -124,3 +134,35 @@ def test_older_devices_are_timed_by_ptx_and_it_is_said() -> None:
     timing = run.time(code="machine")
     assert timing.cycles == run.time().cycles
     assert "does not assemble for compute capability 6.1" in str(timing.basis)
+
+
+def test_an_access_that_ptxas_merged_takes_the_wavefronts_of_all_that_it_stands_for() -> None:
+    """Lanes are 32 bytes apart. Each of four loads of 4 bytes has eight lanes on a bank: 8
+    wavefronts. One load of 16 bytes goes by quarter-warps, two lanes of each on a bank: 4 times 2.
+    The two stores of the block take one each."""
+    run = ran("8.0", "wide", 1, floats(32), block=32)
+    ptx, machine = run.time(code="ptx"), run.time(code="machine")
+    assert "LDS.128" in {one.opcode for one in run.machine.matching.listing.instructions}
+    assert ptx.lsu_use[1] * ptx.cycles == pytest.approx(2 + 4 * 8)
+    assert machine.lsu_use[1] * machine.cycles == pytest.approx(2 + 4 * 2)
+
+
+@pytest.mark.parametrize(
+    ("own", "taken", "width", "first"),
+    [
+        pytest.param(0, (), 16, 0, id="the line of the first"),
+        pytest.param(3, (), 16, 3, id="the next four, where they are free"),
+        pytest.param(3, (4,), 16, 0, id="the four before, where they are not"),
+        pytest.param(3, (0, 4), 16, -1, id="alone, where neither is whole"),
+        pytest.param(6, (), 8, 6, id="two"),
+        pytest.param(7, (), 8, 6, id="two, the line of the last"),
+        pytest.param(8, (), 16, -1, id="another base"),
+    ],
+)
+def test_accesses_of_consecutive_addresses_are_one(
+    own: int, taken: tuple[int, ...], width: int, first: int
+) -> None:
+    """Eight accesses of 4 bytes, one behind the other, and one from another register."""
+    reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
+    reaches[8] = Reach(("r2",), 32, 4)
+    assert merged_into(reaches, own, taken, width) == first
