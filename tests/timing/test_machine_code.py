@@ -8,7 +8,7 @@ import pytest
 import warploom as wl
 from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
-from warploom.timing.machinecode.merged import Reach, merged_into
+from warploom.machinecode.merged import Merged, Reach, merged_into
 from warploom.timing.result import Timing
 
 pytestmark = pytest.mark.skipif(
@@ -97,7 +97,7 @@ def test_accesses_are_those_of_the_ptx() -> None:
     """Each of 24 warps loads 128 bytes in each of 33 turns and stores as many once, and uses shared
     memory twice a turn; the same sectors go to DRAM."""
     run = looped("7.5", 33)
-    ptx, machine = run.time(), run.time(code="machine")
+    ptx, machine = run.time(code="ptx"), run.time(code="machine")
     assert machine.l1_bytes == ptx.l1_bytes == 24 * 33 * 128
     assert machine.dram_bytes == ptx.dram_bytes == 33 * 512 + 24 * 128
     assert machine.lsu_use[1] * machine.cycles == pytest.approx(ptx.lsu_use[1] * ptx.cycles)
@@ -108,14 +108,14 @@ def test_parted_lanes_are_followed_and_cycles_are_accounted_for(cc: str) -> None
     run = ran(cc, "parted", 9, floats(9 * 128 + 1), floats(9 * 128 + 8))
     one, two = run.time(code="machine"), run.time(code="machine", workers=2)
     assert one.basis.code == "machine code"
-    assert one.l1_bytes == run.time().l1_bytes
+    assert one.l1_bytes == run.time(code="ptx").l1_bytes
     assert balanced(one)
     assert (one.cycles, one.warp_states) == (two.cycles, two.warp_states)
 
 
 def test_a_local_array_in_registers_moves_nothing() -> None:
     run = ran("7.5", "promoted", 1, floats(128), 3)
-    assert run.time().dram_written_bytes > 512, "the PTX stores the array"
+    assert run.time(code="ptx").dram_written_bytes > 512, "the PTX stores the array"
     assert run.time(code="machine").dram_written_bytes == 512
 
 
@@ -148,21 +148,23 @@ def test_an_access_that_ptxas_merged_takes_the_wavefronts_of_all_that_it_stands_
 
 
 @pytest.mark.parametrize(
-    ("own", "taken", "width", "first"),
+    ("own", "taken", "width", "merged"),
     [
-        pytest.param(0, (), 16, 0, id="the line of the first"),
-        pytest.param(3, (), 16, 3, id="the next four, where they are free"),
-        pytest.param(3, (4,), 16, 0, id="the four before, where they are not"),
-        pytest.param(3, (0, 4), 16, -1, id="alone, where neither is whole"),
-        pytest.param(6, (), 8, 6, id="two"),
-        pytest.param(7, (), 8, 6, id="two, the line of the last"),
-        pytest.param(8, (), 16, -1, id="another base"),
+        pytest.param(0, (), 16, Merged(0, 16, 1), id="the line of the first"),
+        pytest.param(3, (), 16, Merged(3, 16, 1), id="the next four, where they are free"),
+        pytest.param(3, (4,), 16, Merged(0, 16, 1), id="the four before, where they are not"),
+        pytest.param(3, (0, 4), 16, None, id="alone, where neither is whole"),
+        pytest.param(6, (), 8, Merged(6, 8, 1), id="two"),
+        pytest.param(7, (), 8, Merged(6, 8, 1), id="two, the line of the last"),
+        pytest.param(8, (), 16, Merged(8, 16, 4), id="another base, four turns"),
+        pytest.param(7, (5,), 16, Merged(6, 16, 2), id="two of two turns"),
+        pytest.param(8, (), 4, None, id="no wider"),
     ],
 )
 def test_accesses_of_consecutive_addresses_are_one(
-    own: int, taken: tuple[int, ...], width: int, first: int
+    own: int, taken: tuple[int, ...], width: int, merged: Merged | None
 ) -> None:
     """Eight accesses of 4 bytes, one behind the other, and one from another register."""
     reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
     reaches[8] = Reach(("r2",), 32, 4)
-    assert merged_into(reaches, own, taken, width) == first
+    assert merged_into(reaches, own, taken, width) == merged

@@ -11,8 +11,8 @@ import numpy as np
 
 from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
+from warploom.machinecode.merged import Merging
 from warploom.timing import words as w
-from warploom.timing.machinecode.merged import Reach, merged_into, reaches_of, width_of
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import reaches_memory
@@ -53,13 +53,15 @@ class _Plan:
 class _Operation:
     """A machine instruction that reaches memory: its number in the listing, the PTX instruction
     that it was made for, the token of its block, and the place there of the first one that it
-    stands for; where those are several, the bytes of a lane in `width`."""
+    stands for; where those are several, the bytes of a lane in `width`, and in `turns` of how
+    many turns of a loop they are."""
 
     listed: int
     site: Site
     token: int
     inside: int
-    width: int
+    width: int = 0
+    turns: int = 1
 
 
 class _Rerouting:
@@ -178,7 +180,7 @@ class _Rerouting:
             made: dict[Site, int] = defaultdict(int)
             for one in self._memory_of(node):
                 nth = made[one.site]
-                made[one.site] += 1
+                made[one.site] += one.turns
                 place = self._place(segment, one.token, start, stop, nth)
                 if place is not None:
                     rows.append((visit, one.listed, place, one.inside, one.width))
@@ -205,46 +207,27 @@ class _Rerouting:
             for number in range(made.start, made.stop):
                 one = matching.listing.instructions[number]
                 site = matching.site_of(one)
-                if site is not None and site in self._sites and reaches_memory(one):
+                if site is not None and site in self._merging.places and reaches_memory(one):
                     rows.append((number, site))
-            taken = [self._sites[site] for _, site in rows]
+            taken = [site for _, site in rows]
             self._memory[node] = [self._operation(number, site, taken) for number, site in rows]
         return self._memory[node]
 
-    def _operation(self, listed: int, site: Site, taken: list[tuple[int, int]]) -> _Operation:
-        """The operation of a machine instruction; `taken` are the places, each after its block's
-        token, of all PTX instructions that have one in its node."""
-        token, inside = self._sites[site]
-        width = width_of(self._counts.matching.listing.instructions[listed])
-        if width:
-            others = [place for block, place in taken if block == token]
-            first = merged_into(self._reaches_of(token), inside, others, width)
-            if first >= 0:
-                return _Operation(listed, site, token, first, width)
-        return _Operation(listed, site, token, inside, 0)
-
-    def _reaches_of(self, token: int) -> dict[int, Reach]:
-        """What the accesses of a basic block of the PTX reach; its token is its number."""
-        if token not in self._reaches:
-            program = self._counts.matching.program
-            self._reaches[token] = reaches_of(program, program.blocks[token])
-        return self._reaches[token]
+    def _operation(self, listed: int, site: Site, taken: list[Site]) -> _Operation:
+        """The operation of a machine instruction; `taken` are the PTX instructions that have one
+        in its node."""
+        block, inside = self._merging.places[site]
+        token = int(self._walker.tokens.of_block[block])
+        made = self._counts.matching.listing.instructions[listed]
+        merged = self._merging.of(made, site, taken)
+        if merged is None:
+            return _Operation(listed, site, token, inside)
+        return _Operation(listed, site, token, merged.first, merged.width, merged.turns)
 
     @cached_property
-    def _reaches(self) -> dict[int, dict[int, Reach]]:
-        return {}
+    def _merging(self) -> Merging:
+        return Merging(self._counts.matching.program)
 
     @cached_property
     def _memory(self) -> dict[int, list[_Operation]]:
         return {}
-
-    @cached_property
-    def _sites(self) -> dict[Site, tuple[int, int]]:
-        """By PTX instruction, the sign of its block, which copies share, and its place in there."""
-        program = self._counts.matching.program
-        found: dict[Site, tuple[int, int]] = {}
-        for block in program.blocks:
-            name = self._walker.tokens.of_block[block.index]
-            for index in range(block.start, block.stop):
-                found.setdefault(program.sites[index], (int(name), index - block.start))
-        return found

@@ -1,7 +1,8 @@
 """Finds the PTX accesses that ptxas merged into one wider machine access.
 
-ptxas joins loads (or stores) of consecutive addresses in a basic block into one instruction of 8 or
-16 bytes, to whose lines of PTX only one of them belongs. The others have no machine instruction.
+ptxas joins loads (or stores) of consecutive addresses into one instruction of 8 or 16 bytes, to
+whose lines of PTX only one of them belongs: the others have no machine instruction. They stand in
+one basic block, or are those of several turns of a loop that ptxas unrolled.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from warploom.analysis.accesses import accesses, bytes_of
-from warploom.analysis.program import Block, Program
+from warploom.analysis.program import Block, Program, Site
 from warploom.analysis.uses import writes
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import MachineInstruction
@@ -28,6 +29,43 @@ class Reach:
     base: tuple[object, ...]
     offset: int
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a machine access of `width` bytes stands for: accesses of a basic block of PTX, the one
+    with the lowest address at place `first` of it, in so many turns of their loop."""
+
+    first: int
+    width: int
+    turns: int
+
+
+class Merging:
+    """Tells what the machine accesses of a program stand for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.places: dict[Site, tuple[int, int]] = {}
+        """By PTX instruction the number of its block, the first of all copies, and its place in
+        there."""
+        self._reaches: dict[int, dict[int, Reach]] = {}
+        for block in program.blocks:
+            for index in range(block.start, block.stop):
+                self.places.setdefault(program.sites[index], (block.index, index - block.start))
+
+    def of(self, made: MachineInstruction, site: Site, taken: Iterable[Site]) -> Merged | None:
+        """Return what a machine instruction stands for that was made for a PTX instruction, where
+        that is more; `taken` are those with machine instructions in the same basic block."""
+        width = width_of(made)
+        if not width:
+            return None
+        number, own = self.places[site]
+        if number not in self._reaches:
+            self._reaches[number] = reaches_of(self._program, self._program.blocks[number])
+        places = (self.places[one] for one in taken)
+        others = [place for block, place in places if block == number]
+        return merged_into(self._reaches[number], own, others, width)
 
 
 def width_of(made: MachineInstruction) -> int:
@@ -68,15 +106,17 @@ def reaches_of(program: Program, block: Block) -> dict[int, Reach]:
     return found
 
 
-def merged_into(reaches: Mapping[int, Reach], own: int, taken: Iterable[int], width: int) -> int:
-    """Return the place of the first of the accesses, by address, that a machine access of `width`
-    bytes stands for; -1 where it stands for access `own` alone.
+def merged_into(
+    reaches: Mapping[int, Reach], own: int, taken: Iterable[int], width: int
+) -> Merged | None:
+    """Return what a machine access of `width` bytes stands for that was made for access `own` of a
+    basic block; None where it stands for that alone.
 
     `taken` are the places of accesses with machine instructions of their own.
     """
     reach = reaches.get(own)
     if reach is None or reach.size >= width:
-        return -1
+        return None
     others = set(taken) - {own}
     free = {
         one.offset: (one.size, place)
@@ -85,12 +125,19 @@ def merged_into(reaches: Mapping[int, Reach], own: int, taken: Iterable[int], wi
     }
     # The line is mostly that of the access with the lowest address.
     for first in sorted(free, key=lambda offset: (abs(offset - reach.offset), offset)):
-        at = first
-        while at in free and at < first + width:
-            at += free[at][0]
-        if at == first + width and first <= reach.offset < at:
-            return free[first][1]
-    return -1
+        stop = _stop(free, first, first + width)
+        if stop == first + width and first <= reach.offset < stop:
+            return Merged(free[first][1], width, 1)
+    first = min(offset for offset in free if _stop(free, offset, reach.offset) == reach.offset)
+    turns, rest = divmod(width, _stop(free, first, first + width) - first)
+    return Merged(free[first][1], width, turns) if turns > 1 and not rest else None
+
+
+def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
+    """Returns where parts stop that follow each other from `start` on, up to `most` or beyond."""
+    while start in parts and start < most:
+        start += parts[start][0]
+    return start
 
 
 def _reach(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
