@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from warploom.analysis.program import Program, Site
 from warploom.isa.spec import Unit
 from warploom.machinecode.graph import Node
+from warploom.machinecode.lines import Owners
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.merged import Merging
 from warploom.machinecode.opcodes import execution_of
@@ -47,9 +48,6 @@ class Evidence:
     copies: dict[int, int]
     weight: float
     excess: float
-
-
-Owners = Sequence[tuple[str, int] | None]
 
 
 def evidence_of(
