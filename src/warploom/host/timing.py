@@ -30,6 +30,7 @@ from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
 from warploom.timing.patterns import PatternTable
+from warploom.timing.policies import Policies, Prefetcher, WarpScheduler
 from warploom.timing.predicted import filled
 from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
@@ -136,7 +137,8 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
 def replaying(
     run: Run,
     *,
-    scheduler: str | None = None,
+    scheduler: str | WarpScheduler | None = None,
+    prefetcher: Prefetcher | None = None,
     sample: int | None = None,
     workers: int = 1,
     timeline: int = 0,
@@ -148,7 +150,7 @@ def replaying(
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
-    policy = scheduler or timing.policy
+    policies = Policies(scheduler or timing.policy, prefetcher)
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
@@ -169,11 +171,12 @@ def replaying(
     if met and blocks == record.launch.blocks:
         work = work_of(kernel.program, costs, record.order, polls_of(kernel.program).values())
     shape = shape._replace(sms=min(device.sms, blocks), meeting=met)
-    setting = setting_of(device, timing, shape, policy, timeline)
+    setting = setting_of(device, timing, shape, policies, timeline)
 
     def timed(outcome: Outcome) -> Timing:
         basis = replayed.basis
-        return Timing(kernel.program, device, timing, policy, record, work, outcome, basis)
+        name = policies.name
+        return Timing(kernel.program, device, timing, name, record, work, outcome, basis)
 
     return Replaying(Replay(setting, work, record, blocks, workers), timed)
 

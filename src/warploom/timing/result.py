@@ -103,6 +103,11 @@ class Timing:
         """Those of them that went the ways of others, for the record had no room for theirs."""
 
     @property
+    def prefetched_lines(self) -> int:
+        """Lines of 128 bytes that a prefetcher asked for."""
+        return self._sum(w.PREFETCHED)
+
+    @property
     def sms(self) -> int:
         """SMs that had blocks."""
         return len(self._outcome.sms)

@@ -130,9 +130,12 @@ AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(4
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
 MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
-PARAMETER_COUNT = 72
+RANK, PREFETCH, AT_OWN = 72, 73, 74
+PARAMETER_COUNT = 75
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
-of an SM or, from AT_SLICES on, of the memory behind all of them."""
+of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
+user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_WORDS words for each."""
+OWN_WORDS = 256
 
 # ---- the state of an SM -------------------------------------------------------------------------
 
@@ -142,11 +145,11 @@ LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DO
     range(14, 21)
 )
 L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
-COME, MET, HEAD_WORDS = range(25, 28)
+COME, MET, PREFETCHED, HEAD_WORDS = range(25, 29)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
-where all meet; MET: they may go on."""
+where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load."""
 
 LINE = 8
 """Words of a line of the host's cache: parts of the state begin with one."""
