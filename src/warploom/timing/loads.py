@@ -150,7 +150,7 @@ def prefetch(
     """Ask for the lines that the user's prefetcher names for each line of a load."""
     slot = (m[flight + w.F_WARP] - g.p[w.AT_WARPS]) // w.V_WORDS
     instruction = g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    words = behind(m, g.p[w.AT_OWN] + w.OWN_WORDS)
+    words = behind(m, g.p[w.AT_OWN] + w.OWN_ROOM)
     first = g.patterns[pattern + w.P_LINES_AT]
     for place in range(g.patterns[pattern + w.P_LINES]):
         number = line + g.lines[2 * (first + place)]

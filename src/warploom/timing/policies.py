@@ -11,8 +11,8 @@
     run.time(scheduler=youngest, prefetcher=next_line)
 
 Numba compiles them, and the engine calls them by address. `words` is an array of OWN_WORDS integers
-of 64 bits, zero at first, one for each SM and function: the memory of a policy. Indices beyond it
-raise IndexError, which is printed; the call then counts as 0.
+of 64 bits, zero at first, one for each SM and function: the memory of a policy. Where a function
+raises an exception (an index beyond that array, a division by zero), the replay fails.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ class _Policy:
         kind = number(*[number] * (_ARGUMENTS - 1), numba.types.CPointer(number))
 
         def call(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
-            return inner(a, b, c, d, e, numba.carray(words, OWN_WORDS))
+            try:
+                return inner(a, b, c, d, e, numba.carray(words, OWN_WORDS))
+            except Exception:
+                words[OWN_WORDS] = 1
+                return 0
 
         try:
             return numba.cfunc(kind)(call)

@@ -47,11 +47,11 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
         m[s + w.S_FROM] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_FREE] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_NEXT] = m[s + w.S_FREE]
-    m[s + w.S_LAST] = picked
     m[w.ELIGIBLE] += eligible
     throttle(g, m, s, now, picked)
     set_state(g, m, picked, w.SELECTED, now)
     issue(g, m, s, picked, now)
+    m[s + w.S_LAST] = picked
     if g.p[w.DISPATCH_WIDTH] > 1:
         issue_second(g, m, s, picked, now)
     if m[s + w.S_READY] == 0:

@@ -173,7 +173,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_RESERVED, p[w.RESERVED]),
         (w.AT_FETCH, p[w.SCHEDULERS] * p[w.FETCH_LINES]),
         (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
-        (w.AT_OWN, 2 * w.OWN_WORDS),
+        (w.AT_OWN, 2 * w.OWN_ROOM),
     ):
         p[place] = end
         end += w.LINE * -(-int(words) // w.LINE)
@@ -208,7 +208,7 @@ def empty_sms(setting: Setting) -> Words:
         row = int(p[w.AT_SCHEDULERS]) + number * w.S_WORDS
         sms[:, row + w.S_WAKE] = sms[:, row + w.S_NEXT] = w.NEVER
         sms[:, row + w.S_LAST] = -1
-        sms[:, row + w.S_WAKES : row + w.S_WORDS] = w.NEVER
+        sms[:, row + w.S_WAKES : row + w.S_BANKS] = w.NEVER
     return sms
 
 
