@@ -52,6 +52,16 @@ extern "C" __global__ void wide(float *out) {
   out[x] = tile[8 * x] + tile[8 * x + 1] + tile[8 * x + 2] + tile[8 * x + 3];
 }
 
+extern "C" __global__ void banked(float *out, float a, float b) {
+  float x = out[threadIdx.x], y = x + a, u = x, v = y;
+  #pragma unroll
+  for (int k = 0; k < LINKS; ++k) {
+    u = u * x - y;
+    v = v * y - x;
+  }
+  out[threadIdx.x] = u + v;
+}
+
 extern "C" __global__ void chain(float *out, float a, float b) {
   float x = threadIdx.x;
   #pragma unroll
@@ -168,3 +178,22 @@ def test_accesses_of_consecutive_addresses_are_one(
     reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
     reaches[8] = Reach(("r2",), 32, 4)
     assert merged_into(reaches, own, taken, width) == merged
+
+
+def test_banks_of_the_register_file_limit_the_issue() -> None:
+    """Each bank serves one register a cycle (Huerta et al., MICRO 2025): what 128 more turns of two
+    chains of multiply-adds take, with 8 warps on a scheduler, is what the busier bank has to serve
+    of registers that the operand cache does not have, or one cycle an instruction."""
+    runs = [ran("8.6", "banked", 1, floats(1024), 1.5, 0.5, block=1024, links=n) for n in (64, 192)]
+    cycles = [run.time().cycles for run in runs]
+    least = [_served(run) for run in runs]
+    assert least[1] - least[0] >= 8 * 256, "an instruction a cycle"
+    assert cycles[1] - cycles[0] == pytest.approx(least[1] - least[0], rel=0.1)
+
+
+def _served(run: Run) -> int:
+    """Cycles that eight warps of a scheduler take at least for the multiply-adds of a kernel."""
+    made = [one for one in run.machine.matching.listing.instructions if one.name == "FFMA"]
+    odd = [int(name[1:]) % 2 for one in made for name in one.reads]
+    assert not any(one.control.reuse for one in made), "nothing in the operand cache"
+    return 8 * max(sum(odd), len(odd) - sum(odd), len(made))

@@ -120,7 +120,7 @@ def merged_into(
     others = set(taken) - {own}
     free = {
         one.offset: (one.size, place)
-        for place, one in reversed(reaches.items())
+        for place, one in reversed([*reaches.items()])
         if one.base == reach.base and place not in others
     }
     # The line is mostly that of the access with the lowest address.
@@ -162,4 +162,5 @@ def _sum(made: Instruction) -> tuple[Register, int] | None:
             return register, 0
         case "add", [Register() as register, Immediate(int() as by)]:
             return register, by
-    return None
+        case _:
+            return None

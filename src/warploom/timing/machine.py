@@ -79,10 +79,10 @@ def register_pointers() -> None:
         def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
             number = ir.IntType(64)
             kind = ir.FunctionType(number, [number] * 6)
-            function = builder.inttoptr(given[0], kind.as_pointer())
+            function = builder.inttoptr(given[0], ir.PointerType(kind))
             return builder.call(function, [*given[1:6], builder.ptrtoint(given[6], number)])
 
-        return types.int64(*[types.int64] * 6, words), emit
+        return address(*[address] * 6, words), emit
 
     @overload(called)
     def of_functions(

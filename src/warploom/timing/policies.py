@@ -45,9 +45,10 @@ class _Policy:
 
     @cached_property
     def _compiled(self) -> Any:
-        import numba
+        from importlib import import_module
 
-        inner: Any = numba.njit(boundscheck=True)(self.function)
+        numba: Any = import_module("numba")  # without types for what is used here
+        inner = numba.njit(boundscheck=True)(self.function)
         number = numba.types.int64
         kind = number(*[number] * (_ARGUMENTS - 1), numba.types.CPointer(number))
 
