@@ -172,9 +172,10 @@ def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int
     }
     packed = 0
     for place, names in enumerate((reads, kept)):
-        for name in names:
-            bank = int(name[1:]) % w.REGISTER_BANKS
-            packed += 1 << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
+        for bank in range(w.REGISTER_BANKS):
+            count = sum(int(name[1:]) % w.REGISTER_BANKS == bank for name in names)
+            most = (1 << w.READ_BITS) - 1
+            packed |= min(count, most) << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
     return packed
 
 
