@@ -154,7 +154,7 @@ def chases() -> Iterator[Figure]:
             kernel = gpu.compile(KERNELS)["chase"]
             cold = level == "DRAM"
             steps = (lines // 2, lines) if cold else (lines, 2 * lines)
-            first, second = (kernel[1, 1](x, n).time().cycles for n in steps)
+            first, second = (kernel[1, 1](x, n).time(code="ptx").cycles for n in steps)
             each = (second - first) / (steps[1] - steps[0])
             yield device, f"chase of {kib:,} KiB ({level}){of}, cycles", published, each
 
@@ -164,7 +164,7 @@ def barriers() -> Iterator[Figure]:
     gpu = wl.Device("h200", record=True)
     kernel = gpu.compile(KERNELS)["barriers"]
     for threads, published in BARRIERS.items():
-        few, many = (kernel[1, threads](n).time().seconds for n in (64, 128))
+        few, many = (kernel[1, threads](n).time(code="ptx").seconds for n in (64, 128))
         yield "h200", f"barrier of {threads:,} threads, ns", published, (many - few) / 64 * 1e9
 
 
@@ -194,7 +194,7 @@ def streamed(device: str, name: str, threads: int) -> float:
         a, b = gpu.zeros(n, np.float64), gpu.zeros(2 * n, np.float64)
         run = kernel[blocks, threads, 0, shared](a, b, n)
         assert run.occupancy.active_blocks == 2
-        times.append(run.time().seconds)
+        times.append(run.time(code="ptx").seconds)
         a.free()
         b.free()
     moved = STREAM_BYTES[name] * threads * 2 * gpu.spec.sms * (rounds[1] - rounds[0])
@@ -205,7 +205,7 @@ def copies() -> Iterator[Figure]:
     """SAXPY against what a copy reaches: "scale" at full occupancy."""
     for device, kernels in STREAM.items():
         n = 1 << 24
-        timing = saxpy(wl.Device(device, record=True), n).time()
+        timing = saxpy(wl.Device(device, record=True), n).time(code="ptx")
         published = kernels["scale"][-1]
         if device == "l40s":
             published = 770  # with 768 threads a block

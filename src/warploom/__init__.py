@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from warploom.host.tune import tune
     from warploom.observe.limits import TraceLimits
     from warploom.observe.trace import Trace
+    from warploom.timing.policies import prefetcher, warp_scheduler
     from warploom.ui.notebook import show
 
     __version__: str
@@ -89,9 +90,11 @@ __all__ = [
     "explore",
     "litmus",
     "occupancy",
+    "prefetcher",
     "show",
     "testing",
     "tune",
+    "warp_scheduler",
 ]
 
 
@@ -112,8 +115,10 @@ _PLACES = {
     "explore": "host.explore",
     "litmus": "host.litmus",
     "occupancy": "host.occupancy",
+    "prefetcher": "timing.policies",
     "show": "ui.notebook",
     "tune": "host.tune",
+    "warp_scheduler": "timing.policies",
 }
 """The modules of the names above, but for errors; each is imported when it is first asked for, for
 all together take half a second."""

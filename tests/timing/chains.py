@@ -42,6 +42,7 @@ def timed(body: str, cc: str, block: int = 32, **options: Unpack[TimeOptions]) -
     gpu = wl.Device(cc=cc, record=True)
     kernel = gpu.compile(module(body, cc), "ptx")["k"]
     buffer = gpu.zeros((LINES, 16), np.int64)
+    options.setdefault("code", "ptx")
     buffer.view[:, 0] = buffer.address + 128 * np.roll(np.arange(LINES), -1)
     return kernel[1, block](buffer).time(**options)
 

@@ -8,6 +8,7 @@ import pytest
 import warploom as wl
 from warploom.host.ptxas import find_tool
 from warploom.host.run import Run
+from warploom.machinecode.merged import Merged, Reach, merged_into
 from warploom.timing.result import Timing
 
 pytestmark = pytest.mark.skipif(
@@ -40,6 +41,25 @@ extern "C" __global__ void promoted(float *out, int n) {
   float kept[4];
   for (int k = 0; k < 4; ++k) kept[k] = (float)(n + k);
   out[threadIdx.x] = kept[threadIdx.x & 3];
+}
+
+extern "C" __global__ void wide(float *out) {
+  __shared__ float tile[256];
+  int x = threadIdx.x;
+  tile[x] = x;
+  tile[x + 128] = x;
+  __syncthreads();
+  out[x] = tile[8 * x] + tile[8 * x + 1] + tile[8 * x + 2] + tile[8 * x + 3];
+}
+
+extern "C" __global__ void banked(float *out, float a, float b) {
+  float x = out[threadIdx.x], y = x + a, u = x, v = y;
+  #pragma unroll
+  for (int k = 0; k < LINKS; ++k) {
+    u = u * x - y;
+    v = v * y - x;
+  }
+  out[threadIdx.x] = u + v;
 }
 
 extern "C" __global__ void chain(float *out, float a, float b) {
@@ -87,7 +107,7 @@ def test_accesses_are_those_of_the_ptx() -> None:
     """Each of 24 warps loads 128 bytes in each of 33 turns and stores as many once, and uses shared
     memory twice a turn; the same sectors go to DRAM."""
     run = looped("7.5", 33)
-    ptx, machine = run.time(), run.time(code="machine")
+    ptx, machine = run.time(code="ptx"), run.time(code="machine")
     assert machine.l1_bytes == ptx.l1_bytes == 24 * 33 * 128
     assert machine.dram_bytes == ptx.dram_bytes == 33 * 512 + 24 * 128
     assert machine.lsu_use[1] * machine.cycles == pytest.approx(ptx.lsu_use[1] * ptx.cycles)
@@ -98,14 +118,14 @@ def test_parted_lanes_are_followed_and_cycles_are_accounted_for(cc: str) -> None
     run = ran(cc, "parted", 9, floats(9 * 128 + 1), floats(9 * 128 + 8))
     one, two = run.time(code="machine"), run.time(code="machine", workers=2)
     assert one.basis.code == "machine code"
-    assert one.l1_bytes == run.time().l1_bytes
+    assert one.l1_bytes == run.time(code="ptx").l1_bytes
     assert balanced(one)
     assert (one.cycles, one.warp_states) == (two.cycles, two.warp_states)
 
 
 def test_a_local_array_in_registers_moves_nothing() -> None:
     run = ran("7.5", "promoted", 1, floats(128), 3)
-    assert run.time().dram_written_bytes > 512, "the PTX stores the array"
+    assert run.time(code="ptx").dram_written_bytes > 512, "the PTX stores the array"
     assert run.time(code="machine").dram_written_bytes == 512
 
 
@@ -124,3 +144,56 @@ def test_older_devices_are_timed_by_ptx_and_it_is_said() -> None:
     timing = run.time(code="machine")
     assert timing.cycles == run.time().cycles
     assert "does not assemble for compute capability 6.1" in str(timing.basis)
+
+
+def test_an_access_that_ptxas_merged_takes_the_wavefronts_of_all_that_it_stands_for() -> None:
+    """Lanes are 32 bytes apart. Each of four loads of 4 bytes has eight lanes on a bank: 8
+    wavefronts. One load of 16 bytes goes by quarter-warps, two lanes of each on a bank: 4 times 2.
+    The two stores of the block take one each."""
+    run = ran("8.0", "wide", 1, floats(32), block=32)
+    ptx, machine = run.time(code="ptx"), run.time(code="machine")
+    assert "LDS.128" in {one.opcode for one in run.machine.matching.listing.instructions}
+    assert ptx.lsu_use[1] * ptx.cycles == pytest.approx(2 + 4 * 8)
+    assert machine.lsu_use[1] * machine.cycles == pytest.approx(2 + 4 * 2)
+
+
+@pytest.mark.parametrize(
+    ("own", "taken", "width", "merged"),
+    [
+        pytest.param(0, (), 16, Merged(0, 16, 1), id="the line of the first"),
+        pytest.param(3, (), 16, Merged(3, 16, 1), id="the next four, where they are free"),
+        pytest.param(3, (4,), 16, Merged(0, 16, 1), id="the four before, where they are not"),
+        pytest.param(3, (0, 4), 16, None, id="alone, where neither is whole"),
+        pytest.param(6, (), 8, Merged(6, 8, 1), id="two"),
+        pytest.param(7, (), 8, Merged(6, 8, 1), id="two, the line of the last"),
+        pytest.param(8, (), 16, Merged(8, 16, 4), id="another base, four turns"),
+        pytest.param(7, (5,), 16, Merged(6, 16, 2), id="two of two turns"),
+        pytest.param(8, (), 4, None, id="no wider"),
+    ],
+)
+def test_accesses_of_consecutive_addresses_are_one(
+    own: int, taken: tuple[int, ...], width: int, merged: Merged | None
+) -> None:
+    """Eight accesses of 4 bytes, one behind the other, and one from another register."""
+    reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
+    reaches[8] = Reach(("r2",), 32, 4)
+    assert merged_into(reaches, own, taken, width) == merged
+
+
+def test_banks_of_the_register_file_limit_the_issue() -> None:
+    """Each bank serves one register a cycle (Huerta et al., MICRO 2025): what 128 more turns of two
+    chains of multiply-adds take, with 8 warps on a scheduler, is what the busier bank has to serve
+    of registers that the operand cache does not have, or one cycle an instruction."""
+    runs = [ran("8.6", "banked", 1, floats(1024), 1.5, 0.5, block=1024, links=n) for n in (64, 192)]
+    cycles = [run.time().cycles for run in runs]
+    least = [_served(run) for run in runs]
+    assert least[1] - least[0] >= 8 * 256, "an instruction a cycle"
+    assert cycles[1] - cycles[0] == pytest.approx(least[1] - least[0], rel=0.1)
+
+
+def _served(run: Run) -> int:
+    """Cycles that eight warps of a scheduler take at least for the multiply-adds of a kernel."""
+    made = [one for one in run.machine.matching.listing.instructions if one.name == "FFMA"]
+    odd = [int(name[1:]) % 2 for one in made for name in one.reads]
+    assert not any(one.control.reuse for one in made), "nothing in the operand cache"
+    return 8 * max(sum(odd), len(odd) - sum(odd), len(made))

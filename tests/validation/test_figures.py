@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from warploom.host.ptxas import find_tool
+from warploom.validation import rows as kept_rows
 from warploom.validation.benchmarks import modelled
 from warploom.validation.figures import Figure, figures
 from warploom.validation.table import Row, spearman, summaries
@@ -30,6 +34,22 @@ def test_summaries_are_those_of_a_calculation_by_hand() -> None:
     assert one.spearman == pytest.approx(0.8)
     assert summaries(rows, "machine")[0].mape == 0
     assert spearman(rows, "machine") == pytest.approx(1)
+
+
+def test_a_row_is_modelled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another published value changes nothing of the model; another device does."""
+    asked: list[str] = []
+
+    def model(one: Figure) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        asked.append(one.device)
+        return np.array([1.0, 2.0])
+
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept_rows, "modelled", model)
+    told = [figure(4.0), figure(8.0), figure(4.0, "a40"), figure(4.0)]
+    rows = [*kept_rows.rows_of(told)]
+    assert asked == ["a100", "a40"]
+    assert [(row.figure, row.ptx, row.machine) for row in rows] == [(one, 1, 2) for one in told]
 
 
 def test_every_figure_has_a_source_and_enough_devices_have_some() -> None:

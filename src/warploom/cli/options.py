@@ -96,9 +96,9 @@ Scheduler = Annotated[
     str | None, typer.Option(help=f"Which ready warp goes first: {', '.join(SCHEDULERS)}.")
 ]
 Code = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help=f"What is replayed: {' or '.join(CODES)} code; PTX where there is no machine code."
+        help=f"What is replayed: {' or '.join(CODES)}. Left out: machine code where there is some."
     ),
 ]
 Sample = Annotated[int | None, typer.Option(min=1, help="Replay only so many waves of blocks.")]

@@ -27,7 +27,6 @@ from warploom.cli.options import (
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
-from warploom.host.option_types import CODES
 from warploom.observe.trace import Trace
 from warploom.report.roofline import as_svg, as_text, roofline_of
 from warploom.report.time import render_time, render_time_text, time_as_json
@@ -68,7 +67,7 @@ class ModelOptions:
 
     scheduler: Scheduler = None
     sample: Sample = None
-    code: Code = CODES[0]
+    code: Code = None
     workers: Annotated[
         int, typer.Option(min=1, help="Threads that share the SMs; the result is the same.")
     ] = 1

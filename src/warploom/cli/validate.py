@@ -11,8 +11,9 @@ import typer
 
 from warploom.cli.options import Json
 from warploom.core.errors import WarploomError
-from warploom.validation.benchmarks import CODES, modelled
+from warploom.validation.benchmarks import CODES
 from warploom.validation.figures import figures
+from warploom.validation.rows import rows_of
 from warploom.validation.table import Row, as_markdown, summaries
 
 
@@ -23,12 +24,14 @@ def validate(
     kernel: Annotated[
         list[str] | None, typer.Option(help="Only figures of this kernel; again for another one.")
     ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the figures.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Hold the modelled time against published figures of hardware, by PTX and by machine code.
 
-    All of them take some minutes. Examples: `warploom validate`, `warploom validate --device a100
-    --kernel triad`.
+    What was modelled is kept in the cache until something changes that it depends on, so that a run
+    that was cut off goes on where it was. Examples: `warploom validate`, `warploom validate
+    --device a100 --kernel triad`.
     """
     chosen = [
         figure
@@ -40,9 +43,9 @@ def validate(
             f"there is no such figure; devices are {_listed('device')}, kernels {_listed('kernel')}"
         )
     rows: list[Row] = []
-    for number, figure in enumerate(chosen, 1):
-        row = Row(figure, *modelled(figure).tolist())
+    for number, row in enumerate(rows_of(chosen, workers), 1):
         rows.append(row)
+        figure = row.figure
         told = ", ".join(f"{100 * row.error(code):+.1f} % by {code}" for code in CODES)
         print(
             f"{number} of {len(chosen)}: {figure.device}, {figure.title}: {told}", file=sys.stderr

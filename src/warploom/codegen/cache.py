@@ -130,7 +130,7 @@ def _digest(part: str) -> bytes:
     return digest.digest()
 
 
-_DIGESTS = {part: _digest(part) for part in (*_SOURCES, "timing")}
+_DIGESTS = {part: _digest(part) for part in (*_SOURCES, "machinecode", "timing")}
 """Taken as this module is imported, as its neighbours are: sources that change while a process runs
 are not what it runs."""
 

@@ -46,5 +46,6 @@ Cluster = Positive | Sequence[Positive]
 Shape = Extent | Sequence[Extent]
 """The shape of a buffer: elements, or elements along each axis."""
 
-CODES = ("ptx", "machine")
-"""What a time can rest on (`run.time(code=)`); the first one, where nobody chooses."""
+CODES = ("machine", "ptx")
+"""What a time can rest on (`run.time(code=)`). Where nobody chooses, it is machine code where there
+is some that can be followed, else PTX."""

@@ -29,9 +29,17 @@ class Replayed:
     basis: Basis
 
 
-def code_of(run: Run, record: Record, costs: Costs, code: str) -> Replayed:
-    """Return what is replayed of a launch where this code ("ptx" or "machine") is asked for."""
-    found = _machine_code(run, record, costs) if code == "machine" else PTX_ALONE
+def code_of(
+    run: Run, record: Record, costs: Costs, code: str | None, *, timeline: bool
+) -> Replayed:
+    """Return what is replayed of a launch where this code ("machine" or "ptx") is asked for; None
+    where nobody chose."""
+    if code == "ptx":
+        found = PTX_ALONE
+    elif timeline:
+        found = Basis("ptx", reason="a timeline tells of its instructions")
+    else:
+        found = _machine_code(run, record, costs)
     if isinstance(found, Replayed):
         return found
     return Replayed(record, work_of(run.kernel.program, costs, record.order), found)

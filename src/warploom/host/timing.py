@@ -16,7 +16,6 @@ from warploom.core.errors import WarploomError
 from warploom.devices.timing import TimingSpec, find_timing
 from warploom.host.engines import Progress
 from warploom.host.loaded import LoadedKernel
-from warploom.host.option_types import CODES
 from warploom.host.replayed import code_of
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
@@ -31,6 +30,8 @@ from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
 from warploom.timing.patterns import PatternTable
+from warploom.timing.policies import Policies, Prefetcher, WarpScheduler
+from warploom.timing.predicted import filled
 from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
 from warploom.timing.replaying import Replaying
@@ -52,6 +53,9 @@ FIRST_BLOCKS, GROWTH = 16, 16
 """Blocks of the first part, and how many times as many as before a part can have."""
 
 LEAST_WAVES = 4
+
+FILLED_WAVES = 2
+"""A record of fewer waves is filled up (`timing.predicted`)."""
 
 MOST_REPLAYED = 20_000_000
 """Without a sample that is asked for, about so many operations are replayed at most."""
@@ -133,19 +137,20 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
 def replaying(
     run: Run,
     *,
-    scheduler: str | None = None,
+    scheduler: str | WarpScheduler | None = None,
+    prefetcher: Prefetcher | None = None,
     sample: int | None = None,
     workers: int = 1,
     timeline: int = 0,
     spec: TimingSpec | None = None,
-    code: str = CODES[0],
+    code: str | None = None,
 ) -> Replaying:
     """Return the replay of a recorded launch; see `Run.replay`."""
     kernel, record = run.kernel, run.record
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
-    policy = scheduler or timing.policy
+    policies = Policies(scheduler or timing.policy, prefetcher)
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
@@ -155,8 +160,10 @@ def replaying(
         raise WarploomError(
             "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
         )
+    wave = min(device.sms, record.launch.blocks) * _block_slots(kernel, record)
+    record = filled(record, min(record.launch.blocks, (sample or FILLED_WAVES) * wave))
     costs = Costs(device, timing)
-    replayed = code_of(run, record, costs, code)
+    replayed = code_of(run, record, costs, code, timeline=timeline > 0)
     record, work = replayed.record, replayed.work
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
@@ -164,13 +171,19 @@ def replaying(
     if met and blocks == record.launch.blocks:
         work = work_of(kernel.program, costs, record.order, polls_of(kernel.program).values())
     shape = shape._replace(sms=min(device.sms, blocks), meeting=met)
-    setting = setting_of(device, timing, shape, policy, timeline)
+    setting = setting_of(device, timing, shape, policies, timeline)
 
     def timed(outcome: Outcome) -> Timing:
         basis = replayed.basis
-        return Timing(kernel.program, device, timing, policy, record, work, outcome, basis)
+        name = policies.name
+        return Timing(kernel.program, device, timing, name, record, work, outcome, basis)
 
     return Replaying(Replay(setting, work, record, blocks, workers), timed)
+
+
+def _block_slots(kernel: LoadedKernel, record: Record) -> int:
+    """Returns how many blocks of the launch an SM holds."""
+    return max(1, kernel.occupancy(record.launch).active_blocks)
 
 
 def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
@@ -180,7 +193,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
         len(work.operations),
         bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
         launch.warps_per_block,
-        max(1, kernel.occupancy(launch).active_blocks),
+        _block_slots(kernel, record),
         max(0, l1_bytes(spec, kernel.program, launch)),
         record.warps.shape[1],
         min(spec.sms, launch.blocks),

@@ -20,6 +20,7 @@ from warploom.core.errors import WarploomError
 from warploom.devices.catalog import find_device
 from warploom.devices.timing import find_timing
 from warploom.host.buffer import Array
+from warploom.host.ptxas import find_tool, identity
 from warploom.tuning.result import Trial
 from warploom.tuning.space import Configuration
 
@@ -70,9 +71,9 @@ class TrialFile:
 
     def _key(self, configuration: Configuration) -> str:
         spec = find_device(str((self._job.fixed | configuration)["device"]))
-        return _digest(
-            self._base, version("warploom"), spec, find_timing(spec), sorted(configuration.items())
-        )
+        tools = [identity(tool) for name in ("ptxas", "nvdisasm") if (tool := find_tool(name))]
+        figures = spec, find_timing(spec), tools
+        return _digest(self._base, version("warploom"), *figures, sorted(configuration.items()))
 
 
 def _digest(*parts: Any) -> str:

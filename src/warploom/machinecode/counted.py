@@ -13,10 +13,11 @@ import numpy as np
 from warploom.analysis.program import Program, Site
 from warploom.core.errors import WarploomError
 from warploom.machine.tally import Tally
-from warploom.machinecode.evidence import Evidence, Owners, evidence_of, site_of
+from warploom.machinecode.evidence import Evidence, evidence_of, site_of
 from warploom.machinecode.flow import Demands, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
+from warploom.machinecode.lines import Owners, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
 
@@ -39,6 +40,7 @@ class Matching:
         """Match a listing with its program; ListingError where it has what is not known."""
         for made in listing.instructions:
             execution_of(made.name)
+        listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
         return cls(
             program, listing, owners, nodes, tuple(evidence_of(program, listing, nodes, owners))

@@ -4,9 +4,10 @@ machine code has.
 The line table names the PTX instruction that a machine instruction was made for. One PTX
 instruction becomes several machine instructions, and loops are unrolled: if a block has 12 of them
 that are 4 times the same 3, it has 4 copies. So the copies are how often the rarest of its opcodes
-comes. Anchors (memory, barriers, matrices, operations among lanes) are neither left out nor done
-more often than the PTX says, so they weigh more than arithmetic, which is folded, moved out of
-loops, or done for both sides of a branch.
+comes; one access that ptxas merged of several turns of a loop is as many (`machinecode.merged`).
+Anchors (memory, barriers, matrices, operations among lanes) are neither left out nor done more
+often than the PTX says, so they weigh more than arithmetic, which is folded, moved out of loops, or
+done for both sides of a branch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from dataclasses import dataclass
 from warploom.analysis.program import Program, Site
 from warploom.isa.spec import Unit
 from warploom.machinecode.graph import Node
+from warploom.machinecode.lines import Owners
 from warploom.machinecode.listing import Listing, MachineInstruction
+from warploom.machinecode.merged import Merging
 from warploom.machinecode.opcodes import execution_of
 from warploom.ptx.ir import Instruction
 
@@ -47,9 +50,6 @@ class Evidence:
     excess: float
 
 
-Owners = Sequence[tuple[str, int] | None]
-
-
 def evidence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Owners
 ) -> list[Evidence]:
@@ -65,10 +65,20 @@ def evidence_of(
             if site in code:
                 inside[site].setdefault(number, []).append(made)
     found: list[Evidence] = []
+    merging = Merging(program)
+    present: dict[int, list[Site]] = defaultdict(list)
+    for site, by_node in inside.items():
+        for number, made in by_node.items():
+            if _main(made, ANCHOR):
+                present[number].append(site)
     for site, by_node in inside.items():
         weight = _weight(code[site])
         main = {number: _main(made, weight) for number, made in by_node.items()}
-        copies = {number: _copies(made) for number, made in main.items() if made}
+        copies = {
+            number: _copies(made, site, merging, present[number])
+            for number, made in main.items()
+            if made
+        }
         if weight and copies:
             guarded = all(one.guard for made in main.values() for one in made)
             excess = 0.0 if guarded else weight * (1 if weight == ANCHOR else SPECULATED)
@@ -101,5 +111,12 @@ def _main(made: list[MachineInstruction], weight: float) -> list[MachineInstruct
     return [one for one, (pipe, _) in pipes if pipe in _ANCHOR_PIPES and one.name != "LDC"]
 
 
-def _copies(made: list[MachineInstruction]) -> int:
-    return min(Counter(one.opcode for one in made).values())
+def _copies(
+    made: list[MachineInstruction], site: Site, merging: Merging, present: Sequence[Site]
+) -> int:
+    """How often the rarest opcode comes; one that stands for several turns, as often as those."""
+    often: Counter[str] = Counter()
+    for one in made:
+        merged = merging.of(one, site, present)
+        often[one.opcode] += merged.turns if merged is not None else 1
+    return min(often.values())

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from warploom.analysis.program import Program
+from warploom.isa.spec import Unit
+from warploom.machinecode.listing import Listing, MachineInstruction
+from warploom.machinecode.opcodes import execution_of
 from warploom.ptx.ir import Module
+
+Owners = Sequence[tuple[str, int] | None]
+"""For each line of a text the PTX instruction that began last: its function and its index there."""
 
 
 def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
@@ -29,3 +38,37 @@ def own_lines(module: Module) -> tuple[str, tuple[tuple[str, int] | None, ...]]:
         lines.append(written[cut:])
         owners.append(latest)
     return "\n".join(lines), tuple(owners)
+
+
+_SURFACES = {"SULD": "suld", "SUST": "sust", "SURED": "sured", "SUATOM": "sured"}
+
+
+def with_texture_lines(program: Program, listing: Listing, owners: Owners) -> Listing:
+    """Return a listing whose texture instructions have the lines of those of the PTX.
+
+    ptxas gives them the line of what made one of their operands: theirs is the next one of such an
+    instruction. `owners` are those of `own_lines`.
+    """
+    names = {
+        (site.function, site.index): made.operation.name
+        for site, made in zip(program.sites, program.instructions, strict=True)
+        if made.operation.spec.unit is Unit.TEXTURE
+    }
+    if not names:
+        return listing
+    made = tuple(_with_line(one, names, owners) for one in listing.instructions)
+    return replace(listing, instructions=made)
+
+
+def _with_line(
+    made: MachineInstruction, names: Mapping[tuple[str, int], str], owners: Owners
+) -> MachineInstruction:
+    if made.line is None or execution_of(made.name).unit != "texture":
+        return made
+    known = _SURFACES.get(made.name)
+    wanted = ("tex", "tld4") if known is None else (known,)
+    for line in range(made.line, len(owners) + 1):
+        owner = owners[line - 1]
+        if owner is not None and names.get(owner) in wanted:
+            return replace(made, line=line)
+    return made

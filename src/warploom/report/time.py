@@ -62,6 +62,8 @@ def speed_of_light(timing: Timing) -> Section:
             _metric("Blocks", "block", timing.blocks),
             _metric("Error Of Extrapolation", "cycle", timing.cycles_error),
         ]
+    if timing.predicted_blocks:
+        metrics.append(_metric("Blocks Predicted", "block", timing.predicted_blocks))
     metrics += [_metric(f"{r.name} Throughput", "%", 100 * r.used) for r in timing.roofs]
     return Section("GPU Speed Of Light Throughput", tuple(metrics))
 
@@ -172,6 +174,7 @@ def time_as_json(timing: Timing) -> str:
         "seconds": timing.seconds,
         "blocks": timing.blocks,
         "sampled_blocks": timing.sampled_blocks,
+        "predicted_blocks": timing.predicted_blocks,
         "bound": timing.bound,
         "sections": {
             section.title: {metric.name: metric.value for metric in section.metrics}

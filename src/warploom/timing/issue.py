@@ -38,6 +38,10 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
             if unit == LSU and g.ops[row + w.OP_X]:
                 m[warp + w.V_TRY] = w.LG_THROTTLE
         return int(free // TICKS)
+    read = reads_until(g, m, s, warp, row, now)
+    if read > now:
+        m[warp + w.V_TRY] = w.DISPATCH_STALL
+        return read
     full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] or m[w.FREE_COUNT] == 0
     if full and is_access(g.ops[row + w.OP_KIND]):
         m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
@@ -45,6 +49,37 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
             m[warp + w.V_TRY] = w.TEX_THROTTLE
         return w.NEVER
     return now
+
+
+@jitable
+def reads_of(g: Machine, m: Words, s: int, warp: int, row: int, bank: int) -> int:
+    """Returns how many registers of a bank a warp's operation reads."""
+    reads = g.ops[row + w.OP_READS] >> w.READ_BITS * bank
+    mask = (1 << w.READ_BITS) - 1
+    kept = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
+    return int((reads & mask) - kept * int(m[s + w.S_LAST] == warp))
+
+
+@jitable
+def reads_until(g: Machine, m: Words, s: int, warp: int, row: int, now: int) -> int:
+    """The cycle in which a warp's operation can issue so that the banks of the register file serve
+    it in time."""
+    until = now
+    if g.ops[row + w.OP_READS] != 0:
+        for bank in range(w.REGISTER_BANKS):
+            reads = reads_of(g, m, s, warp, row, bank)
+            if reads > 0:
+                until = max(until, m[s + w.S_BANKS + bank] + reads - w.READ_WINDOW)
+    return int(until)
+
+
+@jitable
+def read_registers(g: Machine, m: Words, s: int, warp: int, row: int, now: int) -> None:
+    """Take the banks of the register file for a warp's operation."""
+    if g.ops[row + w.OP_READS] != 0:
+        for bank in range(w.REGISTER_BANKS):
+            at = s + w.S_BANKS + bank
+            m[at] = max(m[at], now) + reads_of(g, m, s, warp, row, bank)
 
 
 @jitable
@@ -60,6 +95,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
     row = op * w.OP_WORDS
     unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
     m[unit] = max(m[unit], now * TICKS) + g.ops[row + w.OP_INTERVAL]
+    read_registers(g, m, s, warp, row, now)
     m[w.INSTRUCTIONS] += 1
     g.totals[g.p[w.OPERATIONS] * w.REASON_COUNT + op] += 1
     slots = g.ops[row + w.OP_SLOTS]

@@ -6,8 +6,13 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.caches import L1_WAYS, Cache, fill_at, find_line, place_of, tag_at, use_line
-from warploom.timing.machine import Machine, Words
+from warploom.timing.machine import Machine, Words, behind, called
 from warploom.timing.waits import recheck
+
+MOST_PREFETCHED = 4
+"""So many lines may a prefetcher name for one that is loaded."""
+
+MOST_LINE = (1 << 48) - 1
 
 
 @jitable
@@ -66,7 +71,9 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         number = m[warp + w.V_WARP]
         base = g.warps[number * g.p[w.WARP_WORDS] + 1 + g.accesses[at + w.A_SITE]]
         line = (base + g.accesses[at + w.A_DELTA]) >> 7
-        reach_lines(g, m, flight, pattern, line, start)
+        missed = reach_lines(g, m, flight, pattern, line, start)
+        if g.p[w.PREFETCH] != 0 and g.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
+            prefetch(g, m, flight, pattern, line, missed, start)
         cycles = max(g.p[w.L1_REQUEST_CYCLES], l1_cycles(g, pattern))
         m[w.L1_CYCLES] += cycles
     m[w.LSU_FREE] = now + cycles
@@ -103,8 +110,10 @@ def room_for(g: Machine, m: Words, lines: int, start: int) -> bool:
 
 
 @jitable
-def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, start: int) -> None:
-    """The lines of an access: those sectors that L1 has not go on to L2."""
+def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, start: int) -> int:
+    """The lines of an access: those sectors that L1 has not go on to L2. Returns which lines had
+    some of those, a bit for each of the first."""
+    missed = 0
     kind = g.patterns[pattern + w.P_KIND]
     first = g.patterns[pattern + w.P_LINES_AT]
     through = kind & w.THROUGH_L1 and g.p[w.L1_SETS] > 0
@@ -128,8 +137,48 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
             sectors = missing
             m[tag] |= missing
         if sectors:
+            missed |= 1 << min(place - first, 62)
             passes = g.patterns[pattern + w.P_PASSES]
             request(g, m, flight, number, sectors, kind & w.KIND, passes, entry, start)
+    return missed
+
+
+@jitable
+def prefetch(
+    g: Machine, m: Words, flight: int, pattern: int, line: int, missed: int, start: int
+) -> None:
+    """Ask for the lines that the user's prefetcher names for each line of a load."""
+    slot = (m[flight + w.F_WARP] - g.p[w.AT_WARPS]) // w.V_WORDS
+    instruction = g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
+    words = behind(m, g.p[w.AT_OWN] + w.OWN_ROOM)
+    first = g.patterns[pattern + w.P_LINES_AT]
+    for place in range(g.patterns[pattern + w.P_LINES]):
+        number = line + g.lines[2 * (first + place)]
+        late = missed >> min(place, 62) & 1
+        for nth in range(MOST_PREFETCHED):
+            wanted = called(g.p[w.PREFETCH], number, late, instruction, slot, nth, words)
+            if wanted < 0 or not prefetch_line(g, m, wanted, start):
+                break
+
+
+@jitable
+def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
+    """Ask for what L1 has not of a line; False where there is no room for a request."""
+    cache = l1(g, m)
+    if g.p[w.L1_SETS] == 0 or line > MOST_LINE:
+        return False
+    known = find_line(cache, place_of(line, cache.sets), line)
+    if known >= 0 and m[tag_at(cache, known)] & w.SECTOR_MASK == w.SECTOR_MASK:
+        return True
+    busy = m[g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]] > start
+    if busy or m[w.REQUEST_COUNT] + 1 > g.p[w.REQUESTS]:
+        return False
+    entry = use_line(cache, place_of(line, cache.sets), line)
+    missing = w.SECTOR_MASK & ~m[tag_at(cache, entry)]
+    m[tag_at(cache, entry)] |= missing
+    m[w.PREFETCHED] += 1
+    request(g, m, -1, line, missing, w.LOAD, 1, entry, start)
+    return True
 
 
 @jitable
@@ -172,7 +221,7 @@ def request(
     entry: int,
     start: int,
 ) -> None:
-    """Ask L2 for sectors of a line; a flight waits for the answer."""
+    """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1)."""
     number = m[w.REQUEST_COUNT]
     m[w.REQUEST_COUNT] += 1
     at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
@@ -194,7 +243,8 @@ def request(
         for sector in range(w.SECTORS):
             if (sectors >> sector) & 1:
                 m[fills + sector] = -1 - number
-    pair(g, m, flight, number)
+    if flight >= 0:
+        pair(g, m, flight, number)
 
 
 @jitable

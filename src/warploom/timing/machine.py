@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, NamedTuple
 
 Words = Any
@@ -37,6 +38,14 @@ def fetch(words: Words, place: int) -> None:
     """A word of an array is wanted soon. Compiled code asks the host's memory for it."""
 
 
+def called(
+    address: int, first: int, second: int, third: int, fourth: int, fifth: int, words: Words
+) -> int:
+    """Call one of the user's functions (`timing.policies`). Compiled code calls its address."""
+    kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
+    return kind(address)(first, second, third, fourth, fifth, words.ctypes.data)
+
+
 def register_pointers() -> None:
     """Tell Numba how addresses move, and what is behind them is asked for."""
     from llvmlite import ir
@@ -62,6 +71,29 @@ def register_pointers() -> None:
             return given[0]
 
         return pointer(pointer, place), emit
+
+    @intrinsic
+    def jumped(
+        _context: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, words: Any
+    ) -> Any:
+        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
+            number = ir.IntType(64)
+            kind = ir.FunctionType(number, [number] * 6)
+            function = builder.inttoptr(given[0], ir.PointerType(kind))
+            return builder.call(function, [*given[1:6], builder.ptrtoint(given[6], number)])
+
+        return address(*[address] * 6, words), emit
+
+    @overload(called)
+    def of_functions(
+        address: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, words: Any
+    ) -> Any:
+        def by_address(
+            address: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, words: Any
+        ) -> Any:
+            return jumped(address, first, second, third, fourth, fifth, words)
+
+        return by_address if isinstance(words, types.CPointer) else None
 
     @overload(fetch)
     def of_addresses(words: Any, place: Any) -> Any:

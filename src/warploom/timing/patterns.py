@@ -38,6 +38,7 @@ class PatternTable:
     def __init__(self, program: Program, rules: AccessRules) -> None:
         self._program, self._rules = program, rules
         self._numbers: dict[tuple[int, ...], int] = {}
+        self._keys: list[tuple[int, ...]] = []
         self._rows: list[list[int]] = []
         self._lines: list[tuple[int, int]] = []
 
@@ -73,6 +74,16 @@ class PatternTable:
             self._find(keys, found, some)
         return found, base
 
+    def widened(self, numbers: Words, sizes: Words) -> Words:
+        """The patterns of the same first bytes whose lanes reach so many bytes each."""
+        kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
+        found = [self._number(self._of_size(*kind)) for kind in kinds.tolist()]
+        return np.array(found, np.int64)[which.reshape(-1)]
+
+    def _of_size(self, number: int, size: int) -> tuple[int, ...]:
+        instruction, kind, *rest = self._keys[number]
+        return instruction, kind & 0xFFFF | size << 16, *rest
+
     def _find_even(self, keys: Words, found: Words, where: Words) -> None:
         """Number accesses whose lanes are evenly apart."""
         if not len(keys):
@@ -99,6 +110,7 @@ class PatternTable:
     def _number(self, key: tuple[int, ...]) -> int:
         if key not in self._numbers:
             self._numbers[key] = len(self._rows)
+            self._keys.append(key)
             instruction, kind, lanes, *offsets = key
             self._rows.append(self._row(instruction, kind, lanes, offsets))
         return self._numbers[key]

@@ -53,6 +53,8 @@ class Record:
     """By basic block, its instructions in the order of issue."""
     asked: Words
     """By warp, how often it waited in memory for others (`timing.spins`)."""
+    predicted: int = 0
+    """So many of the blocks, the last ones, were not recorded (`timing.predicted`)."""
 
     @property
     def sampled(self) -> bool:

@@ -95,11 +95,22 @@ class Replay:
         issued = int(self._of_schedulers(w.S_FROM).max(initial=0))  # the last issue is over
         cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
+        self._check_policies()
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
         shaped = states.reshape(-1, w.REASON_COUNT)
         return Outcome(self.setting, cycles, self.sms, self.memory, shaped, issues, ends)
+
+    def _check_policies(self) -> None:
+        """Raise WarploomError where a function of the user's raised an exception."""
+        first = int(self.setting.parameters[w.AT_OWN]) + w.OWN_WORDS
+        for place, name in enumerate(("warp scheduler", "prefetcher")):
+            if self.sms[:, first + place * w.OWN_ROOM].any():
+                raise WarploomError(
+                    f"the {name} raised an exception: an index beyond its {w.OWN_WORDS} words, or"
+                    " what else Numba's functions raise; call it as a Python function to see which"
+                )
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
         """Run one quantum; False where nothing is left to run."""

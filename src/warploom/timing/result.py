@@ -99,6 +99,13 @@ class Timing:
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
         """Blocks that were replayed: the first ones."""
+        self.predicted_blocks = max(0, self.sampled_blocks + record.predicted - record.blocks)
+        """Those of them that went the ways of others, for the record had no room for theirs."""
+
+    @property
+    def prefetched_lines(self) -> int:
+        """Lines of 128 bytes that a prefetcher asked for."""
+        return self._sum(w.PREFETCHED)
 
     @property
     def sms(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.issue import blocked_until, issue
-from warploom.timing.machine import Machine, Words
+from warploom.timing.machine import Machine, Words, behind, called
 from warploom.timing.waits import (
     close_gap,
     close_state,
@@ -18,7 +18,10 @@ from warploom.timing.waits import (
 POLICIES = ("lrr", "gto", "two-level", "oldest")
 """Loose round robin; greedy, then the oldest; round robin among a few active warps, which a warp
 leaves when it waits long; always the oldest."""
-LRR, GTO, TWO_LEVEL, OLDEST = range(len(POLICIES))
+LRR, GTO, TWO_LEVEL, OLDEST, OWN = range(len(POLICIES) + 1)
+"""OWN: the user's (`timing.policies`)."""
+
+MOST_RANK = 1 << 60
 
 
 @jitable
@@ -44,11 +47,11 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
         m[s + w.S_FROM] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_FREE] = now + g.p[w.ISSUE_CYCLES]
     m[s + w.S_NEXT] = m[s + w.S_FREE]
-    m[s + w.S_LAST] = picked
     m[w.ELIGIBLE] += eligible
     throttle(g, m, s, now, picked)
     set_state(g, m, picked, w.SELECTED, now)
     issue(g, m, s, picked, now)
+    m[s + w.S_LAST] = picked
     if g.p[w.DISPATCH_WIDTH] > 1:
         issue_second(g, m, s, picked, now)
     if m[s + w.S_READY] == 0:
@@ -83,14 +86,14 @@ def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
         eligible += 1
         if policy == TWO_LEVEL and not is_active(g, m, s, warp):
             continue
-        key = rank(g, m, s, warp, policy)
+        key = own_rank(g, m, s, warp, now) if policy == OWN else rank(m, s, warp, policy)
         if key < best:
             picked, best = warp, key
     return picked, eligible, later
 
 
 @jitable
-def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
+def rank(m: Words, s: int, warp: int, policy: int) -> int:
     """Returns where a warp stands among those that can issue: the least goes first."""
     last = m[s + w.S_LAST]
     if policy == OLDEST:
@@ -98,6 +101,17 @@ def rank(g: Machine, m: Words, s: int, warp: int, policy: int) -> int:
     if policy == GTO:
         return 0 if warp == last else int(m[warp + w.V_AGE] + 1)
     return int(warp - last if warp > last else warp + w.NEVER // 2)
+
+
+@jitable
+def own_rank(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
+    """The same by the user's function."""
+    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
+    instruction = g.ops[m[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
+    last = int(m[s + w.S_LAST] == warp)
+    words = behind(m, g.p[w.AT_OWN])
+    key = called(g.p[w.RANK], slot, m[warp + w.V_AGE], last, instruction, now, words)
+    return int(min(max(key, -MOST_RANK), MOST_RANK))
 
 
 @jitable

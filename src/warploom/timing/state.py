@@ -17,7 +17,8 @@ from warploom.devices.timing import TimingSpec
 from warploom.timing import words as w
 from warploom.timing.caches import L1_WAYS, L2_WAYS
 from warploom.timing.costs import SHARED_UNITS, TICKS, UNITS, Costs
-from warploom.timing.schedulers import POLICIES
+from warploom.timing.policies import Policies
+from warploom.timing.schedulers import OWN, POLICIES
 
 Words = npt.NDArray[np.int64]
 
@@ -62,14 +63,18 @@ class Setting:
 
 
 def setting_of(
-    device: DeviceSpec, timing: TimingSpec, shape: Shape, policy: str, events: int
+    device: DeviceSpec, timing: TimingSpec, shape: Shape, policies: Policies, events: int
 ) -> Setting:
     """The parameters of a launch on a device; `events`: room for the states of an SM's warps."""
+    scheduler, prefetcher = policies.scheduler, policies.prefetcher
+    own = not isinstance(scheduler, str)
     p = np.zeros(w.PARAMETER_COUNT, np.int64)
     values = {
         **_of_device(timing),
         **_of_caches(device, timing, shape),
-        w.POLICY: POLICIES.index(policy),
+        w.POLICY: OWN if own else POLICIES.index(scheduler),
+        w.RANK: scheduler.address if own else 0,
+        w.PREFETCH: 0 if prefetcher is None else prefetcher.address,
         w.SLOTS: shape.block_slots * shape.warps_per_block,
         w.BLOCK_SLOTS: shape.block_slots,
         w.WARPS_PER_BLOCK: shape.warps_per_block,
@@ -168,6 +173,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_RESERVED, p[w.RESERVED]),
         (w.AT_FETCH, p[w.SCHEDULERS] * p[w.FETCH_LINES]),
         (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
+        (w.AT_OWN, 2 * w.OWN_ROOM),
     ):
         p[place] = end
         end += w.LINE * -(-int(words) // w.LINE)
@@ -202,7 +208,7 @@ def empty_sms(setting: Setting) -> Words:
         row = int(p[w.AT_SCHEDULERS]) + number * w.S_WORDS
         sms[:, row + w.S_WAKE] = sms[:, row + w.S_NEXT] = w.NEVER
         sms[:, row + w.S_LAST] = -1
-        sms[:, row + w.S_WAKES : row + w.S_WORDS] = w.NEVER
+        sms[:, row + w.S_WAKES : row + w.S_BANKS] = w.NEVER
     return sms
 
 

@@ -75,13 +75,20 @@ and the number of a flight where nobody knows yet. NEVER: a cycle that does not 
     OP_X,
     OP_Y,
     OP_STALL,
+    OP_READS,
     OP_WORDS,
-) = range(16)
+) = range(17)
 """An operation of the code: what issues for one PTX instruction, or one machine instruction
 (INSTRUCTION). INTERVAL: how long a slot takes
 its unit, in ticks; GAP: cycles between its slots; WAIT: why those that need its result wait; NEEDS,
 WRITES: registers, from there in the array of registers; X, Y: what its kind needs; STALL: cycles
-until the warp's next operation can issue, 0 for those of PTX."""
+until the warp's next operation can issue, 0 for those of PTX; READS: what it reads of each bank of
+the register file, READ_BITS a bank, and then what of it the operand cache has where the warp issued
+the operation before."""
+REGISTER_BANKS, READ_BITS = 2, 4
+READ_WINDOW = 3
+"""Cycles in which an operation reads its registers; a bank serves one a cycle. Source: Huerta et
+al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), of an RTX A6000."""
 
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
@@ -130,9 +137,13 @@ AT_WARPS, AT_READY, AT_SCHEDULERS, AT_UNITS, AT_QUEUE, AT_MSHRS, AT_L1 = range(4
 AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = range(56, 63)
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
 MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
-PARAMETER_COUNT = 72
+RANK, PREFETCH, AT_OWN = 72, 73, 74
+PARAMETER_COUNT = 75
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
-of an SM or, from AT_SLICES on, of the memory behind all of them."""
+of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
+user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each."""
+OWN_WORDS, OWN_ROOM = 256, 257
+"""Words of a policy, and room for them and for one that is set where it raised an exception."""
 
 # ---- the state of an SM -------------------------------------------------------------------------
 
@@ -142,11 +153,11 @@ LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DO
     range(14, 21)
 )
 L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
-COME, MET, HEAD_WORDS = range(25, 28)
+COME, MET, PREFETCHED, HEAD_WORDS = range(25, 29)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
-where all meet; MET: they may go on."""
+where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load."""
 
 LINE = 8
 """Words of a line of the host's cache: parts of the state begin with one."""
@@ -175,12 +186,14 @@ S_WARPS = S_READY + 1
 S_STALLS = S_WARPS + REASON_COUNT
 S_RING = S_STALLS + REASON_COUNT
 S_WAKES = S_RING + MOST_WARPS
-S_WORDS = S_WAKES + MOST_WARPS
+S_BANKS = S_WAKES + MOST_WARPS
+S_WORDS = S_BANKS + REGISTER_BANKS
 """A scheduler. NEXT: before that nothing can happen. FREE: it can issue. WAKE: the first of its
 sleepers wakes. FROM: its cycles are accounted for until there. READY: so many are ready, those of
 RING. WARPS: its warps by their state, the ready ones as NOT_SELECTED or, while none can issue, by
 what keeps them; STALLS: its cycles without an issue, by reason; WAKES: when each of its warps
-wakes, NEVER for those that do not sleep."""
+wakes, NEVER for those that do not sleep; BANKS: the cycle from which each bank of its registers is
+free."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)

@@ -18,7 +18,7 @@ from warploom.analysis.accesses import TEXELS
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
 from warploom.devices.timing import TimingSpec
-from warploom.isa.spec import Unit
+from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.timing import words
 from warploom.timing.classes import FREE, class_of
@@ -118,8 +118,9 @@ class _Builder:
         return found
 
     def _single(self, made: Instruction) -> Register | None:
-        """The register that an integer instruction writes, where nothing else does."""
-        if made.operation.spec.unit not in (Unit.INTEGER, Unit.LOGIC) or made.guard is not None:
+        """The register that an instruction writes, where nothing else does."""
+        units = (Unit.INTEGER, Unit.LOGIC, Unit.FLOAT)
+        if made.operation.spec.unit not in units or made.guard is not None:
             return None
         targets = list(writes(made))
         return targets[0] if len(targets) == 1 and self._defined[targets[0]] == 1 else None
@@ -128,6 +129,8 @@ class _Builder:
         """Returns whether an instruction is a sum that can take in a product, or a shift by a
         constant."""
         operation = self.code[user].operation
+        if made.operation.spec.unit is Unit.FLOAT:
+            return operation.name in ("add", "sub") and _contracts(made.operation, operation)
         if made.operation.name == "shl" and not isinstance(made.operands[2], Immediate):
             return False
         modifiers = made.operation.modifiers
@@ -136,7 +139,7 @@ class _Builder:
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
     def _sum_class(self, made: Instruction, user: int) -> str:
-        if made.operation.name == "shl":
+        if made.operation.name == "shl" or made.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in made.operation.modifiers.text("type", "")
         return "imul64" if wide else "imul32"
@@ -280,6 +283,14 @@ def barrier_of(made: Instruction) -> tuple[int, int]:
         threads = operands[1].value
     warps = -(-threads // 32)
     return number, -1 - warps if "arrive" in made.operation.modifiers else warps
+
+
+def _contracts(product: Operation, total: Operation) -> bool:
+    """Returns whether a product and a sum of floating-point numbers may become one multiply-add:
+    those of one type without a rounding modifier (PTX ISA, "Floating Point Instructions": add)."""
+    parts = (product.modifiers, total.modifiers)
+    plain = not any(one["rnd"] or "sat" in one for one in parts)
+    return plain and parts[0]["type"] == parts[1]["type"] and total.spec.unit is Unit.FLOAT
 
 
 def products_of(made: Instruction) -> int:

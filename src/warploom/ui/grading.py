@@ -84,10 +84,10 @@ class Launched:
 
     @cached_property
     def cycles(self) -> int:
-        """Returns the modelled cycles of the launch."""
+        """Returns the modelled cycles of the launch, by PTX: the same wherever it is graded."""
         ready = prepare_launch(self.request, MEMORY, record=True)
         run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
-        return run.time().cycles
+        return run.time(code="ptx").cycles
 
     def executions(self, instruction: str) -> int:
         """Returns how often warps executed PTX instructions whose text begins so."""

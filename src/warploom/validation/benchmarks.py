@@ -123,13 +123,24 @@ def _barriers(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
 
 
 def _gemm(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
-    """GFLOP/s of a product of 2,048 x 512 and 512 x 2,048, its beginning and its end included: what
-    is replayed of it is a sample, of which no differences can be taken."""
-    n, k = 2048, 512
-    grid, block = _GEMM[figure.kernel]
-    a, b, c = (_floats(gpu, size) for size in (n * k, k * n, n * n))
-    run = _kernel(gpu, figure.kernel)[(n // grid, n // grid), block](a, b, c, n, k)
-    return 2 * n * n * k / seconds(run) / 1e9
+    """GFLOP/s of as many blocks as the device holds, in rows as long as those of the published
+    product at most."""
+    side, block = _GEMM[figure.kernel]
+    kernel = _kernel(gpu, figure.kernel)
+    data = _floats(gpu, side * side)
+    held = kernel[1, block](data, data, _floats(gpu, side * side), side, 32).occupancy.active_blocks
+    blocks = gpu.spec.sms * held
+    wide = max(count for count in range(1, MOST_GEMM // side + 1) if blocks % count == 0)
+    n = max(wide, blocks // wide) * side
+    depths = (64, 192)
+    a, b, c = (_floats(gpu, size) for size in (n * depths[1], depths[1] * n, n * n))
+    grid = wide, blocks // wide
+    first, second = (seconds(kernel[grid, block](a, b, c, n, k)) for k in depths)
+    return 2 * blocks * side**2 * (depths[1] - depths[0]) / (second - first) / 1e9
+
+
+MOST_GEMM = 4096
+"""The published products have 4,092 rows and columns."""
 
 
 _GEMM: Mapping[str, tuple[int, tuple[int, ...] | int]] = {

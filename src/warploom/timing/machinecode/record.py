@@ -11,6 +11,7 @@ import numpy as np
 
 from warploom.analysis.program import Site
 from warploom.machinecode.counted import MachineCounts
+from warploom.machinecode.merged import Merging
 from warploom.timing import words as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
@@ -37,13 +38,30 @@ def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
 @dataclass(frozen=True)
 class _Plan:
     """A segment as arrays: blocks of its visits; and of its memory operations the visit, the
-    instruction of the listing, the position in the way, and the instruction in its PTX block."""
+    instruction of the listing, the position in the way, the instruction in its PTX block, and where
+    it stands for several of those, the bytes of a lane."""
 
     blocks: Words
     visits: Words
     listed: Words
     places: Words
     inside: Words
+    widths: Words
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """A machine instruction that reaches memory: its number in the listing, the PTX instruction
+    that it was made for, the token of its block, and the place there of the first one that it
+    stands for; where those are several, the bytes of a lane in `width`, and in `turns` of how
+    many turns of a loop they are."""
+
+    listed: int
+    site: Site
+    token: int
+    inside: int
+    width: int = 0
+    turns: int = 1
 
 
 class _Rerouting:
@@ -104,17 +122,28 @@ class _Rerouting:
         listed = np.concatenate([plan.listed for plan in plans])
         places = np.concatenate([p.places + at for p, at in zip(plans, walk.places, strict=True)])
         inside = np.concatenate([plan.inside for plan in plans])
+        widths = np.concatenate([plan.widths for plan in plans])
         there = places < len(way)
-        visits, listed, places, inside = (a[there] for a in (visits, listed, places, inside))
+        visits, listed, places, inside, widths = (
+            column[there] for column in (visits, listed, places, inside, widths)
+        )
         rows = self._record.accesses[begins[0] : begins[-1]]
         taken, of_operation = self._taken(way, begins - begins[0], rows, places, inside)
         found = rows[taken].copy()
         found[:, w.A_INSTRUCTION] = listed[of_operation]
+        self._widen(found, widths[of_operation])
         entries = np.zeros((len(blocks) + 1, w.ENTRY_WORDS), np.int64)
         entries[:-1, w.ENTRY_BLOCK] = blocks
         visit_of = visits[of_operation]
         entries[:, w.ENTRY_ACCESS] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
         return walk.missed, entries, found
+
+    def _widen(self, found: Words, widths: Words) -> None:
+        """Give the accesses that stand for several the pattern of all of them."""
+        wide = np.flatnonzero(widths)
+        if len(wide):
+            patterns = self._record.patterns
+            found[wide, w.A_PATTERN] = patterns.widened(found[wide, w.A_PATTERN], widths[wide])
 
     def _taken(
         self, way: Words, begins: Words, rows: Words, places: Words, inside: Words
@@ -145,18 +174,18 @@ class _Rerouting:
         return self._plans[key][1]
 
     def _planned(self, segment: Segment) -> _Plan:
-        rows: list[tuple[int, int, int, int]] = []
+        rows: list[tuple[int, int, int, int, int]] = []
         ways = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(ways):
             made: dict[Site, int] = defaultdict(int)
-            for listed, site, token, inside in self._memory_of(node):
-                nth = made[site]
-                made[site] += 1
-                place = self._place(segment, token, start, stop, nth)
+            for one in self._memory_of(node):
+                nth = made[one.site]
+                made[one.site] += one.turns
+                place = self._place(segment, one.token, start, stop, nth)
                 if place is not None:
-                    rows.append((visit, listed, place, inside))
+                    rows.append((visit, one.listed, place, one.inside, one.width))
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
-        columns = np.array(rows, np.int64).reshape(-1, 4).T
+        columns = np.array(rows, np.int64).reshape(-1, 5).T
         return _Plan(blocks, *columns)
 
     def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
@@ -169,32 +198,36 @@ class _Rerouting:
             return stop
         return None
 
-    def _memory_of(self, node: int) -> list[tuple[int, Site, int, int]]:
-        """The instructions of a node that reach memory: their number in the listing, the PTX
-        instruction, the token of its block, and its place in there."""
+    def _memory_of(self, node: int) -> list[_Operation]:
+        """The instructions of a node that reach memory."""
         if node not in self._memory:
             matching = self._counts.matching
             made = matching.nodes[node]
-            found: list[tuple[int, Site, int, int]] = []
+            rows: list[tuple[int, Site]] = []
             for number in range(made.start, made.stop):
                 one = matching.listing.instructions[number]
                 site = matching.site_of(one)
-                if site is not None and site in self._sites and reaches_memory(one):
-                    found.append((number, site, *self._sites[site]))
-            self._memory[node] = found
+                if site is not None and site in self._merging.places and reaches_memory(one):
+                    rows.append((number, site))
+            taken = [site for _, site in rows]
+            self._memory[node] = [self._operation(number, site, taken) for number, site in rows]
         return self._memory[node]
 
-    @cached_property
-    def _memory(self) -> dict[int, list[tuple[int, Site, int, int]]]:
-        return {}
+    def _operation(self, listed: int, site: Site, taken: list[Site]) -> _Operation:
+        """The operation of a machine instruction; `taken` are the PTX instructions that have one
+        in its node."""
+        block, inside = self._merging.places[site]
+        token = int(self._walker.tokens.of_block[block])
+        made = self._counts.matching.listing.instructions[listed]
+        merged = self._merging.of(made, site, taken)
+        if merged is None:
+            return _Operation(listed, site, token, inside)
+        return _Operation(listed, site, token, merged.first, merged.width, merged.turns)
 
     @cached_property
-    def _sites(self) -> dict[Site, tuple[int, int]]:
-        """By PTX instruction, the sign of its block, which copies share, and its place in there."""
-        program = self._counts.matching.program
-        found: dict[Site, tuple[int, int]] = {}
-        for block in program.blocks:
-            name = self._walker.tokens.of_block[block.index]
-            for index in range(block.start, block.stop):
-                found.setdefault(program.sites[index], (int(name), index - block.start))
-        return found
+    def _merging(self) -> Merging:
+        return Merging(self._counts.matching.program)
+
+    @cached_property
+    def _memory(self) -> dict[int, list[_Operation]]:
+        return {}

@@ -57,8 +57,8 @@ def tokens_of(counts: MachineCounts) -> Tokens:
         fitting = [row for row in rows if row.counted and row.off <= MOST_OFF * row.counted]
         if not fitting:
             continue
-        chosen = _usual([row.evidence for row in fitting])
-        having[token], weights[token] = (*chosen.copies,), chosen.weight / ANCHOR
+        chosen, weight = _usual([row.evidence for row in fitting])
+        having[token], weights[token] = (*chosen.copies,), weight / ANCHOR
         for node, copies in chosen.copies.items():
             needs[node][token] = copies
         if not chosen.excess:
@@ -66,10 +66,12 @@ def tokens_of(counts: MachineCounts) -> Tokens:
     return Tokens(of_block, tuple(needs), frozenset(optional), weights, having)
 
 
-def _usual(rows: list[Evidence]) -> Evidence:
-    """The evidence that says what most of it says, by weight."""
+def _usual(rows: list[Evidence]) -> tuple[Evidence, float]:
+    """The evidence that says what most of it says, by weight, and the most that any of that
+    weighs."""
     said: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
         said[tuple(sorted(row.copies.items()))] += round(row.weight)
     [(most, _)] = said.most_common(1)
-    return next(row for row in rows if tuple(sorted(row.copies.items())) == most)
+    same = [row for row in rows if tuple(sorted(row.copies.items())) == most]
+    return same[0], max(row.weight for row in same)

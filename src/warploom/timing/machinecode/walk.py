@@ -23,8 +23,9 @@ WINDOW = 48
 LEAST = 1e-6
 """Less often than this, a node is not executed."""
 
-STEP = 0.01
-"""The cost of a machine instruction."""
+STEP, MOST_STEPS = 0.01, 50
+"""The cost of a machine instruction, and how many of a node have one: the longest node is cheaper
+than an anchor that is left out."""
 
 UNLIKELY = 2.0
 """The cost of a node that is not executed where all warps are looked at together."""
@@ -92,7 +93,7 @@ class Walker:
         self._nodes = counts.matching.nodes
         executed = counts.executed
         self._costs = [
-            STEP * node.size + (0.0 if often > LEAST else UNLIKELY)
+            STEP * min(node.size, MOST_STEPS) + (0.0 if often > LEAST else UNLIKELY)
             for node, often in zip(self._nodes, executed.tolist(), strict=True)
         ]
         self._blocks = counts.matching.program.blocks

@@ -16,6 +16,7 @@ from warploom.machinecode.control import Control
 from warploom.machinecode.counted import Matching
 from warploom.machinecode.listing import MachineInstruction
 from warploom.machinecode.opcodes import execution_of
+from warploom.machinecode.operands import Kind
 from warploom.timing import words as w
 from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
 from warploom.timing.work import Work, barrier_of, fence_cycles, products_of, sleep_cycles
@@ -54,6 +55,8 @@ class _Builder:
     def build(self, starts: Sequence[int], stops: Sequence[int]) -> Work:
         code = self._matching.listing.instructions
         rows = [self._operation(index, made) for index, made in enumerate(code)]
+        for row, before, made in zip(rows[1:], code, code[1:], strict=False):
+            row[w.OP_READS] = _register_reads(made, before)
         spans = [[start, stop] for start, stop in zip(starts, stops, strict=True)]
         return Work(
             np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
@@ -151,3 +154,32 @@ def _dependences(
     if control.write_barrier is None:
         return needs, [*writes]
     return needs, [*writes, f"SB{control.write_barrier}"]
+
+
+def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int:
+    """What an instruction with a fixed latency reads of the banks of the register file
+    (`words.OP_READS`), and what of that the one before it left in the operand cache.
+
+    Registers are in banks by their number. Sources: Jia et al. (2018), 2.1; Huerta et al. (2025).
+    """
+    if made.control.write_barrier is not None or made.control.read_barrier is not None:
+        return 0
+    reads = {name for name in made.reads if name[0] == "R"}
+    kept = reads & {
+        name
+        for slot in before.control.reuse
+        for name in _source(before, slot) & _source(made, slot)
+    }
+    packed = 0
+    for place, names in enumerate((reads, kept)):
+        for bank in range(w.REGISTER_BANKS):
+            count = sum(int(name[1:]) % w.REGISTER_BANKS == bank for name in names)
+            most = (1 << w.READ_BITS) - 1
+            packed |= min(count, most) << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
+    return packed
+
+
+def _source(made: MachineInstruction, slot: int) -> set[str]:
+    """The registers of a source operand: those before are predicates or written."""
+    sources = [one for one in made.operands[1:] if one.kind is not Kind.PREDICATE]
+    return set(sources[slot].registers) if slot < len(sources) else set()

@@ -1,0 +1,166 @@
+"""Finds the PTX accesses that ptxas merged into one wider machine access.
+
+ptxas joins loads (or stores) of consecutive addresses into one instruction of 8 or 16 bytes, to
+whose lines of PTX only one of them belongs: the others have no machine instruction. They stand in
+one basic block, or are those of several turns of a loop that ptxas unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from warploom.analysis.accesses import accesses, bytes_of
+from warploom.analysis.program import Block, Program, Site
+from warploom.analysis.uses import writes
+from warploom.isa.spec import Unit
+from warploom.machinecode.listing import MachineInstruction
+from warploom.ptx.ir import Address, Immediate, Instruction, Register
+
+_PLAIN = ("LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS")
+_WIDTHS = {"64": 8, "128": 16, "256": 32}
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The bytes that a PTX access reaches in each lane: `size` of them, `offset` bytes from an
+    unknown `base`. Accesses of equal bases do the same to the same space, under one guard."""
+
+    base: tuple[object, ...]
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a machine access of `width` bytes stands for: accesses of a basic block of PTX, the one
+    with the lowest address at place `first` of it, in so many turns of their loop."""
+
+    first: int
+    width: int
+    turns: int
+
+
+class Merging:
+    """Tells what the machine accesses of a program stand for."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.places: dict[Site, tuple[int, int]] = {}
+        """By PTX instruction the number of its block, the first of all copies, and its place in
+        there."""
+        self._reaches: dict[int, dict[int, Reach]] = {}
+        for block in program.blocks:
+            for index in range(block.start, block.stop):
+                self.places.setdefault(program.sites[index], (block.index, index - block.start))
+
+    def of(self, made: MachineInstruction, site: Site, taken: Iterable[Site]) -> Merged | None:
+        """Return what a machine instruction stands for that was made for a PTX instruction, where
+        that is more; `taken` are those with machine instructions in the same basic block."""
+        width = width_of(made)
+        if not width:
+            return None
+        number, own = self.places[site]
+        if number not in self._reaches:
+            self._reaches[number] = reaches_of(self._program, self._program.blocks[number])
+        places = (self.places[one] for one in taken)
+        others = [place for block, place in places if block == number]
+        return merged_into(self._reaches[number], own, others, width)
+
+
+def width_of(made: MachineInstruction) -> int:
+    """Return the bytes that a lane moves in a wide load or store (8 or more), else 0."""
+    if made.name not in _PLAIN:
+        return 0
+    return max((_WIDTHS.get(modifier, 0) for modifier in made.modifiers), default=0)
+
+
+def reaches_of(program: Program, block: Block) -> dict[int, Reach]:
+    """Return what the plain accesses of a basic block reach, by their place in the block.
+
+    Sums of a register and a constant are followed within the block.
+    """
+    known: dict[str, tuple[object, int]] = {}
+    versions: dict[str, int] = {}
+
+    def value(register: Register) -> tuple[object, int]:
+        return known.get(register.name, ((register.name, versions.get(register.name, 0)), 0))
+
+    found: dict[int, Reach] = {}
+    for place, made in enumerate(program.instructions[block.start : block.stop]):
+        reach = _reach(made)
+        if reach is not None:
+            address, kind = reach
+            base, offset = address.base, address.offset
+            root, more = value(base) if isinstance(base, Register) else (base, 0)
+            guard = made.guard and (value(made.guard.register), made.guard.negated)
+            found[place] = Reach((*kind, root, guard), offset + more, bytes_of(made))
+        total = _sum(made)
+        moved = (value(total[0]), total[1]) if total is not None else None
+        for register in writes(made):
+            versions[register.name] = versions.get(register.name, 0) + 1
+            known.pop(register.name, None)
+            if moved is not None:
+                (root, more), by = moved
+                known[register.name] = root, more + by
+    return found
+
+
+def merged_into(
+    reaches: Mapping[int, Reach], own: int, taken: Iterable[int], width: int
+) -> Merged | None:
+    """Return what a machine access of `width` bytes stands for that was made for access `own` of a
+    basic block; None where it stands for that alone.
+
+    `taken` are the places of accesses with machine instructions of their own.
+    """
+    reach = reaches.get(own)
+    if reach is None or reach.size >= width:
+        return None
+    others = set(taken) - {own}
+    free = {
+        one.offset: (one.size, place)
+        for place, one in reversed([*reaches.items()])
+        if one.base == reach.base and place not in others
+    }
+    # The line is mostly that of the access with the lowest address.
+    for first in sorted(free, key=lambda offset: (abs(offset - reach.offset), offset)):
+        stop = _stop(free, first, first + width)
+        if stop == first + width and first <= reach.offset < stop:
+            return Merged(free[first][1], width, 1)
+    first = min(offset for offset in free if _stop(free, offset, reach.offset) == reach.offset)
+    turns, rest = divmod(width, _stop(free, first, first + width) - first)
+    return Merged(free[first][1], width, turns) if turns > 1 and not rest else None
+
+
+def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
+    """Returns where parts stop that follow each other from `start` on, up to `most` or beyond."""
+    while start in parts and start < most:
+        start += parts[start][0]
+    return start
+
+
+def _reach(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
+    """The address of a plain load or store, and its opcode without its width."""
+    operation = made.operation
+    if operation.name not in ("ld", "st") or operation.spec.unit is not Unit.MEMORY:
+        return None
+    [*spaces] = accesses(made)
+    address = next((one for one in made.operands if isinstance(one, Address)), None)
+    if address is None or len(spaces) != 1:
+        return None
+    space, op = spaces[0]
+    return address, (space.value, op)
+
+
+def _sum(made: Instruction) -> tuple[Register, int] | None:
+    """A register and what is added to it, where an instruction does that or copies it."""
+    if made.guard is not None:
+        return None
+    match made.operation.name, made.operands[1:]:
+        case "mov", [Register() as register]:
+            return register, 0
+        case "add", [Register() as register, Immediate(int() as by)]:
+            return register, by
+        case _:
+            return None

@@ -1,0 +1,100 @@
+"""Warp schedulers and prefetchers that users write in Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import WarploomError
+from warploom.host.run import Run
+from warploom.timing.words import OWN_WORDS
+
+KERNEL = """
+extern "C" __global__ void lines(const float *x, float *y, int rounds) {
+    float sum = 0;
+    #pragma unroll 1
+    for (int r = 0; r < rounds; r++) {
+        sum += x[32 * r + threadIdx.x % 32];
+        sum = __fsqrt_rn(sum);
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+@wl.warp_scheduler
+def oldest(slot, age, last, instruction, now, words):  # type: ignore[no-untyped-def]
+    return age
+
+
+@wl.prefetcher
+def following(line, missed, instruction, slot, nth, words):  # type: ignore[no-untyped-def]
+    if nth == 0:
+        words[0] += 1
+    return line + 1 + nth if nth < 2 else -1
+
+
+@wl.prefetcher
+def beyond(line, missed, instruction, slot, nth, words):  # type: ignore[no-untyped-def]
+    return words[OWN_WORDS]
+
+
+def ran(block: int = 32, grid: int = 1) -> Run:
+    gpu = wl.Device("v100", record=True)
+    x = gpu.to_device(np.ones(32 * 64, np.float32))
+    return gpu.compile(KERNEL)["lines"][grid, block](x, gpu.zeros(block, np.float32), 64)
+
+
+def test_a_policy_in_python_does_what_the_same_one_of_the_engine_does() -> None:
+    run = ran(block=512, grid=3)
+    own, known = run.time(scheduler=oldest), run.time(scheduler="oldest")
+    assert (own.cycles, own.warp_states) == (known.cycles, known.warp_states)
+    assert (own.scheduler, known.scheduler) == ("oldest", "oldest")
+
+
+def test_what_was_prefetched_is_in_l1_when_it_is_loaded() -> None:
+    """One warp loads 64 lines, one a turn; lines 1 to 65 are asked for ahead. Without that each
+    waits for the memory."""
+    run = ran()
+    before, ahead = run.time(), run.time(prefetcher=following)
+    assert (before.prefetched_lines, ahead.prefetched_lines) == (0, 65)
+    assert before.cycles - ahead.cycles > 20 * before.spec.latency_l2
+    two = run.time(prefetcher=following, workers=2)
+    assert (two.cycles, two.prefetched_lines) == (ahead.cycles, 65)
+
+
+def test_an_index_beyond_the_words_is_an_error() -> None:
+    with pytest.raises(WarploomError, match="the prefetcher raised an exception: an index beyond"):
+        ran().time(prefetcher=beyond)
+
+
+def test_a_function_that_numba_refuses_is_named() -> None:
+    def three(a, b, c):  # type: ignore[no-untyped-def]
+        return a
+
+    with pytest.raises(WarploomError, match="Numba cannot compile three, which has to take 6"):
+        ran().time(scheduler=wl.warp_scheduler(three))
+
+
+def test_the_example_shows_the_effect_on_three_kernels() -> None:
+    script = Path(__file__).parents[2] / "examples" / "policies.py"
+    made = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=True, env=os.environ
+    )
+    rows = [
+        [int(n.replace(",", "")) for n in re.findall(r"\d[\d,]+", row)]
+        for row in made.stdout.splitlines()
+    ]
+    assert len(rows) == 3
+    for gto, youngest, ahead, lines in rows:
+        assert lines > 0
+        assert len({gto, youngest, ahead}) == 3
+    assert rows[1][2] < 0.7 * rows[1][0], "a stride is found, and waits end"
+    assert rows[2][2] > rows[2][0], "what is scattered is not, and the requests are in the way"

@@ -1,0 +1,55 @@
+"""Blocks that a record has no room for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import warploom as wl
+from warploom.timing.predicted import filled
+from warploom.timing.records import Record
+
+KERNEL = """
+extern "C" __global__ void rows(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[blockIdx.y * n + i] = x[i] + 1;
+}
+"""
+
+
+def recorded() -> Record:
+    """The record of 4 x 3 blocks of 64 threads."""
+    gpu = wl.Device("v100", record=True)
+    x, y = gpu.zeros(256, np.float32), gpu.zeros(3 * 256, np.float32)
+    record = gpu.compile(KERNEL)["rows"][(4, 3), 64](x, y, 256).record
+    assert record is not None
+    return record
+
+
+def first_blocks(record: Record, count: int) -> Record:
+    warps = count * record.launch.warps_per_block
+    return replace(record, blocks=count, warps=record.warps[:warps], asked=record.asked[:warps])
+
+
+def test_places_follow_from_the_index_of_a_block() -> None:
+    """Five of twelve blocks say how far a step along x and one along y goes."""
+    whole = recorded()
+    part = filled(first_blocks(whole, 5), 12)
+    assert (part.blocks, part.predicted) == (12, 7)
+    np.testing.assert_array_equal(part.warps, whole.warps)
+
+
+def test_blocks_beyond_reach_the_same_places_where_no_step_is_known() -> None:
+    """Three blocks of the first row say nothing of y: the fourth follows along x, and the rows
+    behind reach what the first one does."""
+    whole = recorded()
+    part = filled(first_blocks(whole, 3), 12)
+    rows = part.warps.reshape(3, -1)
+    np.testing.assert_array_equal(rows[0], whole.warps.reshape(3, -1)[0])
+    np.testing.assert_array_equal(rows[1], rows[0])
+
+
+def test_a_record_with_enough_blocks_is_left_as_it_is() -> None:
+    record = recorded()
+    assert filled(record, 12) is record
