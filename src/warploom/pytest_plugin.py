@@ -143,7 +143,8 @@ def _quit(quit: Quit) -> None:
 
 
 def _known_tools(text: str) -> tuple[str, ...]:
-    """The tools of a text with commas between them; pytest.UsageError for one that is none."""
+    """Return the tools of a text with commas between them; pytest.UsageError for one that is
+    none."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in TOOLS:
@@ -188,7 +189,7 @@ def _order(request: pytest.FixtureRequest) -> Generator[tuple[str, int] | None]:
 
 @pytest.fixture
 def gpu(request: pytest.FixtureRequest) -> Device:
-    """A software GPU of its own for each test; its kernels are in the summary."""
+    """Return a software GPU of its own for each test; its kernels are in the summary."""
     marker = request.node.get_closest_marker("warploom")
     asked = marker.kwargs.get("device") if marker else None
     name = asked or request.config.getoption("--warploom") or DEFAULT

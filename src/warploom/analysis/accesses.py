@@ -63,7 +63,7 @@ class AccessRow:
 
 
 def space_of(instruction: Instruction) -> Space:
-    """The state space that a memory instruction names; GENERIC where it names none."""
+    """Return the state space that a memory instruction names; GENERIC where it names none."""
     return _named_space(instruction.operation)
 
 
@@ -109,7 +109,7 @@ def is_bulk_fill(operation: Operation) -> bool:
 
 
 def bytes_of(instruction: Instruction) -> int:
-    """The bytes that a memory instruction moves in each lane, in one access."""
+    """Return the bytes that a memory instruction moves in each lane, in one access."""
     operation = instruction.operation
     if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES
@@ -132,7 +132,7 @@ def bytes_of(instruction: Instruction) -> int:
 
 
 def route_of(instruction: Instruction) -> str:
-    """The way that a load asks for: "past L1" (PTX ISA, "Cache Operators", and ld.volatile),
+    """Return the way that a load asks for: "past L1" (PTX ISA, "Cache Operators", and ld.volatile),
     "read only" (ld.nc, ldu) or "", the device's own."""
     modifiers = instruction.operation.modifiers
     if modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers:
@@ -141,7 +141,7 @@ def route_of(instruction: Instruction) -> str:
 
 
 def reached(space: Space) -> tuple[Space, ...]:
-    """The spaces that addresses in a space can lead to."""
+    """Return the spaces that addresses in a space can lead to."""
     return GENERIC_SPACES if space is Space.GENERIC else (space,)
 
 

@@ -32,7 +32,7 @@ def asides(program: Program, formation: Formation, shapes: Shapes) -> dict[int, 
 
 
 def bodies(program: Program) -> dict[int, int]:
-    """The same, whatever is in the block."""
+    """Return the same, whatever is in the block."""
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
         for to in block.successors:
@@ -52,7 +52,7 @@ def bodies(program: Program) -> dict[int, int]:
 
 
 def steps(program: Program, body: Block) -> range:
-    """The instructions of such a block, without the branch to where all meet."""
+    """Return the instructions of such a block, without the branch to where all meet."""
     last = program.instructions[body.stop - 1]
     return range(body.start, body.stop - (last.operation.name == "bra"))
 

@@ -16,7 +16,7 @@ from warploom.ptx.ir import Instruction, Register
 
 
 def last_of(program: Program, block: Block) -> Instruction:
-    """The last instruction of a block."""
+    """Return the last instruction of a block."""
     return program.instructions[block.stop - 1]
 
 
@@ -83,8 +83,8 @@ def is_quiet(made: Instruction) -> bool:
 
 
 def comparison_of(program: Program, block: Block) -> Instruction | None:
-    """The comparison in a block that decides the branch at its end, if its operands are then what
-    they were."""
+    """Return the comparison in a block that decides the branch at its end, if its operands are then
+    what they were."""
     guard = last_of(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
     places = [i for i, made in enumerate(inside) if guard and guard.register in writes(made)]

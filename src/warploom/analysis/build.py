@@ -19,7 +19,7 @@ CUDA gives 1024 bytes, to frames that keep fewer registers than these."""
 
 
 def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
-    """The kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
+    """Return the kernel, its calls inlined or kept, cut into blocks, with its storage laid out.
 
     Raises LaunchError where the module has no such kernel, UnsupportedInstruction for the call of a
     function that nobody provides.

@@ -44,7 +44,7 @@ from warploom.ptx.ir import (
 
 
 def assemble(kernel: Part, functions: Iterable[Part], stack_bytes: int, reached: Reached) -> Flat:
-    """The whole program: the kernel, and behind it the functions that it calls."""
+    """Return the whole program: the kernel, and behind it the functions that it calls."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
@@ -177,7 +177,8 @@ def _saved(
 def _rewritten(
     part: Part, places: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
-    """A function's body with its variables on the stack and its registers kept over calls."""
+    """Return a function's body with its variables on the stack and its registers kept over
+    calls."""
     old, new = part.flat, Flat(registers=part.flat.registers)
     marks: dict[int, list[str]] = {}
     for label, at in old.labels.items():

@@ -38,17 +38,17 @@ class CallGraph:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The functions that have a body, numbered in order."""
+        """Return the functions that have a body, numbered in order."""
         return {name: number for number, name in enumerate(self._functions)}
 
     def address(self, name: str) -> int | None:
-        """The address of a function; None where there is none of that name."""
+        """Return the address of a function; None where there is none of that name."""
         number = self.number.get(name)
         return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
 
     @cached_property
     def taken(self) -> tuple[str, ...]:
-        """The functions whose address some instruction or initial value takes, in order."""
+        """Return the functions whose address some instruction or initial value takes, in order."""
         named = {name for variable in self._variables() for name in _named(variable.initial)}
         for function in self._functions.values():
             for made in function.instructions:
@@ -75,8 +75,8 @@ class CallGraph:
         return next(shape for shape in shapes if shape.name == listed.name)
 
     def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
-        """The functions that a call may reach: the one that it names, else those that its list of
-        targets names, or that fit its prototype."""
+        """Return the functions that a call may reach: the one that it names, else those that its
+        list of targets names, or that fit its prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             found = self._functions.get(callee.name)
@@ -89,7 +89,8 @@ class CallGraph:
         return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
 
     def reached(self, name: str) -> frozenset[str]:
-        """The functions that one can come to call, itself among them if it can call itself."""
+        """Return the functions that one can come to call, itself among them if it can call
+        itself."""
         if name not in self._reached:
             found: set[str] = set()
             pending = list(self.callees(name))
@@ -146,12 +147,12 @@ class CallGraph:
 
 
 def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes of what a function takes and of what it gives."""
+    """Return the sizes of what a function takes and of what it gives."""
     return tuple(p.size for p in shape.parameters), tuple(r.size for r in shape.returns)
 
 
 def _named(initial: Initializer | None) -> Iterator[str]:
-    """The symbols in an initial value."""
+    """Yield the symbols in an initial value."""
     match initial:
         case tuple():
             for item in initial:

@@ -125,7 +125,7 @@ def _choose(code: Code, target: Operand, to: Reach) -> None:
 
 
 def _pieces(code: Code, formal: Variable, actual: Operand) -> Iterator[tuple[int, int, Operand]]:
-    """What is passed for a parameter, piece by piece: its offset, its bits, its value."""
+    """Yield what is passed for a parameter, piece by piece: its offset, its bits, its value."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return

@@ -25,7 +25,7 @@ def cut(
     labels: Mapping[str, int],
     inside: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[tuple[Block, ...], dict[str, int]]:
-    """The basic blocks, and the block of each label.
+    """Return the basic blocks, and the block of each label.
 
     `inside` says of some instructions to which labels they lead, whatever they name themselves.
     `labels` says before which instruction each label stands. The end of the list is the virtual
@@ -87,7 +87,7 @@ def _successors(
 
 
 def ways(made: Instruction, targets: Mapping[str, int]) -> tuple[int, ...]:
-    """The blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
+    """Return the blocks that a `brx.idx` can go to, by index; NOWHERE where there is a gap."""
     listed = made.operands[1]
     assert isinstance(listed, Vector)
     return tuple(

@@ -43,7 +43,7 @@ Course = tuple[Sweep, ...]
 
 
 def size_that_tells(program: Program, size: Size) -> Size | None:
-    """The size of a launch's blocks, where their course is known by it and not without."""
+    """Return the size of a launch's blocks, where their course is known by it and not without."""
     x, y, z = size
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
     short = len(program.instructions) <= LONGEST
@@ -64,7 +64,7 @@ def _asks_for_size(program: Program) -> bool:
 def course_of(
     program: Program, formation: Formation, shapes: Shapes, size: Size | None = None
 ) -> Course:
-    """The course of all blocks whose warps are formed so, or of those of a size."""
+    """Return the course of all blocks whose warps are formed so, or of those of a size."""
     if formation not in WHOLE or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(asides(program, formation, shapes).values())
@@ -118,7 +118,7 @@ class _Told(Reading):
             self.held.pop(register, None)
 
     def _results(self, made: Instruction) -> Iterator[tuple[Register, int]]:
-        """The registers that an instruction gives what is known, and what that is."""
+        """Yield the registers that an instruction gives what is known, and what that is."""
         count = len(made.operation.spec.destinations)
         targets, sources = (
             tuple(spread(o)) for o in (made.operands[:count], made.operands[count:])
@@ -172,8 +172,8 @@ class _Walk:
             self._told.follow(made)
 
     def _following(self, block: Block, choices: dict[int, bool]) -> int | None:
-        """The block that all threads come to next, those that had more to do in between as well;
-        None where that is not known."""
+        """Return the block that all threads come to next, those that had more to do in between as
+        well; None where that is not known."""
         last, index = last_of(self.program, block), block.index
         if waits_for_all(last) or leaves_all(last):
             return block.successors[-1]

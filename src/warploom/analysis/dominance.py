@@ -15,7 +15,7 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """The immediate post-dominator of each node; the exit is `len(successors)`."""
+    """Return the immediate post-dominator of each node; the exit is `len(successors)`."""
     exit = len(successors)
     forward = _with_ways_out(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -45,7 +45,8 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
 
 
 def _with_ways_out(successors: Graph) -> list[list[int]]:
-    """The graph, the exit among its nodes, with an edge to the exit from each endless loop."""
+    """Return the graph, the exit among its nodes, with an edge to the exit from each endless
+    loop."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
     backward = _reversed(forward)
@@ -61,7 +62,8 @@ def _with_ways_out(successors: Graph) -> list[list[int]]:
 
 
 def _final_loop(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """A set of nodes that `node` leads to, each of which leads to all of them and nowhere else."""
+    """Return a set of nodes that `node` leads to, each of which leads to all of them and nowhere
+    else."""
     while True:
         ahead = _reachable(forward, node)
         beyond = ahead - _reachable(backward, node)
@@ -90,7 +92,7 @@ def _reversed(graph: Graph) -> list[list[int]]:
 
 
 def _post_order(graph: Graph, root: int) -> list[int]:
-    """The nodes that `root` leads to, each behind those that it leads to (loops aside)."""
+    """Return the nodes that `root` leads to, each behind those that it leads to (loops aside)."""
     order: list[int] = []
     seen = {root}
     stack = [(root, iter(graph[root]))]

@@ -76,7 +76,8 @@ class Reach:
 
 
 def why_blocks_meet(program: Program, given: Given) -> str:
-    """Why the blocks of a launch may get in each other's way: a sentence, empty where they cannot.
+    """Return why the blocks of a launch may get in each other's way: a sentence, empty where they
+    cannot.
 
     An access is taken to stay in the allocation that its pointer came from; one that strays into
     another is a fault of the kernel that no schedule promises anything about.
@@ -206,7 +207,7 @@ class _Flow:
         return Value(evaluate(terms[place], typed) if place < len(terms) else None, origins)
 
     def _loaded(self, instruction: Instruction, place: int) -> Value:
-        """A parameter's value; of what else memory holds nothing is known."""
+        """Return a parameter's value; of what else memory holds nothing is known."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._found(instruction)
@@ -219,7 +220,7 @@ class _Flow:
         return self._constant(bits)
 
     def _found(self, instruction: Instruction) -> Value:
-        """A value out of memory: unknown, and a pointer only if it is as wide as one."""
+        """Return a value out of memory: unknown, and a pointer only if it is as wide as one."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
         return Value(None, frozenset() if narrow else None)
@@ -268,12 +269,12 @@ def _block_index(axis: int, extent: int) -> Variable:
 
 
 def block_indices(grid: Dim3) -> tuple[Variable, ...]:
-    """The block indices by which blocks of a grid differ."""
+    """Return the block indices by which blocks of a grid differ."""
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
 def _united(values: Sequence[Value]) -> frozenset[int] | None:
-    """All allocations that a value made of these may point into."""
+    """Return all allocations that a value made of these may point into."""
     found: frozenset[int] = frozenset()
     for value in values:
         if value.origins is None:
@@ -283,8 +284,8 @@ def _united(values: Sequence[Value]) -> frozenset[int] | None:
 
 
 def _joined(known: Value, coming: Value, name: str) -> Value:
-    """A value that is one or the other. Where they differ by a constant, as a counter does from lap
-    to lap, it is the first plus a multiple of it."""
+    """Return a value that is one or the other. Where they differ by a constant, as a counter does
+    from lap to lap, it is the first plus a multiple of it."""
     origins = _united((known, coming))
     a, b = known.form, coming.form
     if a is None or b is None or a == b:

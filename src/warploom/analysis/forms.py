@@ -40,12 +40,12 @@ class Form:
 
     @property
     def low(self) -> int:
-        """The least value, as far as bounded variables go."""
+        """Return the least value, as far as bounded variables go."""
         return self.constant + sum(min(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
 
     @property
     def high(self) -> int:
-        """The greatest value, as far as bounded variables go."""
+        """Return the greatest value, as far as bounded variables go."""
         return self.constant + sum(max(0, s * (v.extent - 1)) for v, s in self.strides if v.extent)
 
     @property
@@ -60,7 +60,7 @@ class Form:
         return form(self.constant + times * other.constant, strides)
 
     def without(self, variable: Variable) -> Form:
-        """The same where the variable is 0."""
+        """Return the same where the variable is 0."""
         return Form(self.constant, tuple(pair for pair in self.strides if pair[0] != variable))
 
     def times(self, factor: int) -> Form:
@@ -68,13 +68,13 @@ class Form:
 
 
 def form(constant: int, strides: Mapping[Variable, int] | None = None) -> Form:
-    """A form without variables that make no difference."""
+    """Return a form without variables that make no difference."""
     kept = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(kept, key=lambda pair: pair[0].name)))
 
 
 def evaluate(term: Term, arguments: Sequence[Form | None]) -> Form | None:
-    """The value of a term whose operands have these forms."""
+    """Return the value of a term whose operands have these forms."""
     return _Evaluation(arguments).of(term)
 
 
@@ -119,8 +119,8 @@ class _Evaluation:
 
 
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
-    """A value as an integer of a type: itself where it fits. A constant wraps around; anything else
-    that could is unknown."""
+    """Return a value as an integer of a type: itself where it fits. A constant wraps around;
+    anything else that could is unknown."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -181,7 +181,7 @@ def _compared(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _part(op: str, a: Form, b: Form) -> Form | None:
-    """A part of the bits of a value that is never negative: a variable of its own."""
+    """Return a part of the bits of a value that is never negative: a variable of its own."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -200,7 +200,7 @@ def _part(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _bits_of(a: Form) -> int:
-    """The bits that may be set in any value of a form that is never negative."""
+    """Return the bits that may be set in any value of a form that is never negative."""
     steps = math.gcd(a.constant, *(stride for _, stride in a.strides))
     lowest = steps & -steps
     return (1 << a.high.bit_length()) - lowest
@@ -214,5 +214,6 @@ def _exact(op: str, a: int, n: int) -> int:
 
 
 def _fresh(op: str, a: Form, n: int, low: int, high: int) -> Form:
-    """A value from `low` to `high` that stands for `a op n`; the same stands for it everywhere."""
+    """Return a value from `low` to `high` that stands for `a op n`; the same stands for it
+    everywhere."""
     return form(low, {Variable(f"{op}({a}, {n})", high - low + 1): 1})

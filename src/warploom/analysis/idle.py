@@ -64,8 +64,8 @@ class IdleWay:
 
 
 def idle_ways(program: Program, among: Iterable[int]) -> list[IdleWay]:
-    """All such ways through some blocks, in launches whose blocks have all their threads along
-    x."""
+    """Return all such ways through some blocks, in launches whose blocks have all their threads
+    along x."""
     return list(_Search(program, sorted(among)).ways()) if among else []
 
 
@@ -96,7 +96,7 @@ class _Search:
     # ---- ways -----------------------------------------------------------------------------------
 
     def _onward(self, index: int) -> list[int]:
-        """The blocks behind a block, if it does not end with a barrier."""
+        """Return the blocks behind a block, if it does not end with a barrier."""
         block = self.program.blocks[index]
         if self._last(block).operation.spec.unit is Unit.BARRIER:
             return []
@@ -106,7 +106,7 @@ class _Search:
         return [block for block in self.among if index in self._onward(block)]
 
     def _only_way(self, begin: int, end: int) -> tuple[int, ...]:
-        """The blocks from one to another; none if there is no way, or more than one."""
+        """Return the blocks from one to another; none if there is no way, or more than one."""
         if begin not in self.among:
             return ()
         inside = _reached(begin, self._onward) & _reached(end, self._before)
@@ -120,7 +120,8 @@ class _Search:
         return tuple(found)
 
     def _straight_on(self, begin: int) -> tuple[int, ...]:
-        """The blocks from one to the next barrier or to the end, if nothing branches there."""
+        """Return the blocks from one to the next barrier or to the end, if nothing branches
+        there."""
         found: list[int] = []
         while begin not in found and begin != self.program.exit:
             found.append(begin)
@@ -141,7 +142,7 @@ class _Search:
     def _idle(
         self, site: int, before: tuple[int, ...], after: tuple[int, ...]
     ) -> Iterator[IdleWay]:
-        """The way through the blocks before and after the branch, if a warp that goes it does
+        """Yield the way through the blocks before and after the branch, if a warp that goes it does
         nothing and all behind it do the same."""
         program, taken = self.program, list[int]()
         branch, past, blocks = before[-1], after[0], (*before, *after)
@@ -171,7 +172,7 @@ class _Search:
         return name == "bra" or name not in ENDS
 
     def _body(self, block: Block) -> Iterable[Instruction]:
-        """The instructions of a block but for what ends it; a trap is one of them."""
+        """Return the instructions of a block but for what ends it; a trap is one of them."""
         ends = self._last(block).operation.name in ENDS - {"trap"}
         return self.program.instructions[block.start : block.stop - ends]
 

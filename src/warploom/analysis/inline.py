@@ -59,8 +59,8 @@ class _Frame:
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
-    """The kernel with everything it calls in place. Calls that cannot be inlined, and `alloca`,
-    have a stack of `stack_bytes` for each thread.
+    """Return the kernel with everything it calls in place. Calls that cannot be inlined, and
+    `alloca`, have a stack of `stack_bytes` for each thread.
 
     Raises UnsupportedInstruction for the call of a function without a body, CompileError where the
     kernel is too large.
@@ -113,7 +113,7 @@ class _Inliner:
         return self.part
 
     def wanted(self) -> list[Function]:
-        """The functions that the calls of this part may reach."""
+        """Return the functions that the calls of this part may reach."""
         found = (self.module.function(name) for kept in self.part.kept for name in kept.callees)
         return [function for function in found if function is not None]
 
@@ -159,7 +159,7 @@ class _Inliner:
             self.flat.add(self._with_addresses(made), site)
 
     def _with_addresses(self, made: Instruction) -> Instruction:
-        """The instruction with the addresses of functions in place of their names."""
+        """Return the instruction with the addresses of functions in place of their names."""
         if Symbol not in map(type, made.operands) or made.operation.name in JUMPS:
             return made
         operands = tuple(
@@ -216,7 +216,8 @@ class _Inliner:
     def _keep_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
-        """The register that keeps where the stack ends, for a function that takes memory there."""
+        """Return the register that keeps where the stack ends, for a function that takes memory
+        there."""
         if not alloca.uses_stack(callee):
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)
@@ -254,13 +255,13 @@ class _Inliner:
                 )
 
     def _register(self, formal: Variable) -> Register:
-        """A new register for what a service takes or gives."""
+        """Return a new register for what a service takes or gives."""
         made = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
         self.flat.registers.append(made)
         return made
 
     def _callee(self, call: Instruction) -> Function | None:
-        """The function that a call names; None where it is through a register."""
+        """Return the function that a call names; None where it is through a register."""
         target = call.operands[1]
         if not isinstance(target, Symbol):
             return None
@@ -298,12 +299,12 @@ class _Inliner:
 
 
 def _branch(origin: Instruction, label: str) -> Instruction:
-    """A branch under the guard and at the place of `origin`."""
+    """Return a branch under the guard and at the place of `origin`."""
     return replace(origin, operation=decode("bra"), operands=(Symbol(label),))
 
 
 def with_targets(made: Instruction, function: Function) -> Instruction:
-    """An indexed branch with its targets in place of the name of their list."""
+    """Return an indexed branch with its targets in place of the name of their list."""
     if made.operation.name != "brx":
         return made
     index, name = made.operands

@@ -100,13 +100,13 @@ def points_to_parameters(instruction: Instruction) -> bool:
 
 
 def _reserved(flat: Flat) -> int:
-    """The bytes of shared memory that the system keeps, if the kernel asks for them."""
+    """Return the bytes of shared memory that the system keeps, if the kernel asks for them."""
     special = (o for made in flat.instructions for o in made.operands if type(o) is Special)
     return RESERVED_BYTES if any(o.name.startswith(ASKS_FOR_RESERVED) for o in special) else 0
 
 
 def _used(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
-    """The variables that instructions name, in the order of their declaration."""
+    """Return the variables that instructions name, in the order of their declaration."""
     known = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()

@@ -51,7 +51,7 @@ def loops_to_leave(program: Program) -> tuple[Loop, ...]:
 
 
 def _leading(before: list[list[int]], header: int, last: int) -> set[int]:
-    """The blocks that lead to the last of a loop without passing its header."""
+    """Return the blocks that lead to the last of a loop without passing its header."""
     seen: set[int] = set()
     pending = [last]
     while pending:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def live_in(
     instructions: Sequence[Instruction], blocks: Sequence[Block], registers: Sequence[Register]
 ) -> tuple[frozenset[Register], ...]:
-    """The registers that are live at the start of each block."""
+    """Return the registers that are live at the start of each block."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}
     effects = [_effect(instructions[b.start : b.stop], bits) for b in blocks]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live

@@ -66,7 +66,8 @@ class Partings:
         return frozenset()
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
-        """The blocks that are reached from some, but not through those at whose ends warps wait."""
+        """Return the blocks that are reached from some, but not through those at whose ends warps
+        wait."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -78,7 +79,7 @@ class Partings:
 
     @cached_property
     def idle(self) -> list[IdleWay]:
-        """The ways on which warps in a round have nothing to do."""
+        """Return the ways on which warps in a round have nothing to do."""
         return idle_ways(self.program, self.rounds)
 
     def _waits_at_end(self, block: Block) -> bool:
@@ -128,7 +129,7 @@ class Partings:
         return frozenset(found)
 
     def _reached(self, ways: tuple[int, ...], stop: set[int]) -> set[int]:
-        """The blocks on the ways from some up to where these stop."""
+        """Return the blocks on the ways from some up to where these stop."""
         seen: set[int] = set()
         pending = list(ways)
         while pending:

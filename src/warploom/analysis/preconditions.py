@@ -30,7 +30,8 @@ class OperandCheck:
 
 
 def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
-    """The preconditions on operands that an instruction has, in the order in which they count."""
+    """Yield the preconditions on operands that an instruction has, in the order in which they
+    count."""
     operation = instruction.operation
     if not operation.spec.operand_preconditions:
         return

@@ -120,12 +120,13 @@ class Program:
 
     @property
     def title(self) -> str:
-        """The kernel as messages show it: with its C++ parameters, if its name is mangled."""
+        """Return the kernel as messages show it: with its C++ parameters, if its name is
+        mangled."""
         return shown_name(self.name)
 
     @property
     def exit(self) -> int:
-        """The id of the virtual block that every path ends in."""
+        """Return the id of the virtual block that every path ends in."""
         return len(self.blocks)
 
     @cached_property
@@ -143,13 +144,14 @@ class Program:
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:
-        """The immediate post-dominator of each block: `exit` where there is none but the end."""
+        """Return the immediate post-dominator of each block: `exit` where there is none but the
+        end."""
         return post_dominators(self.onward)
 
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:
-        """The registers that some path from the start of a block reads before it writes them, for
-        each block."""
+        """Return the registers that some path from the start of a block reads before it writes
+        them, for each block."""
         return live_in(self.instructions, self.blocks, self.registers)
 
     def with_all_live(self) -> Program:

@@ -14,7 +14,8 @@ SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
 
 
 def service_function(module: Module, call: Instruction) -> Function | None:
-    """The declaration of the service that a call of a module asks for; None for another call."""
+    """Return the declaration of the service that a call of a module asks for; None for another
+    call."""
     target = call.operands[1]
     if not isinstance(target, Symbol) or target.name not in SERVICES:
         return None
@@ -25,7 +26,7 @@ def service_function(module: Module, call: Instruction) -> Function | None:
 
 
 def service_of(instruction: Instruction) -> str | None:
-    """The service that an instruction of a program asks for; None for any other instruction.
+    """Return the service that an instruction of a program asks for; None for any other instruction.
 
     Calls whose body has been put in place pass nothing any more.
     """

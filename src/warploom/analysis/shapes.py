@@ -51,7 +51,7 @@ class Shapes:
         return bool(self.known)
 
     def at(self, block: int) -> ShapesHere:
-        """The shapes that registers have in a block."""
+        """Return the shapes that registers have in a block."""
         if block not in self._by_block:
             loose = self.loosened(block)
             here = {r: s for r, s in self.known.items() if r not in loose} if loose else self.known
@@ -63,16 +63,16 @@ class Shapes:
         return {}
 
     def loosened(self, block: int) -> frozenset[Register]:
-        """The registers that have no shape in a block, though elsewhere they may."""
+        """Return the registers that have no shape in a block, though elsewhere they may."""
         return self.loose[block] if block < len(self.loose) else frozenset()
 
     @cached_property
     def lasting(self) -> frozenset[Register]:
-        """The registers that have their shapes in every block."""
+        """Return the registers that have their shapes in every block."""
         return frozenset(self.known).difference(*self.loose)
 
     def around(self, block: int) -> tuple[Loop, ...]:
-        """The loops around a block that lanes leave one by one, the innermost last."""
+        """Return the loops around a block that lanes leave one by one, the innermost last."""
         return tuple(loop for loop in self.left if block in loop.blocks)
 
 
@@ -113,7 +113,7 @@ WHOLE = {Formation.LINE: Formation.ALONG_X, Formation.ROWS: Formation.IN_ROWS}
 
 
 def formation_of(block: tuple[int, int, int]) -> Formation:
-    """The formation of the warps of a block of that shape."""
+    """Return the formation of the warps of a block of that shape."""
     x, y, z = block
     if y * z == 1:
         return Formation.LINE
@@ -122,7 +122,7 @@ def formation_of(block: tuple[int, int, int]) -> Formation:
 
 
 def special_shape(name: str, formation: Formation) -> Shape:
-    """The shape of a special register."""
+    """Return the shape of a special register."""
     special = SPECIAL_REGISTERS[name]
     if name == "%tid.x" and formation in WHOLE.values():
         return Shape(1, 1)
@@ -150,7 +150,7 @@ class Reading:
         return self.known(operand, type).shape
 
     def known(self, operand: Operand, type: ScalarType) -> Known:
-        """An operand that is read as a type."""
+        """Return an operand that is read as a type."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
@@ -169,14 +169,14 @@ class Reading:
                 return Known(VECTOR)
 
     def address(self, operand: Operand) -> Shape:
-        """The shape of an address, if no row of it wraps around."""
+        """Return the shape of an address, if no row of it wraps around."""
         assert isinstance(operand, Address)
         if isinstance(operand.base, Register):
             return self.shapes.get(operand.base, VECTOR)
         return UNIFORM
 
     def terms(self, made: Instruction) -> TermShapes:
-        """The shapes of the terms of an instruction that computes."""
+        """Return the shapes of the terms of an instruction that computes."""
         operation = made.operation
         given = spread(made.operands[len(operation.spec.destinations) :])
         types = operation.source_types
@@ -189,11 +189,11 @@ class Reading:
         )
 
     def guard(self, made: Instruction) -> Shape:
-        """The shape of what decides whether an instruction is executed."""
+        """Return the shape of what decides whether an instruction is executed."""
         return UNIFORM if made.guard is None else self.shapes.get(made.guard.register, VECTOR)
 
     def results(self, made: Instruction) -> Iterator[tuple[Register, Shape]]:
-        """The shape of what an instruction gives each register, as wide as the register."""
+        """Yield the shape of what an instruction gives each register, as wide as the register."""
         agreed = self.guard(made) == UNIFORM
         for place, target in enumerate(_targets(made)):
             if target is None:
@@ -263,7 +263,7 @@ NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 
 
 def _targets(made: Instruction) -> Iterator[Register | None]:
-    """What an instruction writes, place by place; None where it is nothing."""
+    """Yield what an instruction writes, place by place; None where it is nothing."""
     count = 1 if made.operation.name == "call" else len(made.operation.spec.destinations)
     for operand in made.operands[:count]:
         for leaf in leaves(operand):
@@ -271,7 +271,7 @@ def _targets(made: Instruction) -> Iterator[Register | None]:
 
 
 def _resized(shape: Shape, have: int, want: int) -> Shape:
-    """A value of one width as one of another: cut off, or extended by what it needs."""
+    """Return a value of one width as one of another: cut off, or extended by what it needs."""
     if shape.stride == 0 or want == have:
         return shape
     return strided(shape.width, shape.stride, want) if want < have else VECTOR

@@ -26,8 +26,8 @@ Loose = list[set[Register]]
 
 
 def shapes_of(program: Program, formation: Formation) -> Shapes:
-    """The shapes of a program's registers in a launch whose warps are formed so. What is known of a
-    whole block is so everywhere: some of its threads may be anywhere else."""
+    """Return the shapes of a program's registers in a launch whose warps are formed so. What is
+    known of a whole block is so everywhere: some of its threads may be anywhere else."""
     alike = formation in BLOCK_WIDE
     loops = () if alike else loops_to_leave(program)
     loose: Loose = [set() for _ in program.blocks]
@@ -111,7 +111,7 @@ def _met_apart(
     loops: tuple[Loop, ...],
     left: list[Loop],
 ) -> Iterator[tuple[int, Register]]:
-    """The registers that lanes write apart and read together, and where they have no shape
+    """Yield the registers that lanes write apart and read together, and where they have no shape
     therefore. The loops among `loops` that lanes leave one by one are added to `left`."""
     parting = [
         block for block in program.blocks if _parts(program, formation, shapes, loose, block)
@@ -157,7 +157,7 @@ def _parts(
 
 
 def between(program: Program, ways: tuple[int, ...], point: int) -> set[int]:
-    """The blocks that ways lead through before they come to a point."""
+    """Return the blocks that ways lead through before they come to a point."""
     seen: set[int] = set()
     pending = [way for way in ways if way not in (point, program.exit)]
     while pending:

@@ -42,7 +42,7 @@ ALIGNMENT = 16
 
 
 def made(opcode: str, *operands: Operand, like: Instruction) -> Instruction:
-    """An instruction at the place of another."""
+    """Return an instruction at the place of another."""
     return replace(like, operation=decode(opcode), operands=operands, guard=None)
 
 
@@ -91,12 +91,13 @@ def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
 
 
 def own_register(formal: Variable, function: Function) -> Register:
-    """The register that a parameter in a register is, inside of its function."""
+    """Return the register that a parameter in a register is, inside of its function."""
     return Register(f"{formal.name}@{function.name}", formal.type)
 
 
 def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
-    """A variable cut into pieces of 1 to 8 bytes that its alignment allows: offsets, sizes."""
+    """Yield a variable cut into pieces of 1 to 8 bytes that its alignment allows: offsets,
+    sizes."""
     offset = 0
     while offset < variable.size:
         size = min(8, variable.alignment)

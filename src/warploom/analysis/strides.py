@@ -34,7 +34,7 @@ class Shape:
         return self.stride * (LANES // self.width - 1)
 
     def join(self, other: Shape) -> Shape:
-        """The shape of a value that has either."""
+        """Return the shape of a value that has either."""
         together = self.is_known and other.is_known and self.stride == other.stride
         return Shape(max(self.width, other.width), self.stride) if together else VECTOR
 
@@ -43,7 +43,7 @@ UNIFORM, VECTOR = Shape(1), Shape(LANES)
 
 
 def strided(width: int, stride: int, bits: int) -> Shape:
-    """A stride taken between minus and plus half of the range of a number of bits."""
+    """Return a stride taken between minus and plus half of the range of a number of bits."""
     half = 1 << bits - 1
     return Shape(width, (stride + half) % (2 * half) - half)
 
@@ -68,7 +68,7 @@ class TermShapes:
         return self._of(term).shape
 
     def constant(self, term: Term) -> int | None:
-        """The bits of a node that is the same whatever the program does, if known."""
+        """Return the bits of a node that is the same whatever the program does, if known."""
         return self._of(term).constant
 
     def chosen(self, term: Term) -> Term | None:
@@ -109,7 +109,7 @@ def _shape(term: Term, args: Sequence[Known]) -> Shape:
 
 
 def _stride(term: Term, args: Sequence[Known]) -> int | None:
-    """The stride of what stays linear."""
+    """Return the stride of what stays linear."""
     strides = [a.shape.stride for a in args]
     match term.op:
         case "add":
@@ -160,7 +160,8 @@ def _scaled(value: Known, factor: Known) -> int | None:
 
 
 def _folded(term: Term, given: Sequence[int]) -> int | None:
-    """An operation on constants, where it is one that bounds, scales or shifts are made of."""
+    """Return an operation on constants, where it is one that bounds, scales or shifts are made
+    of."""
     source = term.args[0].type
     if not (_is_whole(term.type) and _is_whole(source)):
         return None

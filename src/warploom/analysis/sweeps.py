@@ -70,11 +70,11 @@ class Sweep:
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The blocks that all warps go through."""
+        """Return the blocks that all warps go through."""
         return (*self.before, *self.after)
 
     def steps(self, blocks: Iterable[int]) -> list[int]:
-        """The instructions of some of its blocks, but those that end one."""
+        """Return the instructions of some of its blocks, but those that end one."""
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
@@ -85,7 +85,7 @@ class Sweep:
 
     @property
     def behind(self) -> int:
-        """The block that follows, or the virtual exit."""
+        """Return the block that follows, or the virtual exit."""
         return self.program.blocks[self.blocks[-1]].successors[-1]
 
     @property
@@ -113,12 +113,12 @@ class Sweep:
 
     @property
     def met(self) -> frozenset[Register]:
-        """The registers that are read behind the body."""
+        """Return the registers that are read behind the body."""
         return self.program.live_in[self.after[0]] if self.after else frozenset()
 
     @property
     def changed(self) -> frozenset[Register]:
-        """The registers that are written on the way and read behind it."""
+        """Return the registers that are written on the way and read behind it."""
         if self.ends:
             return frozenset()
         return self._written((*self.blocks, *self.own)) & self.program.live_in[self.behind]
@@ -148,8 +148,8 @@ def block_wide(program: Program, formation: Formation) -> Reading:
 
 
 def alike(block: Reading, shapes: Shapes) -> frozenset[Register]:
-    """The registers whose shapes in a block go with those in its warps, which they have everywhere:
-    what one holds in the first warp says what it holds in all."""
+    """Return the registers whose shapes in a block go with those in its warps, which they have
+    everywhere: what one holds in the first warp says what it holds in all."""
     common = block.shapes.keys() & shapes.lasting
     pairs = ((r, block.shapes[r], shapes.known[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
@@ -174,7 +174,7 @@ class SweepSearch:
         self.beside = bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """The begin, and the blocks at whose ends all threads wait as often as each other."""
+        """Yield the begin, and the blocks at whose ends all threads wait as often as each other."""
         if 0 in self.among and not self.program.live_in[0]:
             yield None
         alike = set(range(len(self.program.blocks))) - apart(self.program, self.reading)
@@ -183,7 +183,7 @@ class SweepSearch:
                 yield index
 
     def ways(self, site: int | None) -> Iterator[Sweep]:
-        """All ways from a site that can be gone so."""
+        """Yield all ways from a site that can be gone so."""
         begin = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(begin, (), {}):
             way = self.way(site, path, choices)
@@ -193,8 +193,8 @@ class SweepSearch:
     def way(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> Sweep | None:
-        """The way from a site through the blocks of a path, if it can be gone so. `choices`: by
-        blocks at whose ends all threads take one way, whether they take the branch."""
+        """Return the way from a site through the blocks of a path, if it can be gone so. `choices`:
+        by blocks at whose ends all threads take one way, whether they take the branch."""
         branch = next((i for i in path if i in self.beside and i not in choices), None)
         body = None if branch is None else self.beside[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -223,8 +223,8 @@ class SweepSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """The blocks on each way to a barrier or to the end, with the branches that all threads
-        decide alike; one branch at most is by the thread."""
+        """Yield the blocks on each way to a barrier or to the end, with the branches that all
+        threads decide alike; one branch at most is by the thread."""
         if at not in self.among or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -248,7 +248,7 @@ class SweepSearch:
         return made.operation.name in ENDS or made.operation.spec.unit is Unit.BARRIER
 
     def _inside(self, index: int) -> range:
-        """The instructions of a block, but what ends it."""
+        """Return the instructions of a block, but what ends it."""
         block = self.program.blocks[index]
         return range(block.start, block.stop - self._ends(last_of(self.program, block)))
 
@@ -284,8 +284,8 @@ class SweepSearch:
         return isinstance(address.base, Symbol) or address.base in self._alike
 
     def _asked(self, way: Sweep) -> Sweep | None:
-        """The way, if the comparison before the body, if any, only decides who goes there: then it
-        takes nothing."""
+        """Return the way, if the comparison before the body, if any, only decides who goes there:
+        then it takes nothing."""
         if way.body is None:
             return way
         block = self.program.blocks[way.before[-1]]

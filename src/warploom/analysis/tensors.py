@@ -85,7 +85,7 @@ def _reduction(operation: Operation) -> int:
 
 
 def _box_request(made: Instruction) -> TensorRequest:
-    """A load, a store, a reduction or a prefetch of a box."""
+    """Return a load, a store, a reduction or a prefetch of a box."""
     operation, operands = made.operation, list(made.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
@@ -119,7 +119,7 @@ def _box_request(made: Instruction) -> TensorRequest:
 
 
 def _bytes_request(made: Instruction) -> TensorRequest:
-    """A copy or a reduction of bytes side by side."""
+    """Return a copy or a reduction of bytes side by side."""
     operation, operands = made.operation, list(made.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
@@ -139,7 +139,7 @@ def _bytes_request(made: Instruction) -> TensorRequest:
 
 
 def _map_request(made: Instruction) -> TensorRequest:
-    """A change or a copy of a tensor map."""
+    """Return a change or a copy of a tensor map."""
     m = made.operation.modifiers
     if "cp_fenceproxy" in m:
         target, source, _ = made.operands

@@ -149,7 +149,7 @@ def _shape(m: Modifiers) -> int:
 
 
 def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
-    """The texture, and the sampler where there is one."""
+    """Return the texture, and the sampler where there is one."""
     handle, *sampler, _ = elements(texels)
     return handle, sampler[0] if sampler else None
 

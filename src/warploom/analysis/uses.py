@@ -23,7 +23,8 @@ from warploom.ptx.ir import (
 
 
 def leaves(operand: Operand) -> Iterator[Operand]:
-    """The operands that an operand is made of: itself, or what its brackets and braces hold."""
+    """Yield the operands that an operand is made of: itself, or what its brackets and braces
+    hold."""
     match operand:
         case Vector(elements):
             for element in elements:
@@ -41,18 +42,18 @@ def leaves(operand: Operand) -> Iterator[Operand]:
 
 
 def destinations(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands that an instruction writes."""
+    """Return the operands that an instruction writes."""
     return instruction.operands[: len(instruction.operation.spec.destinations)]
 
 
 def sources(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands that an instruction reads."""
+    """Return the operands that an instruction reads."""
     return instruction.operands[len(instruction.operation.spec.destinations) :]
 
 
 def reads(instruction: Instruction) -> Iterator[Register]:
-    """The registers that an instruction reads: its guard's, those of sources and addresses, and
-    of destinations that it updates."""
+    """Yield the registers that an instruction reads: its guard's, those of sources and addresses,
+    and of destinations that it updates."""
     if instruction.guard is not None:
         yield instruction.guard.register
     yield from _registers(instruction.operands[i] for i in instruction.operation.spec.updated)
@@ -60,12 +61,12 @@ def reads(instruction: Instruction) -> Iterator[Register]:
 
 
 def writes(instruction: Instruction) -> Iterator[Register]:
-    """The registers that an instruction writes, where its guard lets it."""
+    """Yield the registers that an instruction writes, where its guard lets it."""
     return _registers(destinations(instruction))
 
 
 def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
-    """The registers among operands and in them."""
+    """Yield the registers among operands and in them."""
     for operand in operands:
         if type(operand) is Register:
             yield operand
@@ -74,7 +75,7 @@ def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
-    """The symbols that an instruction names."""
+    """Yield the symbols that an instruction names."""
     for operand in instruction.operands:
         if type(operand) is not Register:
             yield from (leaf for leaf in leaves(operand) if isinstance(leaf, Symbol))
@@ -95,8 +96,8 @@ WHOLE_WARP = Immediate(0xFFFFFFFF)
 
 
 def member_mask(instruction: Instruction) -> Operand | None:
-    """The operand that names the lanes which an instruction brings together, if it has one; a
-    matrix instruction brings together the whole warp (PTX ISA, `.sync` of mma and its kin)."""
+    """Return the operand that names the lanes which an instruction brings together, if it has one;
+    a matrix instruction brings together the whole warp (PTX ISA, `.sync` of mma and its kin)."""
     operation = instruction.operation
     if operation.spec.unit is Unit.MATRIX and "sync" in operation.modifiers:
         return WHOLE_WARP
@@ -105,9 +106,9 @@ def member_mask(instruction: Instruction) -> Operand | None:
 
 
 def gathering_mask(instruction: Instruction) -> Operand | None:
-    """The operand that names the lanes for which an instruction waits; None where it waits for
-    none. Under a guard only an aligned one waits: its guard is the same in the whole warp (PTX ISA,
-    `.aligned`)."""
+    """Return the operand that names the lanes for which an instruction waits; None where it waits
+    for none. Under a guard only an aligned one waits: its guard is the same in the whole warp (PTX
+    ISA, `.aligned`)."""
     mask = member_mask(instruction)
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
 

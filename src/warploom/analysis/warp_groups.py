@@ -28,7 +28,7 @@ class GroupOperands:
 
     @property
     def descriptors(self) -> tuple[Operand, Operand]:
-        """The descriptors of A and B; of B twice, where A is in registers."""
+        """Return the descriptors of A and B; of B twice, where A is in registers."""
         return (self.b if self.product.shared_a is None else self.a), self.b
 
 

@@ -111,12 +111,12 @@ class Call:
         return can_be_listed(self.shape, self.rules, shuffles=self.shuffles)
 
     def told(self, places: Value) -> Value:
-        """The lanes' places in memory, for a helper that is to look at them."""
+        """Return the lanes' places in memory, for a helper that is to look at them."""
         self.lanes.b.store(places, self._scratch)
         return self._scratch
 
     def slot(self, slot: Slot) -> Value:
-        """A value of the environment."""
+        """Return a value of the environment."""
         return self.lanes.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
 
 

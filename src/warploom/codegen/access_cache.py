@@ -100,7 +100,7 @@ class AccessCache:
         return self.set_of(I32(-1)) if self._layouts else EVERYONE
 
     def _layout_of_warp(self) -> Value:
-        """The number of the running warp's layout, as the host has it behind the indices."""
+        """Return the number of the running warp's layout, as the host has it behind the indices."""
         b, warps = self.b, self.frame.slot(Slot.WARPS)
         at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
         place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)
@@ -252,7 +252,7 @@ class AccessCache:
         return call(self.lanes, "learn_access", *given)
 
     def _bounds(self, group: Group) -> Value:
-        """The address of where the group's space, or the allocation reached last, begins and
+        """Return the address of where the group's space, or the allocation reached last, begins and
         ends."""
         space, prologue = group.shape.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
@@ -265,7 +265,7 @@ class AccessCache:
         return self._limits[space]
 
     def _words(self, group: Group) -> Value:
-        """A constant of the module: what is known of a group before it runs."""
+        """Return a constant of the module: what is known of a group before it runs."""
         runs = group.base.width if group.form is Form.SHAPE else ANY_RUNS
         words = [runs, group.base.stride, group.shape.size, self._layout.unit]
         words += [len(group.strides), len(group.members)]

@@ -16,8 +16,8 @@ class AccessCheck:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """The fault of an access, 0 for none; lanes are looked at one by one only where some lane
-        leaves what is known to be its own."""
+        """Return the fault of an access, 0 for none; lanes are looked at one by one only where some
+        lane leaves what is known to be its own."""
         b, access, size = self.b, self.access, I64(self.access.shape.size)
         in_global = access.shape.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)

@@ -100,7 +100,7 @@ class AccessCosts:
         return differs
 
     def _first(self, bits: Value, places: Value) -> Value:
-        """The place of the lowest lane that is on; mostly that is lane 0."""
+        """Return the place of the lowest lane that is on; mostly that is lane 0."""
         b, names = self.b, ("lowest", "other", "first")
         lowest, other, done = (self.access.function.append_basic_block(name) for name in names)
         on = b.icmp_unsigned("!=", b.and_(bits, I64(1)), I64(0))

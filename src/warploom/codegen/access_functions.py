@@ -33,13 +33,13 @@ class AccessFunctions:
         self.module, self.rules, self.shuffles = module, rules, shuffles
 
     def plain(self, shape: Shape) -> Value:
-        """The function for a load or a store."""
+        """Return the function for a load or a store."""
         moved = f"{shape.space.value}.{shape.type.name}x{shape.parts}.{shape.route}"
         return self._get(f"access.{shape.op}.{moved}", shape, None)
 
     def atomic(self, shape: Shape, operation: Operation, count: int, *, tells: bool) -> Value:
-        """The function for an atomic with `count` operands: the data hold their elements, at most
-        two of them, then those of the old value, if it `tells` that."""
+        """Return the function for an atomic with `count` operands: the data hold their elements, at
+        most two of them, then those of the old value, if it `tells` that."""
         name = _name_of("access", shape, operation, count, tells=tells)
         update = Update.of(operation, count, shape.space.value, tells=tells)
         return self._get(name, shape, update)
@@ -47,7 +47,8 @@ class AccessFunctions:
     def listed(
         self, shape: Shape, operation: Operation, count: int, *, tells: bool, agreed: bool
     ) -> Value:
-        """The same for what goes on a list; if `agreed`, the data hold one operand for all."""
+        """Return the same for what goes on a list; if `agreed`, the data hold one operand for
+        all."""
         name = _name_of(f"listed{'.agreed' * agreed}", shape, operation, count, tells=tells)
         if name not in self.module.globals:
             access = Call(
@@ -58,7 +59,8 @@ class AccessFunctions:
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """The function that tells an mbarrier of bytes which have come; counted as a store."""
+        """Return the function that tells an mbarrier of bytes which have come; counted as a
+        store."""
         shape = Shape("store", Space.SHARED, U64)
         return self._get("access.complete_tx", shape, Update.of(COMPLETE_TX, 1, "", tells=False))
 
@@ -70,7 +72,7 @@ class AccessFunctions:
 
 
 def _name_of(way: str, shape: Shape, operation: Operation, count: int, *, tells: bool) -> str:
-    """A name that says all of what an atomic's function does."""
+    """Return a name that says all of what an atomic's function does."""
     chosen = operation.modifiers.values.items()
     text = ".".join(choice for slot, choice in chosen if slot not in SAME_RESULT)
     kind = "atomic" if tells else "reduction"
@@ -106,7 +108,7 @@ def _emit(access: Call, update: Update | None) -> None:
 
 
 def _lasting(access: Call, bits: Value, offsets: Value) -> Value:
-    """The lanes whose stores last, of those that name one address, where a policy chooses;
+    """Return the lanes whose stores last, of those that name one address, where a policy chooses;
     else all store, and the highest lasts (`rules.writes.lasting`)."""
     plan = access.lanes.b.inttoptr(access.slot(Slot.PLAN_AT), PTR)
     return call(access.lanes, "lasting", access.told(offsets), bits, plan, access.slot(Slot.BLOCK))

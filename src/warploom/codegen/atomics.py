@@ -27,7 +27,7 @@ class AtomicCode:
     def emit(
         self, index: int, made: Instruction, mask: Value
     ) -> list[tuple[Operand, Value, ScalarType]]:
-        """An atomic or a reduction; what it gives to which destination."""
+        """Emit an atomic or a reduction; return what it gives to which destination."""
         operation = made.operation
         type = operation.modifiers.scalar()
         first = len(operation.spec.destinations)

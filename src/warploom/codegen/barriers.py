@@ -154,7 +154,8 @@ class BarrierCode:
         self.b.store(threads, self.frame.table(ARGUMENT_2))
 
     def _operands(self, index: int, made: Instruction, on: Value) -> tuple[Value, Value]:
-        """The number of the barrier and of the threads that it awaits, 0 for all; checked."""
+        """Return the number of the barrier and of the threads that it awaits, 0 for all;
+        checked."""
         b = self.b
         given = sources(made)[: -1 if votes(made) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in given)
@@ -171,7 +172,7 @@ class BarrierCode:
 
 
 def _simple(made: Instruction) -> int | None:
-    """The number of a barrier of all threads, if it is a constant."""
+    """Return the number of a barrier of all threads, if it is a constant."""
     match made.guard, sources(made):
         case None, (Immediate(number),) if number < BARRIERS:
             return number

@@ -55,7 +55,7 @@ class Blocks:
         return sorted(self._partings.rounds) if self.frame.shapes else ()
 
     def append(self, name: str) -> ir.Block:
-        """A new block at the end of the function."""
+        """Return a new block at the end of the function."""
         return self.frame.function.append_basic_block(name)
 
     def runs(self, copy: Copy, index: int) -> bool:
@@ -77,5 +77,5 @@ class Blocks:
         return self.copies[self.reached(copy, index), index]
 
     def live(self, index: int) -> frozenset[Register]:
-        """The registers that lanes may read from the begin of a block on."""
+        """Return the registers that lanes may read from the begin of a block on."""
         return self.program.live_in[index] if index < self.program.exit else frozenset()

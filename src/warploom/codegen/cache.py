@@ -81,12 +81,13 @@ def keep(kind: str, key: str, content: bytes) -> None:
 
 
 def key_of(parts: Iterable[str], sources: Iterable[str] = _SOURCES) -> str:
-    """The key of what is made from `parts` by these parts of the package, here and now."""
+    """Return the key of what is made from `parts` by these parts of the package, here and now."""
     return _key(_fingerprint(tuple(sources)).encode(), parts)
 
 
 def key_of_sources(parts: Iterable[str], sources: Iterable[str]) -> str:
-    """The key of what is made from `parts` by these parts of the package, wherever that was."""
+    """Return the key of what is made from `parts` by these parts of the package, wherever that
+    was."""
     return _key(b"".join(_DIGESTS[part] for part in sources), parts)
 
 

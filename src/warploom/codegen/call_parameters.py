@@ -46,5 +46,5 @@ class PieceCode:
 
 
 def unsigned_of(value: Value) -> ScalarType:
-    """The unsigned type as wide as a vector's elements."""
+    """Return the unsigned type as wide as a vector's elements."""
     return unsigned(value.type.element.width)

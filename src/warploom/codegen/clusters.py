@@ -25,11 +25,11 @@ class ClusterCode:
 
     @property
     def rank(self) -> Value:
-        """The rank of the block in its cluster, as an i64."""
+        """Return the rank of the block in its cluster, as an i64."""
         return self.frame.prologue.b.zext(self._specials.rank(), I64)
 
     def live(self) -> Value:
-        """The blocks of the cluster that are there, as bits of an i64."""
+        """Return the blocks of the cluster that are there, as bits of an i64."""
         if not self.several:
             return I64(1)
         frame = self.frame

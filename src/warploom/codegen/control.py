@@ -114,13 +114,13 @@ class Control:
         return edge
 
     def _straight_way(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """The same, where nothing changes on the way. A way back looks at the fuel first."""
+        """Return the same, where nothing changes on the way. A way back looks at the fuel first."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.reached(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
-        """The block through which loops come back: there a turn ends that is used up."""
+        """Return the block through which loops come back: there a turn ends that is used up."""
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header

@@ -156,7 +156,7 @@ class CopyCode:
     def _with_part(
         self, index: int, source: Value, values: list[Value], wanted: Value, part: Value
     ) -> list[Value]:
-        """The values with the bytes of those lanes put in that copy a part."""
+        """Return the values with the bytes of those lanes put in that copy a part."""
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

@@ -81,7 +81,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 
 def _object(text: str, effort: Effort) -> bytes:
-    """A module as an object."""
+    """Return a module as an object."""
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):

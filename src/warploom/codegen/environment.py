@@ -177,7 +177,7 @@ class CountLayout:
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:
-        """The instructions of each block that are counted."""
+        """Return the instructions of each block that are counted."""
         hidden = self.program.hidden
         return np.array(
             [
@@ -218,7 +218,8 @@ class CountLayout:
 
     @cached_property
     def listed(self) -> tuple[int, ...]:
-        """The numbers of the rows in which accesses may be put on a list (`rules.listed`)."""
+        """Return the numbers of the rows in which accesses may be put on a list
+        (`rules.listed`)."""
         atomics = ((n, row) for n, row in enumerate(self.rows) if row.op == "atomic")
         return tuple(n for n, row in atomics if row.space is Space.SHARED)
 

@@ -45,7 +45,7 @@ class BlockWide(ABC):
         other: i64, some below 0."""
 
     def ahead(self, value: Value, stride: int) -> Value:
-        """The value in the running warp."""
+        """Return the value in the running warp."""
         b, step, width = self.b, self.step(value, stride), value.type.count
         if step is None:
             return value

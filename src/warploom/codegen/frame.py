@@ -110,14 +110,14 @@ class Frame:
         self.ahead = 0  # instructions from the one being emitted to the end of its block
 
     def variable(self, type: ir.Type) -> Value:
-        """A place for a value, zero at the entry; LLVM turns it into a register."""
+        """Return a place for a value, zero at the entry; LLVM turns it into a register."""
         place = self.prologue.alloca(type)
         self.prologue.b.store(zero(type), place)
         return place
 
     @property
     def warp(self) -> Value:
-        """The number of the running warp in its block."""
+        """Return the number of the running warp in its block."""
         return self.get(self._warp)
 
     def set_warp(self, number: Value) -> None:
@@ -148,7 +148,8 @@ class Frame:
         self._known = {}
 
     def slot(self, slot: Slot) -> Value:
-        """A value of the environment, loaded once at the entry (it does not change in a call)."""
+        """Return a value of the environment, loaded once at the entry (it does not change in a
+        call)."""
         if slot in self._known:
             return self._known[slot]
         if slot not in self._loaded:
@@ -157,13 +158,13 @@ class Frame:
         return self._loaded[slot]
 
     def pointer(self, slot: Slot) -> Value:
-        """A host address of the environment, as a pointer."""
+        """Return a host address of the environment, as a pointer."""
         if slot not in self._pointers:
             self._pointers[slot] = self.prologue.b.inttoptr(self.slot(slot), PTR)
         return self._pointers[slot]
 
     def word(self, slot: Slot) -> Value:
-        """A value of the environment as an i32."""
+        """Return a value of the environment as an i32."""
         return self.prologue.b.trunc(self.slot(slot), I32)
 
     def record(self, slot: Slot, value: Value) -> None:
@@ -175,7 +176,7 @@ class Frame:
         self.lanes.b.store(value, self.state(word))
 
     def state(self, word: int) -> Value:
-        """The address of a word of this warp's state."""
+        """Return the address of a word of this warp's state."""
         return self.lanes.slot(self._of_warp("state", self._states), word)
 
     def _states(self) -> Value:
@@ -184,17 +185,17 @@ class Frame:
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:
-        """The address of a word of this warp's table (`rules.warp_table`)."""
+        """Return the address of a word of this warp's table (`rules.warp_table`)."""
         return self.context(8 * word)
 
     def get(self, place: Value) -> Value:
-        """A 64-bit word from its address."""
+        """Return a 64-bit word from its address."""
         return self.lanes.b.load(place, typ=I64)
 
     # ---- lanes and counts -----------------------------------------------------------------------
 
     def mask(self) -> Value:
-        """The active mask, here and now."""
+        """Return the active mask, here and now."""
         return self.lanes.mask(self.active())
 
     def active(self) -> Value:
@@ -236,7 +237,7 @@ class Frame:
         self.here, self.convergent = was
 
     def load(self, register: Register, width: int = LANES) -> Value:
-        """A register in 32 lanes, or in as many as its shape has or a wider one needs."""
+        """Return a register in 32 lanes, or in as many as its shape has or a wider one needs."""
         if self._is_apart(register):
             return self._get(register, self.context_layout.apart[register], LANES)
         if not self.has_shape(register):
@@ -291,8 +292,8 @@ class Frame:
             self.put_loose(register, self.load(register))
 
     def loosened(self, origin: int, index: int) -> frozenset[Register]:
-        """The registers that have a shape in block `origin` and none in the next, which reads
-        them."""
+        """Return the registers that have a shape in block `origin` and none in the next, which
+        reads them."""
         live = self.program.live_in[index] if index < self.program.exit else frozenset[Register]()
         return live & self.shapes.loosened(index) - self.shapes.loosened(origin)
 
@@ -373,7 +374,7 @@ class Frame:
     # ---- suspension -----------------------------------------------------------------------------
 
     def context(self, offset: int) -> Value:
-        """An address in this warp's context, of what is not a register."""
+        """Return an address in this warp's context, of what is not a register."""
         base = self._of_warp("context", lambda: self._in_context(self.pointer(Slot.CONTEXTS_AT)))
         return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
 
@@ -436,11 +437,11 @@ class Frame:
         return self.lanes.b.zext(self.lanes.lane(self.load(self.program.depth), lane), I64)
 
     def node(self, node: Value, word: int) -> Value:
-        """The address of a word of a node."""
+        """Return the address of a word of a node."""
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
-        """The address of a node."""
+        """Return the address of a node."""
         index = self.lanes.b.mul(node, I64(NODE_WORDS))
         return self.lanes.slot(self.context(8 * NODES_AT), index)
 
@@ -460,5 +461,5 @@ def alignment(offset: int) -> int:
 
 
 def _as(b: Value, number: Value, type: ir.IntType) -> Value:
-    """A small i32 as another integer."""
+    """Return a small i32 as another integer."""
     return b.zext(number, type) if type.width > 32 else b.trunc(number, type)

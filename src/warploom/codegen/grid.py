@@ -291,7 +291,7 @@ class GridFunction:
         call(self.lanes, "end_turn", plan, self._state(warp), context, status, stride)
 
     def _state(self, warp: Value) -> Value:
-        """The state of a warp of the current block."""
+        """Return the state of a warp of the current block."""
         index = self.b.mul(warp, I64(plan_words.STATE_WORDS))
         return self.lanes.slot(self._pointer(Slot.STATES_AT), index)
 

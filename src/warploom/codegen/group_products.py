@@ -141,7 +141,7 @@ class _GroupProductBody:
             b.store(row, vector_at(b, self.buffer, place), align=64)
 
     def _rows(self) -> list[list[Value]]:
-        """A by k and half: in each lane the element of the row that the lane has of D."""
+        """Return a by k and half: in each lane the element of the row that the lane has of D."""
         operand: SharedOperand | None = self.wanted.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.places.a), WORDS))
@@ -201,10 +201,10 @@ class _GroupProductBody:
 
 
 def _rows_of(half: int) -> list[int]:
-    """The rows that lanes have in a half of a warp's 16 rows."""
+    """Return the rows that lanes have in a half of a warp's 16 rows."""
     return [8 * half + lane // 4 for lane in range(LANES)]
 
 
 def _lane_columns(inside: int) -> ir.Constant:
-    """The columns of eight that lanes have, as a constant: the even or the odd ones."""
+    """Return the columns of eight that lanes have, as a constant: the even or the odd ones."""
     return ir.Constant(vector(I32), [I32(2 * (lane % 4) + inside) for lane in range(LANES)])

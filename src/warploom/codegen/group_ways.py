@@ -96,7 +96,8 @@ class GroupWays:
         self._all_on = False
 
     def mask(self, group: Group, made: Instruction, on: Value) -> Value | None:
-        """The mask of a known access: None where all lanes are on, as they are in fast code."""
+        """Return the mask of a known access: None where all lanes are on, as they are in fast
+        code."""
         return None if self.leaves(group) else on
 
     def leaves(self, group: Group) -> bool:

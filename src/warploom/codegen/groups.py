@@ -86,12 +86,12 @@ class Group:
 
     @property
     def walked(self) -> list[Register]:
-        """The strides by which some of its accesses are apart."""
+        """Return the strides by which some of its accesses are apart."""
         return list(dict.fromkeys(s for index, _ in self.members for s in self.ahead(index)))
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first offset that a run reaches, and the first behind the last place."""
+        """Return the first offset that a run reaches, and the first behind the last place."""
         offsets = [offset for _, offset in self.members]
         reach = 0 if self.form is Form.STEPPED else self.base.reach
         return min(offsets) + min(reach, 0), max(offsets) + self.shape.size + max(reach, 0)
@@ -100,8 +100,8 @@ class Group:
 def find_groups(
     memory: MemoryCode, reading: Reading, block: Block, *, walking: bool = False
 ) -> dict[int, Group]:
-    """The groups of a block's accesses, by instruction; `walking`: with those that are strides
-    apart."""
+    """Return the groups of a block's accesses, by instruction; `walking`: with those that are
+    strides apart."""
     walks = Walks(reading, block)
     found: dict[object, Group] = {}
     groups: dict[int, Group] = {}
@@ -133,7 +133,7 @@ def find_groups(
 def group_alone(
     memory: MemoryCode, reading: Reading, index: int, made: Instruction
 ) -> Group | None:
-    """An access as a group of its own; None where it can have none."""
+    """Return an access as a group of its own; None where it can have none."""
     placed = _placed(memory, reading, index, made)
     if placed is None:
         return None

@@ -16,7 +16,7 @@ class Guards:
         self.recording = recording
 
     def counted(self, index: int, made: Instruction) -> Value | None:
-        """The guard's value, counted; None where there is none."""
+        """Return the guard's value, counted; None where there is none."""
         held = self.held(made)
         if held is not None:
             on = self.b.and_(self.lanes.bits(held), self.frame.active())
@@ -37,14 +37,15 @@ class Guards:
         return self.b.select(self.lanes.lane(self.agreed(made), 0), living, I64(0))
 
     def held(self, made: Instruction) -> Value | None:
-        """The guard's value; None where there is none."""
+        """Return the guard's value; None where there is none."""
         if made.guard is None:
             return None
         held = self.frame.load(made.guard.register)
         return self.b.not_(held) if made.guard.negated else held
 
     def agreed(self, made: Instruction) -> Value | None:
-        """The guard's value in 1 lane, where all lanes agree on it; None where there is none."""
+        """Return the guard's value in 1 lane, where all lanes agree on it; None where there is
+        none."""
         if made.guard is None:
             return None
         held = self.frame.load(made.guard.register, 1)

@@ -108,13 +108,13 @@ codegen.turns."""
 
 
 def _found(name: str) -> Callable[..., object]:
-    """A function of CHECKS."""
+    """Return a function of CHECKS."""
     place = _PLACES.get(name) or _PLACES.get(name.partition("_")[0], "codegen.turns")
     return getattr(importlib.import_module(f"warploom.{place}"), name)
 
 
 def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
-    """An object of functions of CHECKS and RULES."""
+    """Return an object of functions of CHECKS and RULES."""
 
     def functions() -> Mapping[str, Callable[..., object]]:
         return {name: RULES.get(name) or _found(name) for name in names}
@@ -156,7 +156,7 @@ def _engine(wanted: HelperObject) -> llvm.ExecutionEngine:
 
 @lru_cache
 def _rule(name: str) -> Callable[..., int]:
-    """A rule's machine code, as a function of two addresses in memory around two numbers."""
+    """Return a rule's machine code, as a function of two addresses in memory around two numbers."""
     engine = _load(COMMON)
     address = engine.get_function_address(PREFIX + name)
     return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(address)

@@ -137,7 +137,7 @@ class InstructionCode:
                 return self._named_results(index, made, on)
 
     def _named_results(self, index: int, made: Instruction, on: Value) -> Sequence[Result]:
-        """The same for instructions that go by their names."""
+        """Return the same for instructions that go by their names."""
         match made.operation.name:
             case "ld" | "ldu":
                 return self._loaded(index, made, on)
@@ -267,7 +267,7 @@ class InstructionCode:
     def _sources(
         self, made: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
-        """The operands that an instruction reads, one by one, and as which types."""
+        """Return the operands that an instruction reads, one by one, and as which types."""
         first = len(made.operation.spec.destinations)
         return tuple(spread(made.operands[first:])), made.operation.source_types
 
@@ -283,7 +283,7 @@ class InstructionCode:
             yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, made: Instruction) -> Term:
-        """The term without its last `canonical`, where the register may hold any NaN."""
+        """Return the term without its last `canonical`, where the register may hold any NaN."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]
         return term

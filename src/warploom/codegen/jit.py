@@ -60,7 +60,7 @@ def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant)
 
 
 def _compile(layout: CountLayout, variant: KernelVariant, effort: Effort) -> bytes:
-    """The object that a kernel becomes, behind what its host must know of it."""
+    """Return the object that a kernel becomes, behind what its host must know of it."""
     from warploom.codegen.emission import emit  # the compiler, which a cached kernel does without
 
     emitted = emit(layout, variant, effort, _LOCK)

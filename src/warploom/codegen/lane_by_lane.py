@@ -41,7 +41,7 @@ class Update:
 
     @classmethod
     def of(cls, operation: Operation, count: int, space: str, *, tells: bool) -> Update:
-        """The change by an operation with `count` operands in a space."""
+        """Return the change by an operation with `count` operands in a space."""
         need = operation.spec.memory_precondition
         return cls(operation.combine(count, space), need, tells)
 

@@ -31,32 +31,32 @@ def vector(element: ir.Type) -> ir.VectorType:
 
 
 def element_type(type: ScalarType) -> ir.Type:
-    """The LLVM type in which one lane of a PTX type is computed."""
+    """Return the LLVM type in which one lane of a PTX type is computed."""
     if type.kind is Kind.FLOAT and type.bits in (32, 64):
         return ir.FloatType() if type.bits == 32 else ir.DoubleType()
     return ir.IntType(type.bits)
 
 
 def lane_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
-    """The LLVM type in which 32 lanes, or others, of a PTX type are computed."""
+    """Return the LLVM type in which 32 lanes, or others, of a PTX type are computed."""
     return ir.VectorType(element_type(type), width)
 
 
 def storage_type(type: ScalarType, width: int = LANES) -> ir.VectorType:
-    """The LLVM type in which a register is kept: always integers, so that any reading of its bits
-    is free."""
+    """Return the LLVM type in which a register is kept: always integers, so that any reading of its
+    bits is free."""
     return ir.VectorType(ir.IntType(type.bits), width)
 
 
 def splat_constant(value: int, element: ir.Type) -> ir.Constant:
-    """The same integer in every lane."""
+    """Return the same integer in every lane."""
     return repeated(value, element, LANES)
 
 
 @lru_cache(maxsize=4096)
 def repeated(value: int, element: ir.Type, width: int) -> ir.Constant:
-    """The same integer `width` times. Spelled out, such constants would be most of the text that
-    goes to LLVM."""
+    """Return the same integer `width` times. Spelled out, such constants would be most of the text
+    that goes to LLVM."""
     return _Short(ir.VectorType(element, width), f"splat ({element} {value})")
 
 
@@ -89,7 +89,7 @@ def selection(order: Iterable[int]) -> ir.Constant:
 
 @lru_cache
 def first(width: int) -> ir.Constant:
-    """The shuffle that takes lane 0 for all."""
+    """Return the shuffle that takes lane 0 for all."""
     return _Short(ir.VectorType(I32, width), "zeroinitializer", [I32(0)] * width)
 
 
@@ -117,7 +117,7 @@ class Lanes:
         return self.b.call(self.function(name, result, [a.type for a in args]), list(args))
 
     def function(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Value:
-        """The function of that name, declared when it is first asked for."""
+        """Return the function of that name, declared when it is first asked for."""
         known: Any = self.module.globals
         if name not in known:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
@@ -133,7 +133,7 @@ class Lanes:
         back.set_metadata("llvm.loop", node)
 
     def splat(self, scalar: Value, width: int = LANES) -> Value:
-        """The scalar in every lane."""
+        """Return the scalar in every lane."""
         whole = ir.VectorType(scalar.type, width)
         alone = self.b.insert_element(undefined(whole), scalar, I32(0))
         if width == 1:
@@ -141,8 +141,8 @@ class Lanes:
         return self.b.shuffle_vector(alone, undefined(whole), first(width))
 
     def fan(self, value: Value, stride: int, width: int = LANES) -> Value:
-        """A value of fewer lanes as one of `width`: those it has are the first of as many equal
-        parts, in which others follow by a stride."""
+        """Return a value of fewer lanes as one of `width`: those it has are the first of as many
+        equal parts, in which others follow by a stride."""
         have = value.type.count
         if have == width:
             return value
@@ -163,11 +163,11 @@ class Lanes:
         return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)
 
     def bits(self, mask: Value) -> Value:
-        """A mask as an i32."""
+        """Return a mask as an i32."""
         return self.b.bitcast(mask, I32)
 
     def mask(self, bits: Value) -> Value:
-        """An i32 as a mask."""
+        """Return an i32 as a mask."""
         return self.b.bitcast(bits, MASK)
 
     def any(self, mask: Value) -> Value:
@@ -179,8 +179,9 @@ class Lanes:
         return self.b.icmp_unsigned("==", self.bits(mask), I32(-1))
 
     def folded(self, operation: str, value: Value, on: Value) -> Value:
-        """A vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8 lanes
-        by `or` or `umax`: a register of the host, where masks of its lanes would take longer."""
+        """Return a vector of 64 bits, 32 lanes of which those that are off count as 0, folded to 8
+        lanes by `or` or `umax`: a register of the host, where masks of its lanes would take
+        longer."""
         zeros = zero(ir.VectorType(value.type.element, FOLDED))
         parts: list[Value] = []
         for begin in range(0, LANES, FOLDED):
@@ -213,7 +214,7 @@ class Lanes:
         return self.b.select(mask, new, old)
 
     def pick(self, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
-        """A vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
+        """Return a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
         first, *others = sorted({number for number, _ in table})
         lanes = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
         picked = self.b.shuffle_vector(values[first], values[first], lanes)
@@ -250,7 +251,7 @@ class Lanes:
         self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
 
     def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:
-        """The address of an element of an array."""
+        """Return the address of an element of an array."""
         at = I64(index) if isinstance(index, int) else index
         return self.b.gep(pointer, [at], source_etype=element)
 

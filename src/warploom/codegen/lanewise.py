@@ -144,7 +144,7 @@ def _function(lanes: Lanes, emit: Emit, answers: int, given: Sequence[Value]) ->
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:
-    """A value, an opaque pointer if it is one of Numba's, which say what they point to."""
+    """Return a value, an opaque pointer if it is one of Numba's, which say what they point to."""
     if not value.type.is_pointer:
         return value
     same = lanes.slot(value, 0)

@@ -35,7 +35,7 @@ class Rise:
 
     @property
     def highest(self) -> int:
-        """The greatest number of the type that is compared."""
+        """Return the greatest number of the type that is compared."""
         return (1 << (31 if self.signed else 32)) - 1
 
 
@@ -47,7 +47,7 @@ class LeadingCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
     def compare(self, made: Instruction, anyhow: Callable[[], Value]) -> Value | None:
-        """The lanes in which a `setp` of 32-bit integers holds, None where it is not such a
+        """Return the lanes in which a `setp` of 32-bit integers holds, None where it is not such a
         comparison. `anyhow` emits any, for where a lane wraps around."""
         rise = self._rise(made) if self.frame.convergent else None
         return None if rise is None else self._unless_it_wraps(rise, anyhow)
@@ -120,7 +120,8 @@ class LeadingCode:
         return self.lanes.mask(result)
 
     def _bits(self, comparison: str, ahead: Value) -> Value:
-        """The lanes, as an i32, that compare so with a bound which lies so far above lane 0."""
+        """Return the lanes, as an i32, that compare so with a bound which lies so far above lane
+        0."""
         b = self.b
         if comparison in _OPPOSITE:
             return b.not_(self._bits(_OPPOSITE[comparison], ahead))

@@ -35,7 +35,7 @@ class LeavingCode:
         """What those that have left hold."""
 
     def left_at(self, block: int) -> Loop | None:
-        """The loop that lanes leave at the end of a block while others may stay."""
+        """Return the loop that lanes leave at the end of a block while others may stay."""
         return next((loop for loop in self.frame.shapes.left if block in loop.exits), None)
 
     def enter(self, loops: Iterable[Loop]) -> None:

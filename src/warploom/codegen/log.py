@@ -176,7 +176,7 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 def append_access(
     log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """A row for an access; the address of lane 0 stands at `first`."""
+    """Return a row for an access; the address of lane 0 stands at `first`."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -215,8 +215,8 @@ def append_access(
 
 @jitable
 def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
-    """The row of how far lanes are from the leader's address, 0 for those that take no part; NONE
-    where there is no room for it."""
+    """Return the row of how far lanes are from the leader's address, 0 for those that take no part;
+    NONE where there is no room for it."""
     base = addresses[first + leader]
     row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
     full = log[SCATTERED] >= log[SCATTERED_ROOM]

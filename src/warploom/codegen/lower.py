@@ -31,7 +31,7 @@ class Lowering:
         self.lanes, self.b, self.width = lanes, lanes.b, width
 
     def __call__(self, term: Term, arguments: Sequence[Value]) -> Value:
-        """The value of `term`, where operand i is `arguments[i]`, in its computing type."""
+        """Return the value of `term`, where operand i is `arguments[i]`, in its computing type."""
         return self._lower(term, arguments, {})
 
     def _lower(self, term: Term, arguments: Sequence[Value], done: dict[Term, Value]) -> Value:
@@ -47,7 +47,7 @@ class Lowering:
         return ir.VectorType(element_type(type), self.width)
 
     def constant(self, bits: int, type: ScalarType) -> Value:
-        """A constant by its bits, in every lane."""
+        """Return a constant by its bits, in every lane."""
         element = ir.IntType(type.bits)
         value = bits & ((1 << type.bits) - 1)
         whole = repeated(value, element, self.width)
@@ -84,7 +84,7 @@ class Lowering:
         return self.intrinsic("fma" if term.op == "fma" else "sqrt", args)
 
     def intrinsic(self, name: str, args: list[Value]) -> Value:
-        """An LLVM intrinsic on vectors of one type, by its name without type."""
+        """Return an LLVM intrinsic on vectors of one type, by its name without type."""
         return self.lanes.intrinsic(f"llvm.{name}.{self.suffix(args[0])}", args[0].type, args)
 
     def suffix(self, value: Value) -> str:
@@ -233,7 +233,7 @@ BITLESS = frozenset(
 
 
 def ignores_nan_bits(term: Term) -> frozenset[int]:
-    """The operands whose NaN bits cannot show in the term's value.
+    """Return the operands whose NaN bits cannot show in the term's value.
 
     An operand is one if every path from it to the root meets only `BITLESS` nodes or selects, and
     the root closes the question (`canonical`, or no float at all).

@@ -36,7 +36,7 @@ HALF = LANES // 2
 
 
 def count_many_listed(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
-    """The seven numbers of `rules.listed.count_many`, of what that is given."""
+    """Return the seven numbers of `rules.listed.count_many`, of what that is given."""
     b, (row, count) = lanes.b, given
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
@@ -93,7 +93,7 @@ def _order(places: Sequence[int]) -> Value:
 
 
 def comparators() -> Iterator[tuple[int, int]]:
-    """The pairs that Batcher's merge exchange compares to sort 32 values (Knuth, The Art of
+    """Yield the pairs that Batcher's merge exchange compares to sort 32 values (Knuth, The Art of
     Computer Programming, volume 3, 5.2.2, algorithm M)."""
     length = HALF
     while length:
@@ -130,7 +130,7 @@ def _along_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 
 
 def _along_banks(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """The most words of one bank, where its lanes follow each other."""
+    """Return the most words of one bank, where its lanes follow each other."""
     b = lanes.b
     ways, most = _byte(1), _byte(1)
     for before, word in pairwise(words):
@@ -143,6 +143,6 @@ def _along_banks(lanes: Lanes, words: Sequence[Value]) -> Value:
 
 
 def _sum(lanes: Lanes, which: Value, values: Value) -> Value:
-    """The sum of some bytes."""
+    """Return the sum of some bytes."""
     wide = lanes.b.zext(lanes.b.select(which, values, zero(BYTES)), vector(I16))
     return lanes.b.zext(lanes.intrinsic("llvm.vector.reduce.add.v32i16", I16, [wide]), I64)

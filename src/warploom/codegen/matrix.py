@@ -84,7 +84,7 @@ class MatrixCode:
         ]
 
     def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
-        """The metadata, moved to the lanes that have them with selector 0."""
+        """Return the metadata, moved to the lanes that have them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
@@ -166,7 +166,7 @@ class MatrixCode:
         return []
 
     def _pointing(self, count: int, on: Value) -> Value:
-        """The lanes whose addresses `count` matrices use."""
+        """Return the lanes whose addresses `count` matrices use."""
         return self.b.and_(on, self.lanes.mask(I32((1 << (8 * count)) - 1)))
 
     def _spread(self, words: list[Value], first: int, transposed: bool) -> Value:
@@ -201,7 +201,7 @@ class MatrixCode:
         return self._pair(halves)
 
     def _half(self, word: Value, sides: list[int]) -> Value:
-        """The low or high half of each lane's word."""
+        """Return the low or high half of each lane's word."""
         moved = self.b.lshr(word, constant([16 * side for side in sides], I32))
         return self.b.and_(moved, splat_constant(0xFFFF, I32))
 
@@ -221,7 +221,7 @@ def _place(lane: int, element: int, transposed: bool) -> Place:
 
 
 def _holder(row: int, column: int, transposed: bool) -> tuple[int, int]:
-    """The lane that holds an element, and in which half."""
+    """Return the lane that holds an element, and in which half."""
     if transposed:
         row, column = column, row
     return 4 * row + column // 2, column % 2

@@ -25,7 +25,8 @@ class MemberCode:
         self.lanes, self.b = operands.lanes, operands.b
 
     def existing(self) -> Value:
-        """The lanes that have a thread, as an i32; in a block's last warp they may be few."""
+        """Return the lanes that have a thread, as an i32; in a block's last warp they may be
+        few."""
         b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
         some = b.trunc(b.sub(b.shl(I64(1), b.and_(left, I64(LANES - 1))), I64(1)), I32)

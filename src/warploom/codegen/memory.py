@@ -106,7 +106,8 @@ class MemoryCode:
     # ---- loads and stores -----------------------------------------------------------------------
 
     def load(self, index: int, made: Instruction, mask: Value) -> list[Value]:
-        """The values that a load gives, one for each destination, as integers of its type."""
+        """Return the values that a load gives, one for each destination, as integers of its
+        type."""
         type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
         reached = frame_access(self.frame.program, made)
         if reached is not None:
@@ -118,7 +119,7 @@ class MemoryCode:
         return self.load_at(index, shape, self.operands.address(made.operands[1]), mask)
 
     def load_at(self, index: int, shape: Shape, addresses: Value, mask: Value) -> list[Value]:
-        """A load of that shape; its space may be the generic one."""
+        """Emit a load of that shape; its space may be the generic one."""
         if shape.space is not Space.GENERIC:
             return self.load_any(index, shape, addresses, mask)
         type, parts = shape.type, shape.parts
@@ -220,7 +221,7 @@ class MemoryCode:
         return reaches_cluster(self.frame.program.instructions[index])
 
     def _fault(self) -> list[Value]:
-        """The instruction, warp and space of an access that faults: all go to one block."""
+        """Return the instruction, warp and space of an access that faults: all go to one block."""
         if self._faults is None:
             self._faulted = self.frame.function.append_basic_block("faulted")
             slots = (Slot.FAULT_INSTRUCTION, Slot.FAULT_WARP, Slot.FAULT_SPACE)
@@ -288,5 +289,5 @@ class MemoryCode:
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:
-    """The elements of a vector operand, or the operand itself."""
+    """Return the elements of a vector operand, or the operand itself."""
     return operand.elements if isinstance(operand, Vector) else (operand,)

@@ -51,7 +51,7 @@ class MoveCode:
         return [(target, self.operands.read(source, type), type)]
 
     def _unpacked(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
-        """The parts of a value, the lowest first."""
+        """Return the parts of a value, the lowest first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
         found: list[Result] = []
@@ -61,7 +61,7 @@ class MoveCode:
         return found
 
     def _packed(self, source: Vector, type: ScalarType) -> Value:
-        """The elements side by side, the first lowest."""
+        """Return the elements side by side, the first lowest."""
         part = unsigned(type.bits // len(source.elements))
         whole = self.operands.lower.type(unsigned(type.bits))
         value = self.operands.lower.constant(0, unsigned(type.bits))

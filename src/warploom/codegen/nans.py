@@ -60,7 +60,7 @@ def is_copy(instruction: Instruction) -> bool:
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:
-    """The registers that an instruction writes."""
+    """Yield the registers that an instruction writes."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
     if instruction.operation.name == "call":

@@ -70,7 +70,7 @@ class NodeCode:
         return total
 
     def branch(self, node: Value) -> Value:
-        """The branch that made a node."""
+        """Return the branch that made a node."""
         return self.frame.get(self.frame.node(node, BRANCH))
 
     def count_meeting(self, branch: Value, amount: Value) -> None:

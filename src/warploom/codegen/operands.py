@@ -52,7 +52,7 @@ class Operands:
     def read(
         self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
     ) -> Value:
-        """An operand in 32 lanes of the computing type of `type`; or in the lanes that its
+        """Return an operand in 32 lanes of the computing type of `type`; or in the lanes that its
         shape has (`analysis.shapes`), or that a wider one needs.
 
         `blind` says that the reader's result does not depend on the bits of a NaN.
@@ -71,7 +71,8 @@ class Operands:
         raise TypeError(f"no value in {operand}")
 
     def bits(self, operand: Operand, type: ScalarType) -> Value:
-        """The bits of an operand of that type, as integers; a literal is a number of the type."""
+        """Return the bits of an operand of that type, as integers; a literal is a number of the
+        type."""
         if isinstance(operand, Immediate):
             return self.lower.constant(immediate_bits(operand, type), unsigned(type.bits))
         return self.read(operand, unsigned(type.bits))
@@ -83,13 +84,13 @@ class Operands:
         return self._fit(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """A u32 operand of the lowest lane of `on`, as an i64."""
+        """Return a u32 operand of the lowest lane of `on`, as an i64."""
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
     def executing(self, made: Instruction) -> Value:
-        """The active lanes whose guard lets them execute an instruction."""
+        """Return the active lanes whose guard lets them execute an instruction."""
         mask = self.frame.mask()
         if made.guard is None:
             return mask
@@ -97,7 +98,7 @@ class Operands:
         return self.b.and_(mask, self.b.not_(held) if made.guard.negated else held)
 
     def closed(self, bits: Value, register: Register) -> Value:
-        """The bits of a register with an open NaN made the canonical one."""
+        """Return the bits of a register with an open NaN made the canonical one."""
         width = register.type.bits
         as_float = TYPES[f"f{width}"]
         value = self.b.bitcast(bits, lane_type(as_float, bits.type.count))
@@ -128,7 +129,7 @@ class Operands:
         self.frame.store(operand, bits)
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
-        """A value of `type`, of any number of lanes, as a register keeps it."""
+        """Return a value of `type`, of any number of lanes, as a register keeps it."""
         if type == PRED:
             return value
         lanes, width = value.type.count, register.type.bits
@@ -142,7 +143,7 @@ class Operands:
     # ---- addresses ------------------------------------------------------------------------------
 
     def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
-        """The address of a variable in its own space, as 64-bit lanes."""
+        """Return the address of a variable in its own space, as 64-bit lanes."""
         place = self.frame.program.places[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.lanes.splat(self._global(place.offset, symbol.offset), width)
@@ -159,13 +160,13 @@ class Operands:
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
 
     def generic_address_of(self, symbol: Symbol) -> Value:
-        """The address of a variable as a generic one."""
+        """Return the address of a variable as a generic one."""
         address = self.address_of(symbol)
         window = WINDOWS.get(self.frame.program.places[symbol.name].space, 0)
         return self.b.add(address, splat_constant(window, I64)) if window else address
 
     def base(self, address: Operand, width: int = LANES) -> Value:
-        """The register or variable that an address begins with, as 64-bit lanes."""
+        """Return the register or variable that an address begins with, as 64-bit lanes."""
         assert isinstance(address, Address)
         if isinstance(address.base, Symbol):
             return self.address_of(address.base, width)
@@ -212,7 +213,8 @@ def special_type(operand: Special) -> ScalarType:
 
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
-    """The bits of a literal read as `type`; a float literal is rounded to the width wanted."""
+    """Return the bits of a literal read as `type`; a float literal is rounded to the width
+    wanted."""
     if operand.float_bits and operand.float_bits != type.bits and type.is_float:
         have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
         value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)

@@ -32,7 +32,8 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
 
 
 def frame_pieces(program: Program) -> dict[int, Register]:
-    """The pieces of the frame, by offset; `type.bits` of the register tells a piece's length."""
+    """Return the pieces of the frame, by offset; `type.bits` of the register tells a piece's
+    length."""
     found = (frame_access(program, i) for i in program.instructions)
     accesses = {a for a in found if a is not None}
     cuts = sorted({edge for access in accesses for edge in access})

@@ -25,15 +25,15 @@ class Places:
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
     def row(self, index: int, space: Space) -> Value:
-        """The counts of an access row."""
+        """Return the counts of an access row."""
         return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
 
     def number(self, index: int, space: Space) -> int:
-        """The number of an access row."""
+        """Return the number of an access row."""
         return self.rows.get((index, space), 0)
 
     def cache(self, index: int, space: Space) -> Value:
-        """The bounds of the allocation that an access row reached last."""
+        """Return the bounds of the allocation that an access row reached last."""
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
@@ -50,7 +50,7 @@ class Places:
         return b.and_(large_enough, inside)
 
     def at(self, offset: int) -> Value:
-        """A place in the room in which operands and results of out-of-line accesses pass."""
+        """Return a place in the room in which operands and results of out-of-line accesses pass."""
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
     def pointer(self, shape: Shape, first: Value) -> Value:
@@ -63,7 +63,7 @@ class Places:
         return self.b.gep(base, [first], source_etype=I8)
 
     def limit(self, space: Space) -> Value:
-        """The length in bytes of shared memory, or of a warp's local memory a lane."""
+        """Return the length in bytes of shared memory, or of a warp's local memory a lane."""
         if space is Space.SHARED:
             return self.frame.slot(Slot.SHARED_BYTES)
         return I64(self.frame.program.local_bytes)

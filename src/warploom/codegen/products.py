@@ -46,7 +46,7 @@ def register_vector(type: ScalarType) -> ir.VectorType:
 
 
 def constant(values: list[int], element: ir.IntType) -> ir.Constant:
-    """A number for each lane."""
+    """Return a number for each lane."""
     return ir.Constant(vector(element), [element(value) for value in values])
 
 
@@ -168,7 +168,7 @@ class _ProductBody:
         self.b.ret_void()
 
     def _words(self, fragment: Fragment, first: int) -> list[Value]:
-        """The registers of a fragment, from a place in the buffer on."""
+        """Return the registers of a fragment, from a place in the buffer on."""
         type = register_vector(register_type(fragment))
         places = range(first, first + fragment.registers)
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]

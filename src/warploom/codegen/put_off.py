@@ -160,7 +160,7 @@ class PutOff:
 
 
 def _function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
-    """The function that does the stores of one element and these offsets, made once."""
+    """Return the function that does the stores of one element and these offsets, made once."""
     name = ".".join(["puts", str(element), *map(str, offsets)])
     if name not in module.globals:
         function = ir.Function(module, SIGNATURE, name)

@@ -191,8 +191,8 @@ class Relay:
         frame.record(Slot.START, frame.get(self._start))
 
     def sites(self) -> Value:
-        """A constant of the module: by site, the instruction at which a warp waits, and the number
-        of its barrier."""
+        """Return a constant of the module: by site, the instruction at which a warp waits, and the
+        number of its barrier."""
         last = max(self._waits, default=0)
         words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
         type = ir.ArrayType(I64, len(words))

@@ -33,7 +33,7 @@ def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type
 
 
 def definition(name: str) -> str:
-    """The LLVM IR of the function that `rounded` calls by that name."""
+    """Return the LLVM IR of the function that `rounded` calls by that name."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
     types = [_spelled(source)] if source else [_spelled(result)] * _OPERANDS[op]

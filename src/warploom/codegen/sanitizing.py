@@ -340,7 +340,7 @@ class SanitizingCode:
         call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
 
     def _existing(self) -> Value:
-        """The lanes of the warp that have a thread."""
+        """Return the lanes of the warp that have a thread."""
         b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(32)))
         full = b.icmp_signed(">=", left, I64(32))

@@ -32,7 +32,7 @@ class ShapedCode:
         """Where no lane of a block must wrap around, and not only of the warp or of its row."""
 
     def results(self, made: Instruction) -> dict[Register, Shape] | None:
-        """The shapes that the results of an instruction have, if it gives nothing else."""
+        """Return the shapes that the results of an instruction have, if it gives nothing else."""
         if not self.frame.convergent or not self.frame.shapes:
             return None
         found = dict(self.reading.results(made))
@@ -50,8 +50,8 @@ class ShapedCode:
     def compute(
         self, made: Instruction, term: Term, values: Sequence[Callable[..., Value]]
     ) -> tuple[Value, Value | None]:
-        """The value of a term by its shape, and whether some row wraps around where it must not.
-        `values[i](width=n)` reads operand i in n lanes."""
+        """Return the value of a term by its shape, and whether some row wraps around where it must
+        not. `values[i](width=n)` reads operand i in n lanes."""
         shapes = self.reading.terms(made)
         width = shapes.shape(term).width
         evaluation = _Evaluation(self.operands, shapes, width, values, self.block)

@@ -44,8 +44,8 @@ class ShapedAccess:
     # ---- loads ----------------------------------------------------------------------------------
 
     def load_agreed(self, index: int, made: Instruction, on: Value) -> list[Value]:
-        """A load in which the lanes of each run read one place: what it gives, part by part, in as
-        many lanes as there are runs."""
+        """Emit a load in which the lanes of each run read one place: what it gives, part by part,
+        in as many lanes as there are runs."""
         type, parts = made.operation.modifiers.scalar(), len(elements(made.operands[0]))
         if space_of(made) is Space.PARAM:
             given = made.operands[1], type, parts, on
@@ -81,7 +81,7 @@ class ShapedAccess:
         load_any: Callable[[], list[Value]],
         width: int,
     ) -> list[Value]:
-        """A load at once where its group is known, else in any way; in so many lanes."""
+        """Emit a load at once where its group is known, else in any way; in so many lanes."""
         group = self.ways.groups.get(index)
         if group is None:
             return load_any()

@@ -23,7 +23,7 @@ class Specials:
         """How threads lie in the whole block, where that is known."""
 
     def read(self, name: str, width: int = LANES) -> Value:
-        """The value of a special register, in 32 lanes or in those of its shape."""
+        """Return the value of a special register, in 32 lanes or in those of its shape."""
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
@@ -36,7 +36,7 @@ class Specials:
         return self.lanes.splat(self._shared_by_warp(name), width)
 
     def _shared_by_warp(self, name: str) -> Value:
-        """The value of a special register on which all lanes agree."""
+        """Return the value of a special register on which all lanes agree."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:
@@ -59,19 +59,19 @@ class Specials:
         return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
 
     def _launch_wide(self, name: str) -> Value:
-        """A word of `LAUNCH_WIDE`."""
+        """Return a word of `LAUNCH_WIDE`."""
         p = self.frame.prologue.b
         place = [I64(LAUNCH_WIDE.index(name))]
         return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), place, source_etype=I32), typ=I32)
 
     def _in_cluster(self, base: str, part: str) -> Value:
-        """The index of the cluster along an axis, or that of the block in it."""
+        """Return the index of the cluster along an axis, or that of the block in it."""
         p, block = self.frame.prologue.b, self.frame.word(Slot[f"CTAID_{part}".upper()])
         size = self._launch_wide(f"%cluster_nctaid.{part}")
         return (p.udiv if base == "%clusterid" else p.urem)(block, size)
 
     def rank(self) -> Value:
-        """The rank of the block in its cluster, x fastest."""
+        """Return the rank of the block in its cluster, x fastest."""
         p = self.frame.prologue.b
         x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
         wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")

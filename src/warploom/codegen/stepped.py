@@ -44,8 +44,8 @@ class _Open:
 def find_stepped(
     memory: MemoryCode, reading: Reading, block: Block, groups: dict[int, Group]
 ) -> dict[int, Group]:
-    """The groups of two stores and more that may have a step, by instruction; `groups` are the
-    others of the block. Where lanes are apart, or a policy chooses whose store lasts, there are
+    """Return the groups of two stores and more that may have a step, by instruction; `groups` are
+    the others of the block. Where lanes are apart, or a policy chooses whose store lasts, there are
     none."""
     if not memory.frame.convergent or not memory.frame.shapes:
         return {}

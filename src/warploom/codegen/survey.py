@@ -174,5 +174,5 @@ class Survey:
 
 
 def leading(b: Value, count: Value) -> Value:
-    """The first lanes, so many (an i64, below 32), as an i32."""
+    """Return the first lanes, so many (an i64, below 32), as an i32."""
     return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)

@@ -100,7 +100,7 @@ class Suspension:
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """The ways back in, by what the state's RESUME says."""
+        """Return the ways back in, by what the state's RESUME says."""
         ways: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
             ways[site] = self._resume(Copy.CONVERGENT, block)
@@ -119,7 +119,7 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """The way back in behind a barrier at the end of `block`."""
+        """Return the way back in behind a barrier at the end of `block`."""
         following = self._behind(block)
         way = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(way)

@@ -61,7 +61,7 @@ class SweepCounts:
                 found.access.count(index, full)
 
     def _changes(self, found: Found) -> Iterator[Value]:
-        """How often warps have stored."""
+        """Yield how often warps have stored."""
         sweep = found.sweep
         entered = self.b.add(found.full, found.partly(self.b))
         for blocks, warps in ((sweep.blocks, self.frame.slot(Slot.WARPS)), (sweep.own, entered)):

@@ -59,7 +59,7 @@ class TensorMemoryCode:
         ]
 
     def _input(self, given: Input) -> Value:
-        """The 32 words of a row."""
+        """Return the 32 words of a row."""
         _, operand, type = given
         if type is None:
             return self.operands.address(operand)

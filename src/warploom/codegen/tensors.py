@@ -92,7 +92,7 @@ class TensorCode:
         frame.leave(Status.FAULT)
 
     def _input(self, given: Input, map_space: Space) -> Value:
-        """The 32 words of a row."""
+        """Return the 32 words of a row."""
         row, operand, type = given
         if type is None:
             window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
@@ -129,7 +129,8 @@ class TensorCode:
             b.store(value, self.scratch(word))
 
     def counts(self, index: int, space: Space) -> Value:
-        """The counts of an access row; of one that is not counted, room that nobody reads."""
+        """Return the counts of an access row; of one that is not counted, room that nobody
+        reads."""
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
         return self._unread
@@ -138,15 +139,15 @@ class TensorCode:
 
     @property
     def host_memory(self) -> Value:
-        """All memory, from `ORIGIN` on."""
+        """Return all memory, from `ORIGIN` on."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
-        """A row of operands."""
+        """Return a row of operands."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def scratch(self, word: int) -> Value:
-        """A word of what the rules work with."""
+        """Return a word of what the rules work with."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
@@ -201,7 +202,7 @@ class TensorWaitCode:
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
-        """The arguments that the helpers have in common, behind memory and operands."""
+        """Return the arguments that the helpers have in common, behind memory and operands."""
         self.tensors.place()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)

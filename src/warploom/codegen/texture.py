@@ -62,7 +62,7 @@ class TextureCode:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """The destinations of an instruction, and what they get."""
+        """Return the destinations of an instruction, and what they get."""
         asked = texel_request(made)
         rows = {HANDLE_ROW: self._handle(asked.handle, on)}
         if asked.sampler is not None:
@@ -136,7 +136,7 @@ class TextureCode:
     # ---- places ---------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
-        """A row of operands or results."""
+        """Return a row of operands or results."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:

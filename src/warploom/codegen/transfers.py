@@ -107,7 +107,7 @@ class Transfers:
         return runs[0]
 
     def _mask_of(self, on: Value, run: int, runs: int, parts: int) -> Value:
-        """The mask of a run, each lane `parts` times."""
+        """Return the mask of a run, each lane `parts` times."""
         length = LANES // runs
         if runs == 1 and parts == 1:
             return on
@@ -253,7 +253,7 @@ class Transfers:
     # ---- local memory ---------------------------------------------------------------------------
 
     def _load_words(self, shape: Shape, first: Value, on: Value | None) -> list[Value]:
-        """Each 4-byte word of all lanes is a row."""
+        """Return each 4-byte word of all lanes is a row."""
         b, pointer = self.b, self.pointer(shape, first)
         words: list[Value] = []
         for number in range(shape.size // WORD_BYTES):

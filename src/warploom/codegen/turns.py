@@ -136,5 +136,5 @@ def cluster_wait(
 
 
 def live_ranks(plan: Any, slots: Any) -> int:
-    """The blocks of the current cluster that are there, a bit each."""
+    """Return the blocks of the current cluster that are there, a bit each."""
     return clusters.live_blocks(plan, slots)

@@ -44,7 +44,7 @@ class Walks:
         self._steps: dict[tuple[Register, int | None], Step] = {}
 
     def at(self, register: Register, versions: Versions) -> Step:
-        """The step in a register now."""
+        """Return the step in a register now."""
         version = versions.get(register)
         return self._steps.get((register, version)) or Step(register, version)
 

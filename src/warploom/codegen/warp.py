@@ -144,7 +144,8 @@ class WarpFunction:
         self.frame.prologue.b.branch(entered)
 
     def _begin(self, copy: Copy) -> ir.Block:
-        """A warp begins, at the first block with the lanes that exist; in a round, all do."""
+        """Return a warp begins, at the first block with the lanes that exist; in a round, all
+        do."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)

@@ -83,7 +83,7 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> Entry:
-        """A product as it is issued."""
+        """Return a product as it is issued."""
         operands = self.sites[index]
         lane = self._first(on)
         a, b = (
@@ -100,7 +100,7 @@ class WarpGroupCode:
         )
 
     def _first(self, on: Value) -> Value:
-        """The lowest lane of a mask, as an i32."""
+        """Return the lowest lane of a mask, as an i32."""
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
     def _check_group(self, index: int, on: Value) -> None:
@@ -172,7 +172,7 @@ class WarpGroupCode:
         ]
 
     def _scaled(self, operands: GroupOperands, scaled: Value) -> list[Value]:
-        """The registers of D, zeros where it is not added."""
+        """Return the registers of D, zeros where it is not added."""
         words = [self.operands.read(register, U32) for register in elements(operands.d)]
         if isinstance(operands.scale_d, Immediate) and operands.scale_d.value:
             return words
@@ -180,13 +180,13 @@ class WarpGroupCode:
         return [self.lanes.blend(mask, word, splat_constant(0, I32)) for word in words]
 
     def _metadata(self, entry: Entry, sparsity: Sparsity, selector: Operand) -> Value:
-        """The metadata, moved to the lanes that have them with selector 0."""
+        """Return the metadata, moved to the lanes that have them with selector 0."""
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         return self.lanes.pick([entry.metadata], [(0, holder) for holder in holders])
 
     def _multiplicand(self, operands: GroupOperands, entry: Entry, index: int) -> list[Value]:
-        """The words of A: registers, or the 16 rows of the warp in shared memory."""
+        """Return the words of A: registers, or the 16 rows of the warp in shared memory."""
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
@@ -213,7 +213,8 @@ class WarpGroupCode:
     def _block(
         self, operand: SharedOperand, descriptor: Value, block: Value, index: int, *, whole: bool
     ) -> list[Value]:
-        """The words of a block of a matrix in shared memory. `whole`: every block has all rows."""
+        """Return the words of a block of a matrix in shared memory. `whole`: every block has all
+        rows."""
         words = list[Value]()
         shape = Shape("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):
@@ -227,14 +228,14 @@ class WarpGroupCode:
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """The lines and the places of the units that lanes read."""
+        """Return the lines and the places of the units that lanes read."""
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
         line_step, place_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])
         return lines, self._from(block, place_step, [place for _, place in units])
 
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
-        """The lanes whose units are of a row that the matrix has."""
+        """Return the lanes whose units are of a row that the matrix has."""
         first = request * operand.unit
         rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)

@@ -30,8 +30,8 @@ class WarpwideCode:
         self._ungrouped = operands.frame.variable(I32)
 
     def grouped(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """The results of `vote`, `match`, `redux` and `elect`, with their types: lanes that come
-        together and name other members each have those of their own group."""
+        """Return the results of `vote`, `match`, `redux` and `elect`, with their types: lanes that
+        come together and name other members each have those of their own group."""
         members = member_mask(made)
         if members is None or isinstance(members, Immediate):
             return self.together(made, mask)
@@ -57,7 +57,8 @@ class WarpwideCode:
         return [(b.load(place, typ=lane_type(type)), type) for place, type in kept]
 
     def vote(self, made: Instruction, mask: Value) -> Value:
-        """The common result of `vote`, in every lane: a predicate, or an i32 for a ballot."""
+        """Return the common result of `vote`, in every lane: a predicate, or an i32 for a
+        ballot."""
         b = self.b
         held = self.lanes.bits(b.and_(self.operands.read(made.operands[1], PRED), mask))
         if made.operation.modifiers["mode"] == "ballot":
@@ -73,7 +74,7 @@ class WarpwideCode:
         return self.lanes.splat(self.lanes.bits(mask))
 
     def together(self, made: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """The same for lanes that are one group."""
+        """Return the same for lanes that are one group."""
         modifiers = made.operation.modifiers
         if made.operation.name == "vote":
             type = B32 if modifiers["mode"] == "ballot" else PRED
@@ -93,18 +94,18 @@ class WarpwideCode:
         return [(found, B32), (self.lanes.splat(same), PRED)]
 
     def _elected(self, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """The lowest lane, and which lane it is."""
+        """Return the lowest lane, and which lane it is."""
         bits = self.lanes.bits(mask)
         lowest = self.b.and_(bits, self.b.neg(bits))
         return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]
 
     def _lowest(self, bits: Value) -> Value:
-        """The lowest lane of a mask; lane 0 where it has none."""
+        """Return the lowest lane of a mask; lane 0 where it has none."""
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [bits, I1(0)])
         return self.b.and_(lane, I32(LANES - 1))
 
     def _equal_to(self, value: Value, lane: Value, lanes: Value) -> Value:
-        """Those of `lanes` that hold what one lane holds."""
+        """Return those of `lanes` that hold what one lane holds."""
         one = self.lanes.splat(self.lanes.lane(value, lane))
         return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
 
@@ -128,7 +129,7 @@ class WarpwideCode:
         return b.load(self._matched, typ=vector(I32))
 
     def _reduced(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """The lanes' values joined, as an i32."""
+        """Return the lanes' values joined, as an i32."""
         type = modifiers.scalar()
         name = modifiers.text("op", "")
         if type.is_float:
@@ -144,7 +145,7 @@ class WarpwideCode:
         return self.lanes.intrinsic(f"llvm.vector.reduce.{name}.v{LANES}i32", I32, [chosen])
 
     def _float_extreme(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """The least or the greatest float by its bits: turned so that their order as signed
+        """Return the least or the greatest float by its bits: turned so that their order as signed
         integers is that of the numbers, -0 below +0. NaNs only count with .NaN."""
         b, size = self.b, splat_constant(0x7FFFFFFF, I32)
         nan = b.and_(b.fcmp_unordered("uno", value, value), mask)

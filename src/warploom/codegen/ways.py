@@ -66,7 +66,8 @@ class WaysCode:
         return self.lanes.intrinsic("llvm.cttz.i32", I32, given)
 
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
-        """A constant of the module: the block of each index. Both copies of the branch use it."""
+        """Return a constant of the module: the block of each index. Both copies of the branch use
+        it."""
         name = f"ways{index}"
         if name not in self.frame.module.globals:
             type = ir.ArrayType(I64, len(targets))

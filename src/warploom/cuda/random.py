@@ -45,7 +45,7 @@ def init_xoroshiro128p_states(
 def create_xoroshiro128p_states(
     n: int, seed: int, subsequence_start: int = 0, stream: object = 0
 ) -> DeviceArray:
-    """The states of `n` generators on the device."""
+    """Return the states of `n` generators on the device."""
     states = to_device(np.empty(n, xoroshiro128p_dtype))
     init_xoroshiro128p_states(states, seed, subsequence_start)
     return states

@@ -43,7 +43,7 @@ class Interval:
 
     @property
     def length(self) -> int | None:
-        """The warp instructions in it, None where nobody knows."""
+        """Return the warp instructions in it, None where nobody knows."""
         return None if self.end is None else self.end.position - self.start.position
 
     @property

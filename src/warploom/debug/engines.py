@@ -43,12 +43,12 @@ class BetweenBlocks:
 
     @property
     def bytes(self) -> int:
-        """The memory that it takes up."""
+        """Return the memory that it takes up."""
         return 0
 
     @property
     def blocks(self) -> range:
-        """The blocks that run: up to the one that follows."""
+        """Return the blocks that run: up to the one that follows."""
         return range(self.following, self.following)
 
 
@@ -65,7 +65,7 @@ class BetweenTurns:
 
     @property
     def bytes(self) -> int:
-        """The memory that it takes up."""
+        """Return the memory that it takes up."""
         return sum(array.nbytes for array in self.arrays.values())
 
 
@@ -203,7 +203,7 @@ class TurnEngine:
 
     @cached_property
     def _fresh(self) -> BetweenTurns:
-        """The arrays before the launch begins."""
+        """Return the arrays before the launch begins."""
         return self._saved(0)
 
     def load(self, state: State) -> None:

@@ -57,7 +57,7 @@ class Inspection:
 
     @property
     def position(self) -> int:
-        """The number of warp instructions that were executed."""
+        """Return the number of warp instructions that were executed."""
         return self.stepper.position
 
     def warp(self, block: int, warp: int) -> Warp | None:
@@ -73,7 +73,7 @@ class Inspection:
 
     @property
     def resident(self) -> list[int]:
-        """The blocks that have begun and not ended."""
+        """Return the blocks that have begun and not ended."""
         slots = self.stepper.grid.run.slots
         return sorted(int(slots[s]) for s in self.stepper.grid.resident if slots[s] >= 0)
 
@@ -219,7 +219,7 @@ class Inspection:
 
     @property
     def main_file(self) -> str:
-        """The file in which the kernel's own code is."""
+        """Return the file in which the kernel's own code is."""
         for index in range(len(self.program.instructions)):
             frames = self.places.frames(index)
             if frames[-1].file and frames[-1].line:

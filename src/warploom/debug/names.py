@@ -224,7 +224,8 @@ class Names:
 
     @cached_property
     def _source(self) -> str:
-        """The source of the kernel: as it was compiled, else the file that its first line is in."""
+        """Return the source of the kernel: as it was compiled, else the file that its first line is
+        in."""
         content, location = self._kernel.source.content, self._program.instructions[0].location
         if location is None or (content and content != self._program.module.text):
             return content
@@ -235,7 +236,7 @@ class Names:
 
     @cached_property
     def _own_source(self) -> str:
-        """The source from the kernel's name up to that of the next kernel."""
+        """Return the source from the kernel's name up to that of the next kernel."""
         text = self._source
         name = read_symbol(self._kernel.name).name.partition("<")[0].rpartition("::")[2]
         found = re.search(rf"\b{re.escape(name)}\s*\(", text)

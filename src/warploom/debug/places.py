@@ -27,12 +27,12 @@ class Frame:
 
     @property
     def file(self) -> str:
-        """The file of the place, empty where it is not known."""
+        """Return the file of the place, empty where it is not known."""
         return self.location.file if self.location else ""
 
     @property
     def line(self) -> int:
-        """The line of the place, 0 where it is not known."""
+        """Return the line of the place, 0 where it is not known."""
         return self.location.line if self.location else 0
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Places:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The files that instructions are from, in the order of the instructions."""
+        """Return the files that instructions are from, in the order of the instructions."""
         return tuple(dict.fromkeys(file for file, _ in self._lines))
 
     @cached_property
@@ -124,7 +124,7 @@ class Places:
 
     @cached_property
     def _joins(self) -> frozenset[int]:
-        """The instructions to which something else than the one before them leads."""
+        """Return the instructions to which something else than the one before them leads."""
         origins: dict[int, set[int]] = {}
         for block in self._program.blocks:
             for successor in block.successors:
@@ -134,8 +134,8 @@ class Places:
 
     @cached_property
     def prologue(self) -> frozenset[int]:
-        """The instructions at the begin of functions that only fetch parameters: compilers give
-        them the line of the function and no column."""
+        """Return the instructions at the begin of functions that only fetch parameters: compilers
+        give them the line of the function and no column."""
         found: list[int] = []
         entered: tuple[object, ...] | None = None
         entering, begin = False, 0
@@ -181,7 +181,7 @@ class Places:
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """The names of all functions that have code."""
+        """Return the names of all functions that have code."""
         every = range(len(self._program.instructions))
         return tuple(dict.fromkeys(f.function for i in every for f in self._all_frames(i)))
 

@@ -53,7 +53,7 @@ class Stepper:
 
     @property
     def position(self) -> int:
-        """The number of warp instructions that the launch has executed before."""
+        """Return the number of warp instructions that the launch has executed before."""
         return self.grid.run.issued - (self._faulted is not None)
 
     @property
@@ -68,24 +68,24 @@ class Stepper:
 
     @property
     def warp(self) -> Warp:
-        """The warp that executes the next instruction."""
+        """Return the warp that executes the next instruction."""
         found = self._faulted or self.grid.warp
         assert found is not None
         return found
 
     @property
     def index(self) -> int:
-        """The number of the next instruction."""
+        """Return the number of the next instruction."""
         return self.warp.next
 
     @property
     def instruction(self) -> Instruction:
-        """The next instruction."""
+        """Return the next instruction."""
         return self.grid.run.program.instructions[self.warp.next]
 
     @property
     def executing(self) -> int:
-        """The lanes that execute the next instruction: active, and their guard holds."""
+        """Return the lanes that execute the next instruction: active, and their guard holds."""
         return self.warp.splits.active & guard_mask(self.warp, self.instruction)
 
     def step(self) -> None:

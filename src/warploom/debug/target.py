@@ -69,12 +69,12 @@ class Target:
 
     @property
     def limit(self) -> int | None:
-        """The warp instructions that the launch may execute."""
+        """Return the warp instructions that the launch may execute."""
         return self.launch.max_instructions
 
     @cached_property
     def compiled_launch(self) -> Launch:
-        """The launch for compiled code, which does not look at the limit."""
+        """Return the launch for compiled code, which does not look at the limit."""
         return replace(self.launch, max_instructions=None)
 
     @cached_property
@@ -84,7 +84,7 @@ class Target:
 
     @cached_property
     def not_compiled(self) -> str:
-        """The reason why compiled code cannot run the launch in parts, empty where it can:
+        """Return the reason why compiled code cannot run the launch in parts, empty where it can:
         operations that are not complete between two turns are kept by each machine in its own
         way."""
         if self.launch.warp_size != WARP_SIZE:

@@ -60,12 +60,12 @@ class Search(Protocol):
 
     @property
     def watch(self) -> Words | None:
-        """The words of `codegen.watching`, where it counts accesses."""
+        """Return the words of `codegen.watching`, where it counts accesses."""
         ...
 
     @property
     def blocks(self) -> range | None:
-        """The blocks of the grid in which alone it can be; None for any."""
+        """Return the blocks of the grid in which alone it can be; None for any."""
         ...
 
     def may_hit(self, counts: Words, *, watched: bool) -> bool:
@@ -174,7 +174,7 @@ class Timeline:
 
     @property
     def checkpoints(self) -> int:
-        """The checkpoints that are kept."""
+        """Return the checkpoints that are kept."""
         return len(self._coarse) + len(self._fine)
 
     def rewind(self) -> None:
@@ -192,7 +192,7 @@ class Timeline:
 
     @property
     def furthest(self) -> int:
-        """The last position up to which intervals are known."""
+        """Return the last position up to which intervals are known."""
         return self._coarse[-1].position
 
     @property
@@ -202,13 +202,13 @@ class Timeline:
 
     @property
     def bytes(self) -> int:
-        """The memory that checkpoints take up, without pages in a file."""
+        """Return the memory that checkpoints take up, without pages in a file."""
         every = (*self._coarse, *self._fine)
         return self._images.bytes + sum(c.state.bytes + c.counts.nbytes for c in every)
 
     @property
     def file_bytes(self) -> int:
-        """The bytes of checkpoints that are in a file."""
+        """Return the bytes of checkpoints that are in a file."""
         return self._images.file_bytes
 
     # ---- intervals ------------------------------------------------------------------------------

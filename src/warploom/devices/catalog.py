@@ -19,7 +19,7 @@ DEFAULT = "h100"
 
 
 def find_device(name: str | None = None, cc: str | None = None) -> DeviceSpec:
-    """The device of that product name, or the first product of that compute capability.
+    """Return the device of that product name, or the first product of that compute capability.
 
     Without either, the H100. Raises OptionValueError for a name that the catalog does not have.
     """

@@ -76,12 +76,13 @@ def occupancy_of(spec: DeviceSpec, demand: Demand) -> Occupancy:
 
 
 def warps_of(spec: DeviceSpec, threads: int) -> int:
-    """The warps of a block."""
+    """Return the warps of a block."""
     return -(-threads // spec.warp_size)
 
 
 def registers_allocated(spec: DeviceSpec, demand: Demand) -> int:
-    """The registers that a block is checked for: all its warps, in the units of the device."""
+    """Return the registers that a block is checked for: all its warps, in the units of the
+    device."""
     unit = spec.register_allocation_unit
     if demand.registers in spec.double_unit_registers:
         unit *= 2

@@ -106,10 +106,11 @@ class DeviceSpec:
 
     @property
     def cc(self) -> str:
-        """The compute capability as text, such as "7.5"."""
+        """Return the compute capability as text, such as "7.5"."""
         return f"{self.compute_capability[0]}.{self.compute_capability[1]}"
 
     def with_warps_of(self, lanes: int) -> DeviceSpec:
-        """The same device with warps of so many lanes, which holds as many threads as before."""
+        """Return the same device with warps of so many lanes, which holds as many threads as
+        before."""
         held = self.max_threads_per_sm // lanes
         return replace(self, warp_size=lanes, max_warps_per_sm=held)

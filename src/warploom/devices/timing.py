@@ -135,7 +135,7 @@ class TimingSpec:
 
 
 def find_timing(spec: DeviceSpec) -> TimingSpec:
-    """The time of a device of the catalog."""
+    """Return the time of a device of the catalog."""
     tables = _tables()
     sources = {tag: Source(text, verified) for tag, (text, verified) in tables["sources"].items()}
     facts = {**_architecture(spec.cc), **tables["products"][spec.name]}
@@ -146,7 +146,8 @@ def find_timing(spec: DeviceSpec) -> TimingSpec:
 
 
 def _architecture(cc: str) -> dict[str, Any]:
-    """The facts of a compute capability; those that it does not state are those of another."""
+    """Return the facts of a compute capability; those that it does not state are those of
+    another."""
     stated = dict(_tables()["architectures"][cc])
     like = stated.pop("like", None)
     return stated if like is None else {**_architecture(like), **stated}

@@ -24,7 +24,7 @@ class Allocator:
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """The stretches that are free, in order."""
+        """Return the stretches that are free, in order."""
         return tuple(self._gaps)
 
     @gaps.setter
@@ -33,7 +33,7 @@ class Allocator:
 
     @property
     def largest(self) -> int:
-        """The largest allocation that would fit now, in bytes."""
+        """Return the largest allocation that would fit now, in bytes."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:

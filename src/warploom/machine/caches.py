@@ -30,7 +30,7 @@ WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
-    """The array of `rules.caches`; nothing of it where caches are not counted."""
+    """Return the array of `rules.caches`; nothing of it where caches are not counted."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {

@@ -21,7 +21,7 @@ STRIDES = {Space.LOCAL: 4, Space.CONST: 0}
 
 
 def common_cost(program: Program, row: AccessRow, rules: AccessRules) -> Counts:
-    """The counts of one common access of a row, in the order of FIELDS."""
+    """Return the counts of one common access of a row, in the order of FIELDS."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
     size = bytes_of(program.instructions[row.instruction])
@@ -39,7 +39,7 @@ def access_cost(
 
 
 def _rules_of(program: Program, row: AccessRow, rules: AccessRules) -> tuple[str, ...]:
-    """The rules by which accesses of a row are counted."""
+    """Return the rules by which accesses of a row are counted."""
     route = route_of(program.instructions[row.instruction])
     names = [rules.cost(row.space.value, row.op, route=route)]
     if row.op == "store" and (writes := rules.writes(row.space.value)):

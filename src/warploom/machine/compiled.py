@@ -59,8 +59,8 @@ class CompiledEngine:
         sanitizes: Sanitizing | None = None,
         debugging: Debugging | None = None,
     ) -> CompiledKernel:
-        """The machine code of a program for launches like this one, compiled when it is first
-        asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
+        """Return the machine code of a program for launches like this one, compiled when it is
+        first asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
         takes, `debugging`: the needs of a debugger."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         if debugging is not None:
@@ -103,7 +103,7 @@ class CompiledEngine:
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:
-        """The size of blocks for which alone a program is compiled, if for one."""
+        """Return the size of blocks for which alone a program is compiled, if for one."""
         key = "size that tells", block
         if key not in program.kept:
             program.kept[key] = size_that_tells(program, block)

@@ -38,7 +38,7 @@ def bind(thread: int, cores: set[int]) -> set[int] | None:
 
 
 def _own_core() -> int | None:
-    """The core that this thread is on."""
+    """Return the core that this thread is on."""
     ask = _question()
     own = -1 if ask is None else ask()
     return own if own >= 0 else None

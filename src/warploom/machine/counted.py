@@ -69,7 +69,7 @@ def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
-    """The tally of launches of one compiled kernel."""
+    """Return the tally of launches of one compiled kernel."""
     layout, at = counted[0].kernel.layout, counted[0].rows_at
     words = np.stack([part.view(np.int64) for one in counted for part in one.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)

@@ -129,7 +129,7 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 
 def _loop(program: Program, start: int) -> list[Block]:
-    """The blocks that lead to a block and to which it leads."""
+    """Return the blocks that lead to a block and to which it leads."""
     after = _closure({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
     for block in program.blocks:
@@ -140,7 +140,7 @@ def _loop(program: Program, start: int) -> list[Block]:
 
 
 def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
-    """The nodes that can be reached over at least one edge."""
+    """Return the nodes that can be reached over at least one edge."""
     reached: set[int] = set()
     left = [*edges.get(start, ())]
     while left:
@@ -152,7 +152,7 @@ def _closure(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
 
 
 def _for_members(table: Words, members: int) -> str:
-    """A member mask, and which of its lanes that have not exited have not come."""
+    """Return a member mask, and which of its lanes that have not exited have not come."""
     missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
     return f"the lanes of member mask {members:#010x}, of which {_named(missing)} have not come"
 
@@ -167,7 +167,8 @@ def _at_barrier(barrier: int, threads: int) -> str:
 def deadlock_error(
     program: Program, launch: Launch, waiting: Sequence[Waiting], started: int
 ) -> DeadlockError:
-    """The error to raise, where `waiting` are all that is left of the blocks that started."""
+    """Return the error to raise, where `waiting` are all that is left of the blocks that
+    started."""
     groups = tuple(
         WaitingGroup(
             launch.block_index(w.block),

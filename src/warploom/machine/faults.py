@@ -103,8 +103,8 @@ class Fault:
 def fault_error(
     fault: Fault, program: Program, launch: Launch, nearest: Allocation | None
 ) -> KernelFault:
-    """The error to raise. `nearest` is the live allocation closest to a global address; for shared
-    and local memory it is the block's or thread's own stretch."""
+    """Return the error to raise. `nearest` is the live allocation closest to a global address; for
+    shared and local memory it is the block's or thread's own stretch."""
     line = program.line(fault.instruction)
     place: _Place = {
         "kernel": program.name,
@@ -144,7 +144,7 @@ def fault_error(
 
 
 def _header(fault: Fault, program: Program) -> str:
-    """The line of CUDA's header that stands at the user's line, if the fault is in one."""
+    """Return the line of CUDA's header that stands at the user's line, if the fault is in one."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
         return ""
@@ -161,7 +161,7 @@ class _Place(TypedDict):
 
 
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
-    """The message for an access to memory that is not allowed."""
+    """Return the message for an access to memory that is not allowed."""
     verb = _verb(program.instructions[fault.instruction])
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
@@ -175,7 +175,7 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
 
 
 def _verb(instruction: Instruction) -> str:
-    """The noun for what an instruction does to memory."""
+    """Return the noun for what an instruction does to memory."""
     name = instruction.operation.name
     if name in VERBS:
         return VERBS[name]
@@ -184,7 +184,7 @@ def _verb(instruction: Instruction) -> str:
 
 
 def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
-    """The kind and the message of a fault where an instruction breaks a precondition."""
+    """Return the kind and the message of a fault where an instruction breaks a precondition."""
     broken = PRECONDITIONS[fault.kind]
     title = broken.title.format(
         opcode=program.instructions[fault.instruction].operation.opcode,
@@ -265,7 +265,7 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """The error for a launch that used up its instructions."""
+    """Return the error for a launch that used up its instructions."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
         f" instructions (max_instructions).\n    {_loops(program)}"

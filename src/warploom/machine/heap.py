@@ -25,7 +25,7 @@ class Heap:
 
     @property
     def sizes(self) -> dict[int, int]:
-        """The bytes that each allocation takes, by its address."""
+        """Return the bytes that each allocation takes, by its address."""
         return dict(self._sizes)
 
     @sizes.setter

@@ -72,13 +72,14 @@ class Image:
                 yield variable.name, self._memory.view(address, _size(variable)), address
 
     def place_of(self, name: str) -> tuple[int, int] | None:
-        """The address and the size of a variable; None where the module has none of that name."""
+        """Return the address and the size of a variable; None where the module has none of that
+        name."""
         address, variable = self._addresses.get(name), self._variables.get(name)
         return None if address is None or variable is None else (address, _size(variable))
 
     @property
     def places(self) -> dict[str, int]:
-        """The addresses of all variables, by name."""
+        """Return the addresses of all variables, by name."""
         return dict(self._addresses)
 
     def release(self) -> None:
@@ -102,8 +103,8 @@ class Image:
         return found
 
     def _encode(self, variable: Variable) -> bytes:
-        """The bytes that begin a variable, up to the last that its initializer names; behind them
-        is what memory holds when it is given out: zeros."""
+        """Return the bytes that begin a variable, up to the last that its initializer names; behind
+        them is what memory holds when it is given out: zeros."""
         step = variable.type.bytes
         items = dict(_elements(variable.initial, _dims(variable)))
         data = bytearray(step * (1 + max(items, default=-1)))
@@ -156,7 +157,7 @@ def _size(variable: Variable) -> int:
 
 
 def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tuple[int, Scalar]]:
-    """Each given scalar with its index among the scalars of the variable.
+    """Yield each given scalar with its index among the scalars of the variable.
 
     Inner braces stand for a whole row each; without them values follow one another.
     """
@@ -176,7 +177,7 @@ def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tu
 
 
 def _float_bits(item: Immediate, type: ScalarType) -> int:
-    """The bits of a literal in a variable of float type, rounded to it where it is wider."""
+    """Return the bits of a literal in a variable of float type, rounded to it where it is wider."""
     if item.float_bits == type.bits:
         return item.value
     value = float(item.value)

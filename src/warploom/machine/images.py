@@ -40,12 +40,12 @@ class MemoryImages:
 
     @property
     def bytes(self) -> int:
-        """The memory that images take up, without what is in files."""
+        """Return the memory that images take up, without what is in files."""
         return self._store.in_memory
 
     @property
     def file_bytes(self) -> int:
-        """The bytes of images that are in files."""
+        """Return the bytes of images that are in files."""
         return self._store.in_file
 
     def take(self) -> MemoryImage:

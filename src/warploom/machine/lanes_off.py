@@ -46,7 +46,7 @@ class Meeting:
 
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
-    """The reasons of a warp's lanes, of which `existing` have a thread."""
+    """Return the reasons of a warp's lanes, of which `existing` have a thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for at in _parked(table):
@@ -103,7 +103,7 @@ def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
 
 
 def _parked(table: Table) -> Iterator[int]:
-    """Where the splits that are put aside stand in the table."""
+    """Yield where the splits that are put aside stand in the table."""
     for split in range(int(table[warp_table.LANES])):
         if int(table[warp_table.PARKED]) >> split & 1:
             yield warp_table.split_at(table, split)

@@ -51,7 +51,7 @@ class Schedule:
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
-        """The plan from which both machines schedule (`rules.scheduling`)."""
+        """Return the plan from which both machines schedule (`rules.scheduling`)."""
         plan, size = np.zeros(plan_words.PLAN_WORDS, np.int64), launch.cluster_blocks
         values = {
             plan_words.POLICY: POLICIES.index(self.policy),
@@ -131,11 +131,11 @@ class Launch:
 
     @property
     def cluster_blocks(self) -> int:
-        """The blocks of a cluster."""
+        """Return the blocks of a cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     def rank_of(self, block: int) -> int:
-        """The rank in its cluster of a block of the grid."""
+        """Return the rank in its cluster of a block of the grid."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         return x % wide + wide * (y % high + high * (z % deep))
 
@@ -156,7 +156,8 @@ class Launch:
         return unravel(linear, self.grid)
 
     def thread_index(self, warp: int, lane: int) -> Dim3:
-        """A lane's thread in the block as (x, y, z), x fastest (CUDA guide, "Thread Hierarchy")."""
+        """Return a lane's thread in the block as (x, y, z), x fastest (CUDA guide, "Thread
+        Hierarchy")."""
         return unravel(warp * self.warp_size + lane, self.block)
 
 
@@ -188,7 +189,7 @@ def _reserved_start(own: int) -> int:
 
 
 def launch_values(program: Program, launch: Launch) -> dict[str, int]:
-    """The special registers of `LAUNCH_WIDE`."""
+    """Return the special registers of `LAUNCH_WIDE`."""
     own, size = shared_bytes(program, launch), program.reserved_shared_bytes
     start = _reserved_start(own)
     return {
@@ -214,6 +215,6 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
 
 
 def unravel(linear: int, shape: Dim3) -> Dim3:
-    """The (x, y, z) of a linear index, x fastest."""
+    """Return the (x, y, z) of a linear index, x fastest."""
     x, rest = linear % shape[0], linear // shape[0]
     return x, rest % shape[1], rest // shape[1]

@@ -60,7 +60,7 @@ class Log:
         return made
 
     def rows(self, count: int, place: int, width: int) -> Words:
-        """The rows of a region that were written."""
+        """Return the rows of a region that were written."""
         start, rows = int(self.data[place]), int(self.data[count])
         return self.data[start : start + rows * width].reshape(rows, width)
 

@@ -113,7 +113,7 @@ class DeviceMemory:
 
     @property
     def base(self) -> int:
-        """The first address of its range."""
+        """Return the first address of its range."""
         return self._base
 
     @property
@@ -123,7 +123,7 @@ class DeviceMemory:
 
     @property
     def bytes(self) -> Bytes:
-        """The whole range, for rules that check their own addresses."""
+        """Return the whole range, for rules that check their own addresses."""
         return self._bytes
 
     def allocate(
@@ -236,12 +236,12 @@ class DeviceMemory:
             return tuple(self._live[a] for a in self._addresses if a not in self._retained)
 
     def find(self, address: int) -> Allocation | None:
-        """The live allocation that the byte at `address` belongs to."""
+        """Return the live allocation that the byte at `address` belongs to."""
         found = self._at_or_below(address)
         return found if found and address < found.address + found.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """The live allocation closest to `address`; None where none is live."""
+        """Return the live allocation closest to `address`; None where none is live."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             around = [self._live[a] for a in self._addresses[max(0, index - 1) : index + 1]]
@@ -253,7 +253,7 @@ class DeviceMemory:
         return found is not None and found.address in self._constants
 
     def view(self, address: int, size: int) -> Bytes:
-        """The bytes from `address` on, themselves and not a copy.
+        """Return the bytes from `address` on, themselves and not a copy.
 
         Raises WarploomError unless they all lie in one live allocation.
         """
@@ -266,7 +266,7 @@ class DeviceMemory:
         return self._bytes[start : start + size]
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of the bytes from `address` on."""
+        """Return a copy of the bytes from `address` on."""
         return self.view(address, size).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:

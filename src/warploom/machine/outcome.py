@@ -66,7 +66,7 @@ def _fault(work: Work) -> Exception:
 
 
 def _own(work: Work, space: Space) -> Allocation | None:
-    """The stretch that a space is, where it is the block's or the thread's own."""
+    """Return the stretch that a space is, where it is the block's or the thread's own."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)
     return {

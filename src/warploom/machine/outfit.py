@@ -76,7 +76,7 @@ class Outfit:
 
     @classmethod
     def of(cls, kernel: CompiledKernel, launch: Launch) -> Outfit:
-        """The outfit for launches like this one, whatever their arguments."""
+        """Return the outfit for launches like this one, whatever their arguments."""
         plan = launch.schedule.plan(launch, kernel.program.exit)
         slots = int(plan[plan_words.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
@@ -118,7 +118,7 @@ class Outfit:
         )
 
     def room(self) -> Room:
-        """The arrays of one launch, as it starts."""
+        """Return the arrays of one launch, as it starts."""
         try:
             room = self._free.pop()
         except IndexError:
@@ -219,7 +219,7 @@ CURRENT = {
 
 
 def _filled(kernel: CompiledKernel, launch: Launch, plan: Words) -> dict[Slot, npt.NDArray[Any]]:
-    """The arrays that do not begin as zeros, and those that each launch fills in anew."""
+    """Return the arrays that do not begin as zeros, and those that each launch fills in anew."""
     specials = launch_values(kernel.program, launch)
     return {
         Slot.PLAN_AT: plan,
@@ -242,7 +242,7 @@ def _by_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """The numbers of an environment that are no addresses."""
+    """Return the numbers of an environment that are no addresses."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
@@ -266,6 +266,6 @@ def _common_costs(layout: CountLayout) -> Words:
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
-    """The thread indices of a block, and then the layout of each warp (`Slot.TIDS_AT`)."""
+    """Return the thread indices of a block, and then the layout of each warp (`Slot.TIDS_AT`)."""
     layouts = np.array(warp_layouts(block), np.uint32)
     return np.concatenate((thread_indices(block).reshape(-1), layouts))

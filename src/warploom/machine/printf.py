@@ -29,7 +29,7 @@ class Arguments:
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:
-        """The next argument's bytes; None where there have been too many."""
+        """Return the next argument's bytes; None where there have been too many."""
         self.taken += 1
         if self.taken > MAX_ARGUMENTS:
             return None
@@ -103,7 +103,7 @@ def _converted(match: re.Match[bytes], arguments: Arguments) -> bytes:
 
 
 def _counted(count: str | None, arguments: Arguments) -> str | None:
-    """A width or precision; `*` takes it from the arguments."""
+    """Return a width or precision; `*` takes it from the arguments."""
     if count != "*":
         return count
     data = arguments.take(4)
@@ -111,7 +111,7 @@ def _counted(count: str | None, arguments: Arguments) -> str | None:
 
 
 def _capped(count: str | None) -> str | None:
-    """A width or a precision, but no more characters than a call has room for."""
+    """Return a width or a precision, but no more characters than a call has room for."""
     most = str(MOST_BYTES)
     digits = (count or "").lstrip("0")
     return most if (len(digits), digits) > (len(most), most) else count
@@ -140,7 +140,7 @@ def _integer(value: int, flags: str, width: str | None, precision: str | None, k
 
 
 def _python(flags: str, width: str | None, precision: str | None, kind: str) -> str:
-    """The conversion as Python's `%` spells it."""
+    """Return the conversion as Python's `%` spells it."""
     after = "" if precision is None else f".{precision or 0}"
     return f"%{flags}{width or ''}{after}{kind}"
 

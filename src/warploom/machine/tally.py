@@ -59,7 +59,7 @@ class Tally:
     def empty(
         cls, program: Program, launched_warps: int, rows: tuple[AccessRow, ...] | None = None
     ) -> Tally:
-        """All counts zero; `rows` are the program's access rows, where somebody has them."""
+        """Return all counts zero; `rows` are the program's access rows, where somebody has them."""
         rows = access_rows(program) if rows is None else rows
         n = len(program.instructions)
 

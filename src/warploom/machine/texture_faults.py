@@ -15,8 +15,8 @@ NAMES = {
 def texel_fault(
     kind: int, operation: Operation, first: int, second: int, at: str
 ) -> tuple[str, str]:
-    """The kind and the message; `first` and `second` are what `rules.texture_requests` recorded,
-    `at` says where it happened."""
+    """Return the kind and the message; `first` and `second` are what `rules.texture_requests`
+    recorded, `at` says where it happened."""
     surface = operation.name.startswith("su")
     what = "surface" if surface else "texture"
     if kind == BAD_HANDLE:

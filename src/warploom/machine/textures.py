@@ -59,7 +59,7 @@ class TextureTable:
         self._lock = FinalizerLock()
 
     def add(self, description: Description) -> int:
-        """A new handle."""
+        """Return a new handle."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None
@@ -80,7 +80,7 @@ class TextureTable:
 
     @property
     def rows(self) -> list[list[int]]:
-        """The words of each handle's description, in the order of the handles."""
+        """Return the words of each handle's description, in the order of the handles."""
         with self._lock:
             return [row.tolist() for row in self._rows]
 
@@ -91,7 +91,8 @@ class TextureTable:
             self._table = None
 
     def table(self) -> Located:
-        """All rows as the rules read them; it never changes, the next change makes another."""
+        """Return all rows as the rules read them; it never changes, the next change makes
+        another."""
         made = self._table
         if made is not None:
             return made

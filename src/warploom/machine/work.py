@@ -117,34 +117,34 @@ class Work:
 
     @property
     def started(self) -> int:
-        """The first block that has not begun."""
+        """Return the first block that has not begun."""
         return int(self.room.plan[plan_words.NEXT_BLOCK])
 
     @cached_property
     def slots(self) -> Words:
-        """The block in each slot, or -1."""
+        """Return the block in each slot, or -1."""
         return self._array(Slot.SLOTS_AT, self._slots)
 
     @cached_property
     def states(self) -> Words:
-        """The states of all warps in the slots."""
+        """Return the states of all warps in the slots."""
         warps = self._slots * self.launch.warps_per_block
         words = self._array(Slot.STATES_BASE, warps * plan_words.STATE_WORDS)
         return words.reshape(warps, plan_words.STATE_WORDS)
 
     @cached_property
     def tables(self) -> Words:
-        """The tables of all warps in the slots, each at the start of its context."""
+        """Return the tables of all warps in the slots, each at the start of its context."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
         return self._array(Slot.CONTEXTS_BASE, warps * size).reshape(warps, size)
 
     @property
     def faulted(self) -> int:
-        """The instruction at which a fault was found."""
+        """Return the instruction at which a fault was found."""
         return int(self.environment[Slot.FAULT_INSTRUCTION])
 
     def unfinished(self) -> dict[int, Words]:
-        """The tables of the warps that have not ended, by their number in the launch."""
+        """Return the tables of the warps that have not ended, by their number in the launch."""
         warps = self.launch.warps_per_block
         return {
             block * warps + warp: self.tables[slot * warps + warp]

@@ -35,7 +35,8 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
 
 
 def shares(blocks: int, workers: int) -> list[range]:
-    """The blocks in consecutive parts, as even as can be, one for each worker that gets some."""
+    """Return the blocks in consecutive parts, as even as can be, one for each worker that gets
+    some."""
     count = min(workers, blocks)
     ends = [blocks * part // count for part in range(count + 1)]
     return [range(first, last) for first, last in pairwise(ends)]
@@ -45,7 +46,7 @@ _SUMS = (*COLUMNS, "accesses")
 
 
 def merged(tallies: Sequence[Tally]) -> Tally:
-    """The tally of a launch from those of its parts, in the order of their blocks."""
+    """Return the tally of a launch from those of its parts, in the order of their blocks."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:

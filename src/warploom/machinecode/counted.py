@@ -103,7 +103,7 @@ class MachineCounts:
 
     @cached_property
     def by_instruction(self) -> tuple[int, ...]:
-        """The same of each instruction of the listing."""
+        """Return the same of each instruction of the listing."""
         found = np.zeros(len(self.matching.listing.instructions))
         for node, executed in zip(self.matching.nodes, self.executed.tolist(), strict=True):
             found[node.start : node.stop] += executed
@@ -111,17 +111,17 @@ class MachineCounts:
 
     @cached_property
     def by_opcode(self) -> Mapping[str, int]:
-        """The same by opcode (without modifiers), most executed first."""
+        """Return the same by opcode (without modifiers), most executed first."""
         return _sums((made.name, count) for made, count in self._rows())
 
     @cached_property
     def by_pipe(self) -> Mapping[str, int]:
-        """The same by the pipeline that executes them, by Nsight Compute's names."""
+        """Return the same by the pipeline that executes them, by Nsight Compute's names."""
         return _sums((execution_of(made.name).pipe, count) for made, count in self._rows())
 
     def by_line(self) -> Mapping[str, int]:
-        """The same by source line ("file:line"), in the order of the program; "" has those that
-        were made for no instruction of the PTX, such as a routine for a division."""
+        """Return the same by source line ("file:line"), in the order of the program; "" has those
+        that were made for no instruction of the PTX, such as a routine for a division."""
         program = self.matching.program
         first = {site: index for index, site in reversed(list(enumerate(program.sites)))}
         lines = {program.line(index): 0 for index in range(len(program.instructions))} | {"": 0}
@@ -154,7 +154,7 @@ class MachineCounts:
 
     @cached_property
     def agreement(self) -> tuple[Agreement, ...]:
-        """The PTX instructions that have machine instructions, with both counts."""
+        """Return the PTX instructions that have machine instructions, with both counts."""
         found: list[Agreement] = []
         for one, count in zip(self.matching.evidence, self._counted.tolist(), strict=True):
             executed = sum(self.executed[node] * copies for node, copies in one.copies.items())
@@ -163,7 +163,7 @@ class MachineCounts:
 
     @cached_property
     def blocks(self) -> tuple[BlockMatch, ...]:
-        """The basic blocks with how well each is matched, in the order of the listing."""
+        """Return the basic blocks with how well each is matched, in the order of the listing."""
         code = self.matching.listing.instructions
         evidence: dict[int, list[tuple[float, float]]] = {}
         for one in self.agreement:

@@ -103,8 +103,8 @@ def _weight(made: Instruction) -> float:
 
 
 def _main(made: list[MachineInstruction], weight: float) -> list[MachineInstruction]:
-    """The machine instructions that do what a PTX instruction is for: of an anchor, not those
-    that work out its address."""
+    """Return the machine instructions that do what a PTX instruction is for: of an anchor, not
+    those that work out its address."""
     if weight != ANCHOR:
         return made
     pipes = [(one, execution_of(one.name)) for one in made]
@@ -114,7 +114,8 @@ def _main(made: list[MachineInstruction], weight: float) -> list[MachineInstruct
 def _copies(
     made: list[MachineInstruction], site: Site, merging: Merging, present: Sequence[Site]
 ) -> int:
-    """How often the rarest opcode comes; one that stands for several turns, as often as those."""
+    """Return how often the rarest opcode comes; one that stands for several turns, as often as
+    those."""
     often: Counter[str] = Counter()
     for one in made:
         merged = merging.of(one, site, present)

@@ -39,7 +39,7 @@ class MachineInstruction:
 
     @property
     def name(self) -> str:
-        """The opcode without modifiers."""
+        """Return the opcode without modifiers."""
         return self.opcode.partition(".")[0]
 
     @property
@@ -117,7 +117,8 @@ class _Row(NamedTuple):
 
 
 def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], list[_Row]]:
-    """The offsets of labels and of functions, and the instructions of the kernel's section."""
+    """Return the offsets of labels and of functions, and the instructions of the kernel's
+    section."""
     labels: dict[str, int] = {}
     functions: dict[str, int] = {}
     rows: list[_Row] = []
@@ -143,7 +144,7 @@ def _read_code(kernel: str, text: str) -> tuple[dict[str, int], dict[str, int], 
 
 
 def _section(kernel: str, text: str) -> Iterator[str]:
-    """The lines of the section with a kernel's code."""
+    """Yield the lines of the section with a kernel's code."""
     inside = False
     for written in text.splitlines():
         if written.startswith("//--"):
@@ -164,7 +165,7 @@ live."""
 def _read_ranges(
     kernel: str, text: str
 ) -> Iterator[tuple[int, tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """The registers that each instruction reads and writes, by its offset."""
+    """Yield the registers that each instruction reads and writes, by its offset."""
     head: list[str] = []
     columns: dict[int, str] = {}
     for written in _section(kernel, text):
@@ -183,8 +184,8 @@ def _read_ranges(
 
 
 def _columns(head: list[str]) -> dict[int, str]:
-    """The register at each place of the table, from its head: a row of names, then the digits of
-    the registers' numbers, one below the other."""
+    """Return the register at each place of the table, from its head: a row of names, then the
+    digits of the registers' numbers, one below the other."""
     lines = [row for row in head if row.startswith("|")]
     if not lines:
         raise ListingError("nvdisasm printed no head of the life ranges")

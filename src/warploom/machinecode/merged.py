@@ -141,7 +141,7 @@ def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
 
 
 def _reach(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
-    """The address of a plain load or store, and its opcode without its width."""
+    """Return the address of a plain load or store, and its opcode without its width."""
     operation = made.operation
     if operation.name not in ("ld", "st") or operation.spec.unit is not Unit.MEMORY:
         return None
@@ -154,7 +154,7 @@ def _reach(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
 
 
 def _sum(made: Instruction) -> tuple[Register, int] | None:
-    """A register and what is added to it, where an instruction does that or copies it."""
+    """Return a register and what is added to it, where an instruction does that or copies it."""
     if made.guard is not None:
         return None
     match made.operation.name, made.operands[1:]:

@@ -53,7 +53,7 @@ class Model:
 
     @cached_property
     def needs(self) -> Mapping[str, frozenset[str]]:
-        """The given names on which each definition rests."""
+        """Return the given names on which each definition rests."""
         found: dict[str, frozenset[str]] = {}
         for name, node in self.definitions.items():
             found[name] = frozenset[str]().union(

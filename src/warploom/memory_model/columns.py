@@ -53,7 +53,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The label that it is, or nothing."""
+        """Return the label that it is, or nothing."""
         return self.text[:-1].strip() if self.text.endswith(":") else ""
 
     def strength(self, order: str) -> Strength:

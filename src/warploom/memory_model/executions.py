@@ -41,7 +41,7 @@ class Combination:
 
     @cached_property
     def events(self) -> tuple[tuple[int, Event], ...]:
-        """All events with their threads."""
+        """Return all events with their threads."""
         written = (
             (INITIAL, Event(Kind.WRITE, Strength(), Place(name, name), value, text="initial"))
             for name, value in self._locations.items()
@@ -51,13 +51,13 @@ class Combination:
 
     @cached_property
     def _locations(self) -> dict[str, int]:
-        """The initial values of the locations that are reached."""
+        """Return the initial values of the locations that are reached."""
         places = (event.place for path in self.paths for event in path.events)
         return {place.physical: self.initial.get(place.physical, 0) for place in places if place}
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The number of the first event of each thread."""
+        """Return the number of the first event of each thread."""
         found, at = list[int](), len(self._locations)
         for path in self.paths:
             found.append(at)
@@ -66,17 +66,17 @@ class Combination:
 
     @property
     def size(self) -> int:
-        """How many events there are."""
+        """Return how many events there are."""
         return len(self.events)
 
     @cached_property
     def reads(self) -> tuple[int, ...]:
-        """The numbers of the reads."""
+        """Return the numbers of the reads."""
         return tuple(i for i, (_, event) in enumerate(self.events) if event.kind is Kind.READ)
 
     @cached_property
     def sources(self) -> Mapping[int, list[int]]:
-        """The writes that each read could find."""
+        """Return the writes that each read could find."""
         return {read: self._sources(read) for read in self.reads}
 
     def _sources(self, read: int) -> list[int]:
@@ -94,7 +94,7 @@ class Combination:
 
     @cached_property
     def static(self) -> dict[str, ModelValue]:
-        """The sets and relations of a model that follow from the paths alone."""
+        """Return the sets and relations of a model that follow from the paths alone."""
         size, events = self.size, self.events
         pairs = [(i, j) for i in range(size) for j in range(size) if i != j]
         own = {INITIAL: Coordinates(cta=INITIAL, cluster=INITIAL, gpu=INITIAL)}

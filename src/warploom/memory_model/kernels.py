@@ -48,12 +48,12 @@ class KernelThread:
 
     @property
     def name(self) -> str:
-        """The thread as messages name it."""
+        """Return the thread as messages name it."""
         return f"block {self.block} thread {self.thread}"
 
     @property
     def coordinates(self) -> Coordinates:
-        """Where it runs."""
+        """Return where it runs."""
         return Coordinates(self.block, self.block - self.launch.rank_of(self.block))
 
     def run(self, path: Path) -> None:

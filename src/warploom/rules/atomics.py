@@ -29,7 +29,7 @@ def count_passes(addresses: Addresses, mask: int, size: int, row: Row) -> None:
 
 @jitable
 def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
-    """The longest run of equal addresses, where lanes are in rising order of address."""
+    """Return the longest run of equal addresses, where lanes are in rising order of address."""
     most = 0
     run = 0
     previous = addresses[first_lane(mask)]
@@ -45,8 +45,8 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
 
 @jitable
 def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
-    """The same for lanes in any order. Where they are far apart it compares all pairs, without a
-    branch, so that it becomes vector code."""
+    """Return the same for lanes in any order. Where they are far apart it compares all pairs,
+    without a branch, so that it becomes vector code."""
     shift = 0
     while (1 << shift) < size:
         shift += 1
@@ -63,8 +63,9 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 
 @jitable
 def lane_order(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
-    """The order in which lanes have their turn, by the plan's policy (`rules.scheduling`): turn k
-    is lane (order + k * (order >> 5)) % 32. Rising, falling ("adversarial"), or any ("random")."""
+    """Return the order in which lanes have their turn, by the plan's policy (`rules.scheduling`):
+    turn k is lane (order + k * (order >> 5)) % 32. Rising, falling ("adversarial"), or any
+    ("random")."""
     if plan[POLICY] == ADVERSARIAL:
         return 31 + 32 * 31
     if plan[POLICY] != RANDOM:

@@ -159,7 +159,7 @@ def add_request(
 
 @jitable
 def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """The most different words of 2^shift bytes that lanes want of any one of the banks.
+    """Return the most different words of 2^shift bytes that lanes want of any one of the banks.
 
     Words in rising order within one stretch of all banks cannot meet: one pass settles those.
     """
@@ -222,7 +222,7 @@ def _ways_of_rows_in_loops(addresses: Addresses, mask: int) -> int:
 
 @compiled_as(_ways_of_rows_in_loops)
 def count_ways_of_rows(addresses: Addresses, mask: int) -> int:
-    """The most different rows of 64 words that lanes want of any one of the 32 banks.
+    """Return the most different rows of 64 words that lanes want of any one of the 32 banks.
 
     A lane counts for all that want the same place: the same row and bank.
     """

@@ -94,7 +94,8 @@ def all_alone(plan: Words, states: Words, tables: Words, first: int) -> bool:
 
 @jitable
 def threads_of(plan: Words, mask: int) -> int:
-    """The threads that lanes which come to a barrier stand for: before 7.0, all of their warp."""
+    """Return the threads that lanes which come to a barrier stand for: before 7.0, all of their
+    warp."""
     return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
 
 
@@ -147,7 +148,7 @@ def release(plan: Words, states: Words, tables: Words, first: int, barrier: int)
 
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
-    """The lanes that a warp which waits as a whole adds up."""
+    """Return the lanes that a warp which waits as a whole adds up."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
@@ -191,7 +192,7 @@ def threads_awaited(table: Table, barrier: int) -> int:
 
 @jitable
 def votes_at_barrier(table: Table, barrier: int) -> int:
-    """The lanes that parked splits add up at a barrier."""
+    """Return the lanes that parked splits add up at a barrier."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

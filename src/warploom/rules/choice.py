@@ -92,11 +92,12 @@ class AccessRules:
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
-        """The path of `rules.caches` for such accesses; None where nothing is to be counted."""
+        """Return the path of `rules.caches` for such accesses; None where nothing is to be
+        counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
-        """The rule for accesses that `op` (load, store, atomic) in a space.
+        """Return the rule for accesses that `op` (load, store, atomic) in a space.
 
         `route` is what a load asks for: "past L1", "read only" or nothing.
         """
@@ -108,7 +109,7 @@ class AccessRules:
         return {"local": self.local, "const": self.constant}[space]
 
     def writes(self, space: str) -> str | None:
-        """The rule for how many writes a store makes; None where lanes cannot meet."""
+        """Return the rule for how many writes a store makes; None where lanes cannot meet."""
         return {"global": self.global_writes, "shared": self.shared_writes}.get(space)
 
 
@@ -127,7 +128,7 @@ class MemoryOptions:
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
-    """The rules of a device; WarploomError for a choice that it does not have."""
+    """Return the rules of a device; WarploomError for a choice that it does not have."""
     chosen = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
     read, write = _SHARED[spec.shared_rule, _mode(spec, chosen.bank_bytes)]
@@ -146,7 +147,7 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
 
 
 def _paths(spec: DeviceSpec, chosen: MemoryOptions) -> dict[tuple[str, str, str], int]:
-    """The ways through the caches.
+    """Return the ways through the caches.
 
     Read-only loads go through the texture cache, or through L1 where that is one with it. Stores
     bypass L1 and discard what it has (PTX ISA, "Cache Operators"); from 7.0 on it keeps that.
@@ -182,7 +183,7 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
 
 
 def _mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
-    """The bytes of a bank that lanes can meet over."""
+    """Return the bytes of a bank that lanes can meet over."""
     modes = sorted(mode for family, mode in _SHARED if family == spec.shared_rule)
     if bank_bytes is None:
         return modes[0]

@@ -66,7 +66,7 @@ def choose(table: Table, policy: int, seed: int) -> int:
 
 @jitable
 def scrambled(seed: int, number: int) -> int:
-    """A number in [0, 2^31) that looks random, from two that need not."""
+    """Return a number in [0, 2^31) that looks random, from two that need not."""
     x = (seed % (1 << 31)) * 1103515245 + (number % (1 << 31)) * 2654435761 % (1 << 62)
     x = (x ^ (x >> 31)) & 0x7FFFFFFF
     for _ in range(2):

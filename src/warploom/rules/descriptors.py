@@ -54,7 +54,8 @@ WRAP, MIRROR, CLAMP_OGL, CLAMP, BORDERED = range(5)
 
 
 def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
-    """A sampler with these address modes, and of LINEAR, MIP_LINEAR and NORMALIZED the `flags`."""
+    """Return a sampler with these address modes, and of LINEAR, MIP_LINEAR and NORMALIZED the
+    `flags`."""
     return SAMPLER_TAG | flags | sum(mode << (MODES_AT + 4 * i) for i, mode in enumerate(modes))
 
 

@@ -84,7 +84,7 @@ def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> Non
 
 @jitable
 def parked(table: Table, status: int) -> int:
-    """The splits, a bit each, that are put aside with a status."""
+    """Return the splits, a bit each, that are put aside with a status."""
     found = 0
     left = table[PARKED]
     while left != 0:
@@ -97,7 +97,7 @@ def parked(table: Table, status: int) -> int:
 
 @jitable
 def waiting(table: Table, status: int, argument: int) -> int:
-    """The splits, a bit each, that wait at a barrier or for a member mask."""
+    """Return the splits, a bit each, that wait at a barrier or for a member mask."""
     found = 0
     left = parked(table, status)
     while left != 0:

@@ -145,7 +145,8 @@ def branch_first(plan: Words, table: Table, warp: int) -> int:
 
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
-    """The warp that runs next, of the block in CURRENT_BLOCK; DONE or DEADLOCK where none can.
+    """Return the warp that runs next, of the block in CURRENT_BLOCK; DONE or DEADLOCK where none
+    can.
 
     `slots`: the block in each slot. `states`, `tables`: a row for each warp of each slot.
     """
@@ -198,7 +199,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
 
 @jitable
 def warp_in_turn(plan: Words) -> int:
-    """The warp at a position of the round."""
+    """Return the warp at a position of the round."""
     position, warps = plan[POSITION], plan[WARPS]
     if plan[POLICY] == ADVERSARIAL:
         return warps - 1 - position
@@ -247,8 +248,8 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
 
 @jitable
 def block_in_turn(plan: Words) -> int:
-    """The block that begins next: in order, backwards, or by a stride that misses none; cluster by
-    cluster, where there are clusters of several blocks."""
+    """Return the block that begins next: in order, backwards, or by a stride that misses none;
+    cluster by cluster, where there are clusters of several blocks."""
     size = plan[CLUSTER]
     if size == 1:
         return turn_of(plan, plan[NEXT_BLOCK], plan[BLOCKS])
@@ -258,8 +259,8 @@ def block_in_turn(plan: Words) -> int:
 
 @jitable
 def free_slot(plan: Words, slots: Words) -> int:
-    """The slot of the block that begins next: behind the one before it in its cluster, else the
-    first that is free."""
+    """Return the slot of the block that begins next: behind the one before it in its cluster, else
+    the first that is free."""
     if plan[NEXT_BLOCK] % plan[CLUSTER] != 0:
         return plan[BEGUN] + 1
     slot = 0

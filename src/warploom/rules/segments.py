@@ -111,7 +111,8 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, ahead: int, row: 
 
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
-    """The bytes of a segment that are moved where those from `lowest` up to `end` are used."""
+    """Return the bytes of a segment that are moved where those from `lowest` up to `end` are
+    used."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:

@@ -42,7 +42,7 @@ def _mask(lanes: Sequence[int]) -> int:
 
 
 def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
-    """The lanes that take part of each group of `width` that has any."""
+    """Yield the lanes that take part of each group of `width` that has any."""
     for first in range(0, WARP, width):
         group = [lane for lane in lanes if first <= lane < first + width]
         if group:
@@ -50,7 +50,8 @@ def _groups(lanes: Lanes, width: int) -> Iterator[Lanes]:
 
 
 def _by_place(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> dict[int, int]:
-    """The lanes, as masks, by the stretch of so many bytes that they touch, in rising order."""
+    """Return the lanes, as masks, by the stretch of so many bytes that they touch, in rising
+    order."""
     places: dict[int, int] = {}
     for lane in lanes:
         place = addresses[lane] // bytes_
@@ -99,7 +100,7 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
 
 
 def _local(addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int) -> Iterator[Served]:
-    """All words of the lanes at once; each stretch once."""
+    """Yield all words of the lanes at once; each stretch once."""
     places: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):

@@ -41,7 +41,7 @@ def join_synced(table: Table) -> None:
 
 @jitable
 def synced_lanes(table: Table, members: int) -> int:
-    """The lanes that wait for this member mask."""
+    """Return the lanes that wait for this member mask."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:

@@ -53,7 +53,7 @@ def touch(address: int, scratch: Row, row: Row) -> None:
 
 @jitable
 def read_bytes(memory: Memory, address: int, size: int) -> int:
-    """A little-endian integer of up to 8 bytes; 8 bytes are signed."""
+    """Return a little-endian integer of up to 8 bytes; 8 bytes are signed."""
     value = 0
     for place in range(size):
         value |= int(np.int64(memory[address + place])) << (8 * place)
@@ -76,21 +76,22 @@ def signed_value(bits: int, width: int) -> int:
 
 @jitable
 def float_bits(number: float) -> int:
-    """The bits of a number rounded to single precision; of a NaN, the canonical one's."""
+    """Return the bits of a number rounded to single precision; of a NaN, the canonical one's."""
     bits = int(np.int64(np.float32(number).view(np.uint32)))
     return CANONICAL_NAN if bits & 0x7FFFFFFF > INFINITY_BITS else bits
 
 
 @jitable
 def float_value(bits: int) -> float:
-    """The number that 32 bits are, in double precision: what is reckoned with it must be the same
-    in Python, where every number is, and in compiled code, where `float` would keep 32 bits."""
+    """Return the number that 32 bits are, in double precision: what is reckoned with it must be the
+    same in Python, where every number is, and in compiled code, where `float` would keep 32
+    bits."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 
 @jitable
 def half_to_single(half: int) -> int:
-    """The bits of a half-precision number in single precision."""
+    """Return the bits of a half-precision number in single precision."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
     if exponent == 31:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
@@ -101,7 +102,7 @@ def half_to_single(half: int) -> int:
 
 @jitable
 def single_to_half(bits: int) -> int:
-    """The bits of a number rounded to half precision, ties to even."""
+    """Return the bits of a number rounded to half precision, ties to even."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF
@@ -122,7 +123,7 @@ def is_number(format: int, as_float: int) -> bool:
 
 @jitable
 def component_number(memory: Memory, address: int, format: int) -> float:
-    """A component as a number: floats as they are, integers from -1 or 0 to 1.
+    """Return a component as a number: floats as they are, integers from -1 or 0 to 1.
 
     Source: CUDA C++ Programming Guide, "Texture Memory" (read mode); that the two lowest signed
     values are -1 is how graphics interfaces define signed normalized formats.
@@ -143,7 +144,7 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """A component as the 32 bits that a fetch gives."""
+    """Return a component as the 32 bits that a fetch gives."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)

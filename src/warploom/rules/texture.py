@@ -245,7 +245,7 @@ def position(
 
 @jitable
 def texel_at(table: Row, t: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """The address of a texel from BASE on; -1 for one of the border."""
+    """Return the address of a texel from BASE on; -1 for one of the border."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(table, t, WIDTH, level), extent(table, t, HEIGHT, level)
@@ -257,13 +257,13 @@ def texel_at(table: Row, t: int, level: int, x: int, y: int, z: int, layer: int)
 
 @jitable
 def extent(table: Row, t: int, column: int, level: int) -> int:
-    """The size of a level in texels: half of the one before, at least 1."""
+    """Return the size of a level in texels: half of the one before, at least 1."""
     return max(1, int(table[t + column]) >> level)
 
 
 @jitable
 def layer_of(table: Row, t: int, data: Addresses, lane: int) -> int:
-    """The layer, clamped to the last."""
+    """Return the layer, clamped to the last."""
     layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
     return min(layer, int(table[t + LAYERS]) - 1)
 
@@ -275,7 +275,7 @@ def mode_of(sampler: int, axis: int) -> int:
 
 @jitable
 def offset_of(data: Addresses, lane: int, axis: int) -> float:
-    """The offset of an instruction along an axis, in texels."""
+    """Return the offset of an instruction along an axis, in texels."""
     return float(signed_at(data, OFFSET_ROW + axis, lane))
 
 
@@ -296,7 +296,7 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 def levels_of(
     table: Row, t: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
-    """The level to fetch from, and the weight of the next in 256ths."""
+    """Return the level to fetch from, and the weight of the next in 256ths."""
     source, last = request >> LOD & 3, int(table[t + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:
@@ -315,7 +315,7 @@ def levels_of(
 
 @jitable
 def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shape: int) -> float:
-    """The level for which the longer gradient is one texel long, in 256ths rounded down."""
+    """Return the level for which the longer gradient is one texel long, in 256ths rounded down."""
     cube = shape in (CUBE, CUBE_ARRAY)
     axes = 3 if cube or shape == THREE else 2
     if shape in (ONE, ONE_ARRAY):
@@ -339,7 +339,7 @@ def detail_of(table: Row, t: int, sampler: int, data: Addresses, lane: int, shap
 
 @jitable
 def corner_word(table: Row, t: int, memory: Memory, address: int, component: int) -> int:
-    """A component of a texel as a word: of the border, or 0 where integer coordinates lead
+    """Return a component of a texel as a word: of the border, or 0 where integer coordinates lead
     outside (-2)."""
     if address == -1:
         return int(table[t + BORDER + component])
@@ -352,7 +352,7 @@ def corner_word(table: Row, t: int, memory: Memory, address: int, component: int
 
 @jitable
 def filtered(table: Row, t: int, memory: Memory, component: int, scratch: Row) -> int:
-    """The weighted sum of the listed texels, rounded once."""
+    """Return the weighted sum of the listed texels, rounded once."""
     total, format = 0.0, int(table[t + FORMAT])
     inside = component * format_bytes(format)
     for corner in range(int(scratch[CORNERS])):

@@ -21,8 +21,8 @@ FARTHEST = 2.0**52
 
 @jitable
 def on_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """The face of a cube that a direction meets, and where on it, from 0 to 1 (guide, "Cubemap
-    Textures"). Of equal sizes, x goes before y before z."""
+    """Return the face of a cube that a direction meets, and where on it, from 0 to 1 (guide,
+    "Cubemap Textures"). Of equal sizes, x goes before y before z."""
     face, major, s, t = 4, abs(z), x, -y
     if abs(x) >= abs(y) and abs(x) >= abs(z):
         face, major, s = 0, abs(x), -z
@@ -62,7 +62,7 @@ def along(
 
 @jitable
 def along_one(u: float, size: int, mode: int) -> int:
-    """The texel at u, counted in texels."""
+    """Return the texel at u, counted in texels."""
     if mode == BORDERED and not (u >= 0.0 and u < size):
         return -1
     if mode in (WRAP, MIRROR):
@@ -75,7 +75,7 @@ def along_one(u: float, size: int, mode: int) -> int:
 
 @jitable
 def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
-    """The two texels around u, and the weight of the second."""
+    """Return the two texels around u, and the weight of the second."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
     if mode != WRAP and mode != MIRROR:
@@ -88,7 +88,7 @@ def along_two(u: float, size: int, mode: int) -> tuple[int, int, int]:
 
 @jitable
 def neighbour(texel: int, size: int, mode: int) -> int:
-    """The texel that one outside stands for."""
+    """Return the texel that one outside stands for."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:
@@ -101,8 +101,8 @@ def neighbour(texel: int, size: int, mode: int) -> int:
 
 @jitable
 def log2_of(value: float) -> float:
-    """The logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring, so
-    that it is the same everywhere."""
+    """Return the logarithm to base 2 with 9 bits of fraction, rounded down; 0 below 1. By squaring,
+    so that it is the same everywhere."""
     if not value > 1.0:
         return 0.0
     whole = 0

@@ -156,7 +156,8 @@ def fail(scratch: Row, kind: int, lane: int, address: int, size: int) -> int:
 
 @jitable
 def resolved(table: Row, memory: Memory, value: int) -> int:
-    """A handle or a sampler: the value itself, or what lies where it points, in a variable."""
+    """Return a handle or a sampler: the value itself, or what lies where it points, in a
+    variable."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
         return read_bytes(memory, offset, 8)
@@ -180,7 +181,8 @@ def handle_at(table: Row, memory: Memory, data: Addresses, at: int, lane: int) -
 
 @jitable
 def sampler_at(table: Row, memory: Memory, data: Addresses, lane: int) -> int:
-    """The sampler that an operand names, a texture's own where it is one; 0 where it is none."""
+    """Return the sampler that an operand names, a texture's own where it is one; 0 where it is
+    none."""
     value = handle_at(table, memory, data, SAMPLER_ROW, lane)
     start = row_of(table, value)
     if start >= 0:
@@ -379,7 +381,7 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """The type of a component, by OpenCL's numbers (ibid.)."""
+    """Return the type of a component, by OpenCL's numbers (ibid.)."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

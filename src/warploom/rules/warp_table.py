@@ -79,7 +79,7 @@ def node_count(lanes: int) -> int:
 
 @jitable
 def table_words(lanes: int) -> int:
-    """The length of a warp's table."""
+    """Return the length of a warp's table."""
     return NODES_AT + node_count(lanes) * NODE_WORDS + lanes * SPLIT_WORDS
 
 

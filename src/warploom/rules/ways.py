@@ -87,7 +87,7 @@ def part_ways(table: Table, goals: Words, point: int, branch: int, level: int) -
 
 @jitable
 def lanes_to(goals: Words, mask: int, block: int) -> int:
-    """The lanes of `mask` that go to a block."""
+    """Return the lanes of `mask` that go to a block."""
     lanes = 0
     while mask != 0:
         if goals[first_lane(mask)] == block:

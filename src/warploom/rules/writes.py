@@ -48,8 +48,8 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
 
 @jitable
 def lasting(addresses: Addresses, mask: int, plan: Row, block: int) -> int:
-    """The lanes whose values last, one for each address, by the plan's policy (`rules.scheduling`):
-    the highest, the lowest ("adversarial"), or any ("random").
+    """Return the lanes whose values last, one for each address, by the plan's policy
+    (`rules.scheduling`): the highest, the lowest ("adversarial"), or any ("random").
 
     Lanes store in rising order, so that the highest needs no other lane to be left out.
     """

@@ -64,7 +64,7 @@ def fill_at(cache: Cache, entry: int) -> int:
 
 @jitable
 def find_line(cache: Cache, place: int, line: int) -> int:
-    """The entry of a line in its set; -1 where it has none."""
+    """Return the entry of a line in its set; -1 where it has none."""
     first, found = place * cache.ways, -1
     tags = tag_at(cache, first)
     for way in range(cache.ways):
@@ -74,26 +74,26 @@ def find_line(cache: Cache, place: int, line: int) -> int:
 
 @jitable
 def order_at_first(cache: Cache) -> int:
-    """The order in which the ways of a set fill; a set's word is what differs from it."""
+    """Return the order in which the ways of a set fill; a set's word is what differs from it."""
     return int(FIRST_ORDER >> 4 * (16 - cache.ways))
 
 
 @jitable
 def order_of(cache: Cache, place: int) -> int:
-    """The ways of a set, four bits for each, the one last used lowest."""
+    """Return the ways of a set, four bits for each, the one last used lowest."""
     return int(cache.m[cache.at + place] ^ order_at_first(cache))
 
 
 @jitable
 def oldest(cache: Cache, place: int) -> int:
-    """The way of a set that is least recently used."""
+    """Return the way of a set that is least recently used."""
     return int(order_of(cache, place) >> 4 * (cache.ways - 1) & 15)
 
 
 @jitable
 def use_line(cache: Cache, place: int, line: int) -> int:
-    """The entry of a line, which is now the one last used; a new line has no sectors yet, and the
-    place of the one least recently used."""
+    """Return the entry of a line, which is now the one last used; a new line has no sectors yet,
+    and the place of the one least recently used."""
     entry, first = find_line(cache, place, line), place * cache.ways
     order = order_of(cache, place)
     behind = 4 * (cache.ways - 1)

@@ -24,7 +24,7 @@ _WARP = {"shfl": "shuffle", "match": "match", "redux": "redux", "bar": "control"
 
 
 def class_of(instruction: Instruction) -> str:
-    """The class of an instruction's work."""
+    """Return the class of an instruction's work."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:

@@ -49,7 +49,8 @@ class Costs:
     timing: TimingSpec
 
     def of(self, name: str) -> Cost:
-        """The cost of a class: the last row that is for this compute capability or an earlier one.
+        """Return the cost of a class: the last row that is for this compute capability or an
+        earlier one.
 
         A row without a latency has as many times its unit's as it has instructions.
         """
@@ -80,7 +81,7 @@ class Costs:
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:
-        """The same for a tensor core and so many multiply-adds of 16 bits, in ticks."""
+        """Return the same for a tensor core and so many multiply-adds of 16 bits, in ticks."""
         each = self.timing.tensor_fma / self.timing.schedulers
         return round(TICKS * products / each) if each else TICKS * NO_LIMIT
 
@@ -97,7 +98,7 @@ class Row(NamedTuple):
 
 @cache
 def _rows() -> dict[str, list[Row]]:
-    """The rows of the table by class, in the order of their compute capabilities."""
+    """Return the rows of the table by class, in the order of their compute capabilities."""
     path = files("warploom.devices").joinpath("data", "work.json")
     found: dict[str, list[Row]] = {}
     for name, since, *rest in json.loads(path.read_text("utf-8"))["rows"]:

@@ -14,7 +14,7 @@ _OTHER = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
-    """The distinct rows, where each is first, and for every row which of them it is.
+    """Return the distinct rows, where each is first, and for every row which of them it is.
 
     Rows count as equal whose two hashes are; where two that are not share the first, all are
     compared.

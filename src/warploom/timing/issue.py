@@ -24,8 +24,8 @@ def unit_at(g: Machine, m: Words, warp: int, unit: int) -> int:
 
 @jitable
 def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
-    """The cycle in which the unit of a warp's operation takes it: `now`, a later one, or NEVER
-    where the queue of the load/store unit is full. V_TRY says why it does not now."""
+    """Return the cycle in which the unit of a warp's operation takes it: `now`, a later one, or
+    NEVER where the queue of the load/store unit is full. V_TRY says why it does not now."""
     row = m[warp + w.V_OP] * w.OP_WORDS
     unit = g.ops[row + w.OP_UNIT]
     free = m[unit_at(g, m, warp, unit)]
@@ -62,8 +62,8 @@ def reads_of(g: Machine, m: Words, s: int, warp: int, row: int, bank: int) -> in
 
 @jitable
 def reads_until(g: Machine, m: Words, s: int, warp: int, row: int, now: int) -> int:
-    """The cycle in which a warp's operation can issue so that the banks of the register file serve
-    it in time."""
+    """Return the cycle in which a warp's operation can issue so that the banks of the register file
+    serve it in time."""
     until = now
     if g.ops[row + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):

@@ -62,7 +62,7 @@ def serve_requests(p: Words, sms: Words, m: Words, start: int, stop: int) -> int
 
 @jitable
 def l2(p: Words, m: Words) -> Cache:
-    """The L2 of the device."""
+    """Return the L2 of the device."""
     return Cache(m, p[w.AT_L2], p[w.L2_SETS], L2_WAYS)
 
 

@@ -183,7 +183,7 @@ def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
 
 @jitable
 def l1(g: Machine, m: Words) -> Cache:
-    """The L1 of an SM."""
+    """Return the L1 of an SM."""
     return Cache(m, g.p[w.AT_L1], g.p[w.L1_SETS], L1_WAYS)
 
 

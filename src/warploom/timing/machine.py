@@ -30,7 +30,8 @@ class Machine(NamedTuple):
 
 
 def behind(words: Words, count: int) -> Words:
-    """An array without its first words. Compiled code moves the address (`register_behind`)."""
+    """Return an array without its first words. Compiled code moves the address
+    (`register_behind`)."""
     return words[count:]
 
 

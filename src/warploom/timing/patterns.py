@@ -53,7 +53,7 @@ class PatternTable:
         return np.array(self._lines, np.int64).reshape(-1, 2)
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
-        """The patterns of rows of a log's accesses, and the bases from which they count."""
+        """Return the patterns of rows of a log's accesses, and the bases from which they count."""
         lanes = rows[:, words.A_LANES]
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
         even = rows[:, words.A_SCATTERED] == NONE
@@ -75,7 +75,7 @@ class PatternTable:
         return found, base
 
     def widened(self, numbers: Words, sizes: Words) -> Words:
-        """The patterns of the same first bytes whose lanes reach so many bytes each."""
+        """Return the patterns of the same first bytes whose lanes reach so many bytes each."""
         kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         found = [self._number(self._of_size(*kind)) for kind in kinds.tolist()]
         return np.array(found, np.int64)[which.reshape(-1)]
@@ -162,7 +162,8 @@ class PatternTable:
         return row
 
     def _texels(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
-        """The row of the sectors that a request for texels touches, each in a lane's place."""
+        """Return the row of the sectors that a request for texels touches, each in a lane's
+        place."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
             line, sector = divmod(offsets[lane] >> 5, 4)
@@ -184,8 +185,8 @@ class PatternTable:
     def _lines_of(
         self, rule: str, addresses: list[int], lanes: int, size: int, ahead: int
     ) -> list[tuple[int, int]]:
-        """The lines that an access needs, each with its sectors. Those of one line are asked for
-        together, but on 1.x, where there is no cache, transaction by transaction."""
+        """Return the lines that an access needs, each with its sectors. Those of one line are asked
+        for together, but on 1.x, where there is no cache, transaction by transaction."""
         if rule in SECTOR_RULES:
             sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
             parts = [(sector << 5, 32) for sector in sorted(sectors)]

@@ -40,7 +40,7 @@ class _Policy:
 
     @property
     def address(self) -> int:
-        """Where its machine code is. Raises WarploomError where Numba cannot compile it."""
+        """Return where its machine code is. Raises WarploomError where Numba cannot compile it."""
         return int(self._compiled.address)
 
     @cached_property
@@ -107,5 +107,5 @@ class Policies:
 
     @property
     def name(self) -> str:
-        """The name of the scheduler."""
+        """Return the name of the scheduler."""
         return self.scheduler if isinstance(self.scheduler, str) else self.scheduler.name

@@ -39,8 +39,8 @@ def filled(record: Record, blocks: int) -> Record:
 
 
 def _places(record: Record, places: Words, source: Words) -> Words:
-    """The places of all blocks, shape (blocks, warps of a block, sites); `places` has those of the
-    recorded ones."""
+    """Return the places of all blocks, shape (blocks, warps of a block, sites); `places` has those
+    of the recorded ones."""
     x, y, _ = record.launch.grid
     number = np.arange(len(source))
     index = np.stack([number % x, number // x % y, number // (x * y)])

@@ -63,7 +63,7 @@ class Record:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes."""
+        """Return the memory that it takes."""
         return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
 
 
@@ -117,7 +117,7 @@ class Recorder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """The record of what was taken in."""
+        """Return the record of what was taken in."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         empty = np.zeros((0, 1 + count), np.int64)
@@ -160,9 +160,9 @@ class Recorder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """The entries by warp, shape (entries, 2): the warp among these blocks', and its basic
-        block; and for each row of the log its place there, -1 where it is of a block beyond or a
-        turn that does not count."""
+        """Return the entries by warp, shape (entries, 2): the warp among these blocks', and its
+        basic block; and for each row of the log its place there, -1 where it is of a block beyond
+        or a turn that does not count."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
@@ -185,8 +185,8 @@ class Recorder:
         return found, place
 
     def _sorted_accesses(self, log: Log, entries: Words, place: Words) -> tuple[Words, Words]:
-        """The accesses by warp, shape (accesses, 5): their entry, pattern, instruction, site and
-        place; and of each its warp."""
+        """Return the accesses by warp, shape (accesses, 5): their entry, pattern, instruction, site
+        and place; and of each its warp."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
         order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))

@@ -66,7 +66,7 @@ class Replay:
         return True
 
     def state(self) -> State:
-        """All that it needs to go on, as it is now."""
+        """Return all that it needs to go on, as it is now."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
         sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dealer.state()
         parameters = self.setting.parameters
@@ -151,7 +151,7 @@ class Replay:
         return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
     def _of_schedulers(self, word: int) -> Words:
-        """A word of every scheduler, shape (SMs, schedulers)."""
+        """Return a word of every scheduler, shape (SMs, schedulers)."""
         p = self.setting.parameters
         first = int(p[w.AT_SCHEDULERS])
         return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
@@ -164,5 +164,5 @@ class Replay:
 
 
 def _some(array: Words) -> Words:
-    """The array, or a word where there is nothing: it has an address."""
+    """Return the array, or a word where there is nothing: it has an address."""
     return array if array.size else np.zeros(1, np.int64)

@@ -27,7 +27,7 @@ class Replaying:
 
     @property
     def now(self) -> int:
-        """The cycle that comes next."""
+        """Return the cycle that comes next."""
         return self._replay.now
 
     def advance(self, cycle: int) -> bool:
@@ -37,7 +37,7 @@ class Replaying:
 
     @property
     def state(self) -> State:
-        """All that is needed to go on from here; plain arrays."""
+        """Return all that is needed to go on from here; plain arrays."""
         return self._replay.state()
 
     def restore(self, state: State) -> None:

@@ -136,7 +136,7 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """The same as time, by the clock of the device."""
+        """Return the same as time, by the clock of the device."""
         return self.cycles / (self.spec.clock_mhz * 1e6)
 
     # ---- issue ------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Timing:
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """The words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Return the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
         start = int(self._p[w.AT_SCHEDULERS])
         stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
@@ -192,7 +192,7 @@ class Timing:
 
     @property
     def issue_utilisation(self) -> float:
-        """The share of the schedulers' cycles with an issue, while their SM had a warp."""
+        """Return the share of the schedulers' cycles with an issue, while their SM had a warp."""
         return self.issued / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
 
     @property
@@ -214,13 +214,13 @@ class Timing:
 
     @property
     def l1_hit_rate(self) -> float:
-        """The share of the sectors looked up in L1 that it had; 0 where none was."""
+        """Return the share of the sectors looked up in L1 that it had; 0 where none was."""
         hits, misses = self._sum(w.L1_HIT_SECTORS), self._sum(w.L1_MISS_SECTORS)
         return hits / max(1, hits + misses)
 
     @property
     def l2_hit_rate(self) -> float:
-        """The same of L2; a sector that is written whole counts as it was found."""
+        """Return the same of L2; a sector that is written whole counts as it was found."""
         hits, misses = (int(self._outcome.memory[at]) for at in (w.L2_HITS, w.L2_MISSES))
         return hits / max(1, hits + misses)
 
@@ -251,8 +251,8 @@ class Timing:
 
     @cached_property
     def unit_use(self) -> dict[str, float]:
-        """The share of each unit's cycles that issues took, over all SMs of the device that had
-        blocks."""
+        """Return the share of each unit's cycles that issues took, over all SMs of the device that
+        had blocks."""
         took = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
         units = np.bincount(self._work.operations[:, w.OP_UNIT], weights=took, minlength=len(UNITS))
         places = [
@@ -268,7 +268,8 @@ class Timing:
 
     @property
     def lsu_use(self) -> tuple[float, float]:
-        """The share of the load/store unit's cycles that L1 took, and that shared memory did."""
+        """Return the share of the load/store unit's cycles that L1 took, and that shared memory
+        did."""
         whole = max(1, self.sample_cycles) * len(self._outcome.sms)
         return self._sum(w.L1_CYCLES) / whole, self._sum(w.SHARED_CYCLES) / whole
 
@@ -327,8 +328,8 @@ class Timing:
         return int(self._outcome.sms[sm, w.ACTIVE_WARP_CYCLES])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:
-        """The trace of the same launch (`kernel[grid, block].trace`), with what the warps of an SM
-        did cycle by cycle: the view shows both. `timeline=` of `time` bounds it.
+        """Return the trace of the same launch (`kernel[grid, block].trace`), with what the warps of
+        an SM did cycle by cycle: the view shows both. `timeline=` of `time` bounds it.
 
         Raises WarploomError for a trace of another launch, an SM without blocks, or without a
         timeline.

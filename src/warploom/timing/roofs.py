@@ -43,7 +43,7 @@ class Roof(NamedTuple):
 
 
 def roofs_of(timing: Timing) -> tuple[Roof, ...]:
-    """The roofs, the most used first."""
+    """Return the roofs, the most used first."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)

@@ -8,7 +8,8 @@ from warploom.timing.replay import Outcome
 
 
 def extrapolated(outcome: Outcome, sampled: int, blocks: int) -> tuple[int, int]:
-    """The cycles of all blocks, from those of the first `sampled`, and how far off that may be.
+    """Return the cycles of all blocks, from those of the first `sampled`, and how far off that may
+    be.
 
     Blocks end at a steady rate once the first have ended and until the device drains: the rate is
     that between a quarter and three quarters of the sample. The error is what the rates of the two

@@ -73,7 +73,8 @@ def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
 
 @jitable
 def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
-    """The warp that issues, -1 for none; how many could; and when one that cannot yet will."""
+    """Return the warp that issues, -1 for none; how many could; and when one that cannot yet
+    will."""
     picked, best, eligible, later = -1, w.NEVER, 0, w.NEVER
     policy = g.p[w.POLICY]
     for place in range(m[s + w.S_READY]):
@@ -105,7 +106,7 @@ def rank(m: Words, s: int, warp: int, policy: int) -> int:
 
 @jitable
 def own_rank(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
-    """The same by the user's function."""
+    """Return the same by the user's function."""
     slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
     instruction = g.ops[m[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     last = int(m[s + w.S_LAST] == warp)

@@ -32,8 +32,8 @@ def polls_of(program: Program) -> dict[int, int]:
 
 
 def _poll(program: Program, block: Block) -> int:
-    """The last load of a loop of one block that only asks; -1 where it is none. No register may
-    come back changed: then the next turn does not do the same again."""
+    """Return the last load of a loop of one block that only asks; -1 where it is none. No register
+    may come back changed: then the next turn does not do the same again."""
     code = program.instructions[block.start : block.stop]
     written = {register for made in code for register in writes(made)}
     if block.index not in block.successors or written & set(program.live_in[block.index]):

@@ -65,7 +65,8 @@ class Setting:
 def setting_of(
     device: DeviceSpec, timing: TimingSpec, shape: Shape, policies: Policies, events: int
 ) -> Setting:
-    """The parameters of a launch on a device; `events`: room for the states of an SM's warps."""
+    """Return the parameters of a launch on a device; `events`: room for the states of an SM's
+    warps."""
     scheduler, prefetcher = policies.scheduler, policies.prefetcher
     own = not isinstance(scheduler, str)
     p = np.zeros(w.PARAMETER_COUNT, np.int64)
@@ -181,7 +182,7 @@ def _place_sm(p: Words) -> int:
 
 
 def _place_memory(p: Words) -> int:
-    """The same for the memory behind the SMs."""
+    """Return the same for the memory behind the SMs."""
     end = w.MEMORY_WORDS
     for place, words in (
         (w.AT_SLICES, p[w.SLICES]),
@@ -196,7 +197,7 @@ def _place_memory(p: Words) -> int:
 
 
 def empty_sms(setting: Setting) -> Words:
-    """The SMs before the launch, shape (SMs, words)."""
+    """Return the SMs before the launch, shape (SMs, words)."""
     p = setting.parameters
     size = setting.sms * int(p[w.SM_WORDS])
     room = np.zeros(size + w.LINE, np.int64)
@@ -213,5 +214,5 @@ def empty_sms(setting: Setting) -> Words:
 
 
 def empty_memory(setting: Setting) -> Words:
-    """The memory behind the SMs before the launch: nothing in L2."""
+    """Return the memory behind the SMs before the launch: nothing in L2."""
     return np.zeros(setting.memory_words, np.int64)

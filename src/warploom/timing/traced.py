@@ -31,8 +31,8 @@ COLUMNS = {
 
 
 def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
-    """The trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where it is
-    one of another launch, or the SM had no blocks."""
+    """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
+    it is one of another launch, or the SM had no blocks."""
     launch, program = timing.launch, timing.program
     own = program.name, len(program.instructions), launch.grid, launch.block, timing.device.name
     of_trace = trace.launch.grid, trace.launch.block, trace.device.name
@@ -78,8 +78,8 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
 
 
 def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:
-    """The blocks of an SM's timeline, in the order in which they came. Raises WarploomError where
-    it had none."""
+    """Return the blocks of an SM's timeline, in the order in which they came. Raises WarploomError
+    where it had none."""
     check_sm(timing, sm)
     warps = timing.launch.warps_per_block
     return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))

@@ -52,8 +52,8 @@ class Work:
 def work_of(
     program: Program, costs: Costs, order: list[list[int]], meets: Iterable[int] = ()
 ) -> Work:
-    """The machine work of a kernel on a device, each basic block in this order (`timing.order`).
-    At the loads `meets`, warps wait for each other."""
+    """Return the machine work of a kernel on a device, each basic block in this order
+    (`timing.order`). At the loads `meets`, warps wait for each other."""
     return _Builder(program, costs, frozenset(meets)).build(order)
 
 
@@ -118,7 +118,7 @@ class _Builder:
         return found
 
     def _single(self, made: Instruction) -> Register | None:
-        """The register that an instruction writes, where nothing else does."""
+        """Return the register that an instruction writes, where nothing else does."""
         units = (Unit.INTEGER, Unit.LOGIC, Unit.FLOAT)
         if made.operation.spec.unit not in units or made.guard is not None:
             return None
@@ -167,7 +167,7 @@ class _Builder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation(self, index: int) -> list[int] | None:
-        """The row of an instruction; None where it is no work."""
+        """Return the row of an instruction; None where it is no work."""
         made, name = self.code[index], self._class(index)
         targets = [self._named(r) for r in writes(made)]
         sources = [self._named(r) for r in reads(made)]
@@ -207,7 +207,7 @@ class _Builder:
         row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(name, made)
 
     def _kind(self, name: str, made: Instruction) -> tuple[int, int, int]:
-        """The kind of an operation, and what its kind needs."""
+        """Return the kind of an operation, and what its kind needs."""
         operation = made.operation
         if operation.name in ("bra", "brx"):
             return words.BRANCH, 0, 0

@@ -22,7 +22,7 @@ _PLAIN = (
 def conditions(
     restrictions: Iterable[Restriction], names: Iterable[str]
 ) -> list[Callable[[dict[str, Any]], object]]:
-    """The restrictions as functions of a configuration, which has parameters of these names.
+    """Return the restrictions as functions of a configuration, which has parameters of these names.
     Raises WarploomError for one that means nothing."""
     known = set(names)
     return [_expression(one, known) if isinstance(one, str) else one for one in restrictions]

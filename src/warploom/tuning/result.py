@@ -68,17 +68,17 @@ class Tuned:
 
     @property
     def ranked(self) -> list[Trial]:
-        """Those that ran, the best by the first objective first; the others decide ties."""
+        """Return those that ran, the best by the first objective first; the others decide ties."""
         return sorted((t for t in self.trials if t.costs), key=self.values)
 
     @property
     def refused(self) -> list[Trial]:
-        """Those that did not run."""
+        """Return those that did not run."""
         return [trial for trial in self.trials if trial.costs is None]
 
     @property
     def best(self) -> Trial:
-        """The best by the first objective. Raises WarploomError where none ran."""
+        """Return the best by the first objective. Raises WarploomError where none ran."""
         if not self.ranked:
             raise WarploomError(
                 f"none of {len(self.trials)} configurations ran; the first: "
@@ -88,7 +88,7 @@ class Tuned:
 
     @property
     def pareto(self) -> list[Trial]:
-        """Those that no other beats: as good in all objectives, better in one."""
+        """Return those that no other beats: as good in all objectives, better in one."""
         ranked = self.ranked
         rows = [self.values(trial) for trial in ranked]
         return [
@@ -98,7 +98,7 @@ class Tuned:
         ]
 
     def values(self, trial: Trial) -> tuple[float, ...]:
-        """A trial's objectives."""
+        """Return a trial's objectives."""
         return tuple(getattr(trial.costs, name) for name in self.objectives)
 
 
@@ -109,7 +109,7 @@ def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def check_objectives(names: Sequence[str]) -> tuple[str, ...]:
-    """The objectives by name. Raises WarploomError for what is none."""
+    """Return the objectives by name. Raises WarploomError for what is none."""
     for name in names:
         if name not in OBJECTIVES:
             raise WarploomError(

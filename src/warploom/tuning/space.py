@@ -28,8 +28,8 @@ _SHAPE = re.compile(r"\d+(x\d+){0,2}")
 
 
 def parse_space(text: str) -> dict[str, list[Value]]:
-    """The space that a text describes: `block=64:1024:32,regs=32,64` has blocks of 64 to 1024
-    threads in steps of 32, the last included, each with two limits on registers."""
+    """Return the space that a text describes: `block=64:1024:32,regs=32,64` has blocks of 64 to
+    1024 threads in steps of 32, the last included, each with two limits on registers."""
     space: dict[str, list[Value]] = {}
     name = ""
     for part in text.split(","):
@@ -69,8 +69,8 @@ def _value(text: str) -> Value:
 def configurations(
     space: Mapping[str, Sequence[Any]], restrictions: Iterable[Restriction] = ()
 ) -> list[Configuration]:
-    """All combinations of the values for which the restrictions hold, the first parameter changing
-    slowest. Raises WarploomError for a space that means nothing, or has none of them."""
+    """Return all combinations of the values for which the restrictions hold, the first parameter
+    changing slowest. Raises WarploomError for a space that means nothing, or has none of them."""
     for name, values in space.items():
         if not _NAME.fullmatch(name):
             raise WarploomError(f"the parameter {name!r} is no name that a macro can have")
@@ -88,7 +88,7 @@ def configurations(
 
 
 def plain(name: str, value: Any) -> Value:
-    """A parameter's value as JSON can keep it: shapes as text, numbers as Python's own."""
+    """Return a parameter's value as JSON can keep it: shapes as text, numbers as Python's own."""
     if isinstance(value, tuple | list):
         return "x".join(map(str, cast(Sequence[Any], value)))
     if isinstance(value, str):
@@ -138,5 +138,5 @@ def compiler_options(configuration: Configuration) -> list[str]:
 
 
 def described(configuration: Configuration) -> str:
-    """A configuration in one line."""
+    """Return a configuration in one line."""
     return ", ".join(f"{name}={value}" for name, value in configuration.items())

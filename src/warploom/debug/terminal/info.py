@@ -151,7 +151,7 @@ def _threads(shell: Shell) -> Iterator[str]:
 
 
 def _stack(shell: Shell) -> Iterator[str]:
-    """The SIMT stack of the warp: where its lanes will meet again."""
+    """Yield the SIMT stack of the warp: where its lanes will meet again."""
     session = shell.session
     warp = session.thread().warp
     found = [*reversed(meetings(warp.splits.table))]

@@ -152,7 +152,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:
-    """The elements of a vector operand, or the operand itself."""
+    """Return the elements of a vector operand, or the operand itself."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
@@ -170,7 +170,8 @@ def joined(values: Sequence[Values], type: ScalarType) -> Bytes:
 
 
 def gather(warp: Warp, request: Request, where: Sequence[int], mask: int) -> Bytes:
-    """The bytes that each lane of `mask` loads, a row for each lane; the others have zeros."""
+    """Return the bytes that each lane of `mask` loads, a row for each lane; the others have
+    zeros."""
     data = np.zeros((warp.size, request.size), np.uint8)
     for reached in reach(warp, request, where, mask):
         found = reached.store.read(reached.address, request.size)
@@ -186,7 +187,7 @@ def scatter(warp: Warp, request: Request, where: Sequence[int], data: Bytes, mas
 
 
 def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
-    """The lanes of an atomic in the order in which they have their turn, space by space."""
+    """Return the lanes of an atomic in the order in which they have their turn, space by space."""
     turns: list[Reach] = []
     for space in (Space.GLOBAL, Space.SHARED):
         for request in _requests(warp, found, space):
@@ -197,7 +198,7 @@ def _in_turn(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
 
 
 def _lasting(warp: Warp, found: Sequence[Reach]) -> list[Reach]:
-    """The stores that last, of those to one address of a space that lanes share."""
+    """Return the stores that last, of those to one address of a space that lanes share."""
     kept = [one for one in found if one.space not in (Space.GLOBAL, Space.SHARED)]
     for space in (Space.GLOBAL, Space.SHARED):
         for request in _requests(warp, found, space):
@@ -221,8 +222,8 @@ class Half:
 
 
 def _requests(warp: Warp, found: Sequence[Reach], space: Space) -> Iterator[Half]:
-    """The requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes one,
-    the lower first."""
+    """Yield the requests that the lanes of a warp make of a space: one, or for each 32 of 64 lanes
+    one, the lower first."""
     inside = [one for one in found if one.space is space]
     for first in range(0, warp.size, LANES):
         lanes = {one.lane - first: one for one in inside if one.lane // LANES * LANES == first}
@@ -251,8 +252,8 @@ def _where(warp: Warp, address: Operand) -> list[int]:
 def reach(
     warp: Warp, request: Request, where: Sequence[int], mask: int, data: bytes = b""
 ) -> list[Reach]:
-    """The accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data` are
-    the bytes that they bring along."""
+    """Return the accesses of the lanes of `mask`, lane l at `where[l]`, checked and counted; `data`
+    are the bytes that they bring along."""
     found: list[Reach] = []
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
@@ -272,7 +273,7 @@ def reach(
 
 
 def _sanitized(warp: Warp, request: Request, found: Sequence[Reach], data: bytes) -> list[Reach]:
-    """The accesses without those that the sanitizer keeps from memory."""
+    """Return the accesses without those that the sanitizer keeps from memory."""
     sanitizer, kept = warp.run.sanitizer, list[Reach]()
     assert sanitizer is not None
     for space in spaces_reached(request.space):
@@ -298,7 +299,7 @@ def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach])
 
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:
-    """The space that an address leads to, and the address there."""
+    """Return the space that an address leads to, and the address there."""
     if space is not Space.GENERIC:
         return space, address
     for inside, start in WINDOWS.items():
@@ -315,8 +316,8 @@ def _is_in_cluster(warp: Warp, request: Request) -> bool:
 
 
 def _in_cluster(warp: Warp, request: Request, lane: int, address: int) -> tuple[int, Store]:
-    """The place of an address in the shared memory of the cluster. Raises the fault of one that
-    leads beyond a block's, or to a block that is not there."""
+    """Return the place of an address in the shared memory of the cluster. Raises the fault of one
+    that leads beyond a block's, or to a block that is not there."""
     run, block = warp.run, warp.block
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)

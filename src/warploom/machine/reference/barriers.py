@@ -108,7 +108,7 @@ def _leave(warp: Warp, index: int, place: tuple[int, int], block: int, *, togeth
 
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
-    """The number of the barrier and of the threads that it awaits, 0 for all."""
+    """Return the number of the barrier and of the threads that it awaits, 0 for all."""
     lane = (mask & -mask).bit_length() - 1
     given = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)

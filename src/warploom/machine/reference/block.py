@@ -151,7 +151,7 @@ def register_digest(warp: Warp) -> int:
 
 
 def _deadlock(run: Run, blocks: dict[int, Block], resident: dict[int, list[Warp]]) -> Exception:
-    """The error, over every warp of the resident blocks that has not ended."""
+    """Return the error, over every warp of the resident blocks that has not ended."""
     waiting: list[Waiting] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:

@@ -41,7 +41,8 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:
-    """The answer, the same in every lane: a .b32 for `ballot`, else a predicate (PTX ISA, vote)."""
+    """Return the answer, the same in every lane: a .b32 for `ballot`, else a predicate (PTX ISA,
+    vote)."""
     agreed = to_mask(a) & mask
     if mode == "ballot":
         return splat(agreed, B32, WARP_SIZE)
@@ -55,13 +56,13 @@ def match_any(a: Values, mask: int) -> Values:
 
 
 def match_all(a: Values, mask: int) -> tuple[Values, Values]:
-    """The lanes, if all hold the same value, and whether they do (PTX ISA, match.all)."""
+    """Return the lanes, if all hold the same value, and whether they do (PTX ISA, match.all)."""
     same = len({int(a[lane]) for lane in lanes_of(mask)}) == 1
     return splat(mask if same else 0, B32, WARP_SIZE), splat(same, PRED, WARP_SIZE)
 
 
 def elect(mask: int) -> tuple[Values, Values]:
-    """The lowest lane of a mask that has some, and which lane it is (PTX ISA, elect)."""
+    """Return the lowest lane of a mask that has some, and which lane it is (PTX ISA, elect)."""
     lowest = mask & -mask
     return splat(lowest.bit_length() - 1, B32, WARP_SIZE), from_mask(lowest, WARP_SIZE)
 
@@ -77,7 +78,7 @@ _JOIN: dict[str, Callable[[int, int], int]] = {
 
 
 def reduction(m: Modifiers, a: Values, mask: int) -> Values:
-    """All lanes' values joined, the same in every lane (PTX ISA, redux)."""
+    """Return all lanes' values joined, the same in every lane (PTX ISA, redux)."""
     type, lanes = m.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
@@ -86,7 +87,8 @@ def reduction(m: Modifiers, a: Values, mask: int) -> Values:
 
 
 def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
-    """The bits of the least or the greatest float; -0 is below +0, NaNs only count with .NaN."""
+    """Return the bits of the least or the greatest float; -0 is below +0, NaNs only count with
+    .NaN."""
     sizes = a & 0x7FFFFFFF if "abs" in m else a
     nan = np.isnan(as_numbers(sizes, type))
     if nan.all() or ("NaN" in m and nan.any()):

@@ -170,7 +170,7 @@ def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def lowest(mask: int) -> int:
-    """The lowest lane of a mask that has some."""
+    """Return the lowest lane of a mask that has some."""
     return (mask & -mask).bit_length() - 1
 
 

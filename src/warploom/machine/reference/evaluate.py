@@ -28,7 +28,7 @@ Node = Callable[[Term, Sequence[Values]], Values]
 
 
 def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
-    """The value of a term in `width` lanes; operand i is `arguments[i]`."""
+    """Return the value of a term in `width` lanes; operand i is `arguments[i]`."""
     with np.errstate(all="ignore"):
         return _evaluate(term, arguments, width, {})
 
@@ -149,7 +149,8 @@ def _same_bits(_: Term, args: Sequence[Values]) -> Values:
 def _rounded(
     name: str, nearest: Callable[..., Values], precise: Callable[..., int]
 ) -> tuple[str, Node]:
-    """A correctly rounded operation: NumPy's where that is exact, else an exact one by lanes."""
+    """Return a correctly rounded operation: NumPy's where that is exact, else an exact one by
+    lanes."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         mode, type = str(term.attr), term.type
@@ -190,7 +191,7 @@ def _lost(a: Values, b: Values, total: Values) -> Values:
 
 
 def _to_odd(total: Values, lost: Values) -> Values:
-    """The number next to the exact sum whose last bit is 1, where the sum is not exact."""
+    """Return the number next to the exact sum whose last bit is 1, where the sum is not exact."""
     bits = total.view(np.int64)
     step = np.where((lost > 0) == (total > 0), 1, -1)
     return np.where((lost != 0) & (bits & 1 == 0), bits + step, bits).view(np.float64)

@@ -23,12 +23,12 @@ class Format:
 
     @property
     def lowest(self) -> int:
-        """The exponent of the last place of a subnormal."""
+        """Return the exponent of the last place of a subnormal."""
         return 3 - (1 << (self.bits - self.precision - 1)) - self.precision
 
     @property
     def infinity(self) -> int:
-        """The bits of positive infinity."""
+        """Return the bits of positive infinity."""
         return ((1 << (self.bits - self.precision)) - 1) << (self.precision - 1)
 
     @property
@@ -36,7 +36,7 @@ class Format:
         return 1 << (self.bits - 1)
 
     def value(self, bits: int) -> float:
-        """The number that the bits stand for; exact, as a Python float has 64 bits."""
+        """Return the number that the bits stand for; exact, as a Python float has 64 bits."""
         found: float = struct.unpack(self.code, struct.pack(self.integer_code, bits))[0]
         return found
 
@@ -52,7 +52,7 @@ Ratio = tuple[int, int]
 
 
 def rounded(negative: bool, size: Ratio, format: Format, mode: str) -> int:
-    """The bits of the float next to a number, given by its sign and its absolute value."""
+    """Return the bits of the float next to a number, given by its sign and its absolute value."""
     sign = format.sign if negative else 0
     numerator, denominator = size
     if numerator == 0:
@@ -110,7 +110,7 @@ class Finite:
 
 
 def finite(bits: int, format: Format) -> Finite | None:
-    """The number that the bits stand for; None for an infinity or a NaN."""
+    """Return the number that the bits stand for; None for an infinity or a NaN."""
     size = bits & (format.sign - 1)
     if size >= format.infinity:
         return None
@@ -184,7 +184,7 @@ def from_integer(value: int, format: Format, mode: str) -> int:
 
 
 def to_format(a: int, source: Format, target: Format, mode: str) -> int:
-    """The float `a` in another format."""
+    """Return the float `a` in another format."""
     x = finite(a, source)
     if x is None:
         return _special(source.value(a), target)
@@ -206,7 +206,7 @@ def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
 
 
 def _special(value: float, format: Format) -> int:
-    """The bits of an infinity or a NaN."""
+    """Return the bits of an infinity or a NaN."""
     if math.isnan(value):
         return NAN[format.bits]
     return format.infinity | (format.sign if value < 0 else 0)

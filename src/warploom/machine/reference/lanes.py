@@ -46,7 +46,7 @@ def collect(values: Iterable[int], type: ScalarType) -> Values:
 
 
 def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
-    """The lanes truncated, or extended with zeros or, if `sign`, with the sign."""
+    """Return the lanes truncated, or extended with zeros or, if `sign`, with the sign."""
     if value.dtype == _UNSIGNED[bits]:
         return value
     width = 128 if value.dtype == np.object_ else 8 * value.dtype.itemsize
@@ -61,7 +61,7 @@ def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
 
 
 def as_numbers(value: Values, type: ScalarType) -> Values:
-    """The lanes as numbers that NumPy calculates with, by the meaning of their bits."""
+    """Return the lanes as numbers that NumPy calculates with, by the meaning of their bits."""
     if type.is_float:
         return value.view(_FLOAT[type.bits])
     if type.is_signed and type.bits == 128:
@@ -70,34 +70,34 @@ def as_numbers(value: Values, type: ScalarType) -> Values:
 
 
 def from_integers(numbers: Values, type: ScalarType) -> Values:
-    """The bits of integers that `as_numbers` gave."""
+    """Return the bits of integers that `as_numbers` gave."""
     if type.bits == 128:
         return numbers & ((1 << 128) - 1)
     return numbers.view(_UNSIGNED[type.bits])
 
 
 def from_floats(numbers: Values, type: ScalarType) -> Values:
-    """The bits of floats, rounded to the nearest in `type`."""
+    """Return the bits of floats, rounded to the nearest in `type`."""
     return numbers.astype(_FLOAT[type.bits], copy=False).view(_UNSIGNED[type.bits])
 
 
 def lane_by_lane(
     function: Callable[..., int], values: Iterable[Values], type: ScalarType
 ) -> Values:
-    """A function of Python integers, applied to each lane."""
+    """Return a function of Python integers, applied to each lane."""
     return collect(
         (function(*lane) for lane in zip(*(v.tolist() for v in values), strict=True)), type
     )
 
 
 def to_mask(predicate: Values) -> int:
-    """A predicate as a mask: bit l is lane l."""
+    """Return a predicate as a mask: bit l is lane l."""
     return int.from_bytes(np.packbits(predicate, bitorder="little").tobytes(), "little")
 
 
 @lru_cache(maxsize=1024)
 def from_mask(mask: int, width: int) -> Values:
-    """The lanes of a mask, as a predicate that cannot be written to."""
+    """Return the lanes of a mask, as a predicate that cannot be written to."""
     data = np.frombuffer(mask.to_bytes(width // 8, "little"), np.uint8)
     lanes = np.unpackbits(data, bitorder="little").view(np.bool_)
     lanes.flags.writeable = False
@@ -105,5 +105,5 @@ def from_mask(mask: int, width: int) -> Values:
 
 
 def lanes_of(mask: int) -> list[int]:
-    """The lanes of a mask, in rising order."""
+    """Return the lanes of a mask, in rising order."""
     return [lane for lane in range(mask.bit_length()) if mask >> lane & 1]

@@ -81,13 +81,13 @@ def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matr
 
 
 def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
-    """The matrix whose parts the lanes hold in the registers of an operand."""
+    """Return the matrix whose parts the lanes hold in the registers of an operand."""
     type = U64 if fragment.bits == 64 else U32
     return assembled(fragment, [read(warp, register, type) for register in elements_of(operand)])
 
 
 def assembled(fragment: Fragment, words: list[Values]) -> Matrix:
-    """The matrix whose parts the lanes hold in these registers."""
+    """Return the matrix whose parts the lanes hold in these registers."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
@@ -121,7 +121,7 @@ def _numpy(type: str) -> npt.DTypeLike:
 
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """The sums over the last axis of A and B, which are by row, column and k."""
+    """Return the sums over the last axis of A and B, which are by row, column and k."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
@@ -254,7 +254,7 @@ def _trans(instruction: Instruction) -> bool:
 
 
 def _pointing(count: int) -> int:
-    """The lanes whose addresses `count` matrices use."""
+    """Return the lanes whose addresses `count` matrices use."""
     return (1 << (8 * count)) - 1
 
 

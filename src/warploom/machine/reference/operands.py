@@ -32,7 +32,7 @@ WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
-    """The operand's bits as an instruction of that type reads them."""
+    """Return the operand's bits as an instruction of that type reads them."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
@@ -47,7 +47,7 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
 
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
-    """The lanes whose guard lets them execute the instruction."""
+    """Return the lanes whose guard lets them execute the instruction."""
     if instruction.guard is None:
         return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])
@@ -55,7 +55,7 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 
 def special(warp: Warp, name: str) -> Values:
-    """The value of a special register."""
+    """Return the value of a special register."""
     known = SPECIAL_REGISTERS[name]
     if known.fixed is not None:
         return splat(known.fixed, known.type, warp.size)
@@ -81,7 +81,8 @@ def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Val
 
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
-    """The bits of a literal as an instruction of that type reads them: a float is rounded to it."""
+    """Return the bits of a literal as an instruction of that type reads them: a float is rounded to
+    it."""
     if operand.float_bits and type.is_float and operand.float_bits != type.bits:
         formats = exact.FORMATS[operand.float_bits], exact.FORMATS[type.bits]
         return exact.to_format(operand.value, *formats, "rn")
@@ -89,7 +90,7 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
-    """The address of a variable, in its own space."""
+    """Return the address of a variable, in its own space."""
     place = warp.run.program.places[symbol.name]
     if place.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[place.offset] + symbol.offset

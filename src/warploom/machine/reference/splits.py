@@ -54,12 +54,12 @@ class Splits:
 
     @property
     def active(self) -> int:
-        """The lanes that run."""
+        """Return the lanes that run."""
         return int(self.table[MASK])
 
     @property
     def live(self) -> int:
-        """The lanes that have not exited."""
+        """Return the lanes that have not exited."""
         return int(self.table[LIVE])
 
     @property

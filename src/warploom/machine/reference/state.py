@@ -214,7 +214,7 @@ class Warp:
 
     @property
     def existing(self) -> int:
-        """The lanes that have a thread; in a block's last warp they may be few."""
+        """Return the lanes that have a thread; in a block's last warp they may be few."""
         left = self.run.launch.threads_per_block - self.number * self.size
         return (1 << min(left, self.size)) - 1
 
@@ -229,7 +229,7 @@ class Warp:
 
 
 def new_block(run: Run, number: int, cluster: Bytes) -> Block:
-    """A block at its start: shared memory, its part of the cluster's, is zero."""
+    """Return a block at its start: shared memory, its part of the cluster's, is zero."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     first = rank * shared_stride(run.program, launch)
@@ -242,13 +242,13 @@ def new_block(run: Run, number: int, cluster: Bytes) -> Block:
 
 
 def new_cluster(run: Run) -> Bytes:
-    """The shared memory of the blocks of a cluster."""
+    """Return the shared memory of the blocks of a cluster."""
     size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
     return np.zeros(max(size, 1), np.uint8)
 
 
 def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
-    """A warp at its start: registers and private memory are zero."""
+    """Return a warp at its start: registers and private memory are zero."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,
@@ -263,7 +263,7 @@ def new_warp(block: Block, number: int, state: Words, table: Table) -> Warp:
 
 
 def special_values(block: Block, warp: int) -> dict[str, Values]:
-    """The special registers of a warp (PTX ISA, "Special Registers")."""
+    """Return the special registers of a warp (PTX ISA, "Special Registers")."""
     launch = block.run.launch
     lanes = range(launch.warp_size)
 

@@ -49,7 +49,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 
 
 def _input(warp: Warp, given: Input) -> Values:
-    """The words of a row."""
+    """Return the words of a row."""
     _, operand, type = given
     if type is None:
         assert isinstance(operand, Address)

@@ -101,7 +101,7 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
 
 
 def access_row(warp: Warp, index: int, space: Space) -> Words:
-    """The counts of an access row; of one that is not counted, room that nobody reads."""
+    """Return the counts of an access row; of one that is not counted, room that nobody reads."""
     row = warp.run.rows.get((index, space))
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 

@@ -210,7 +210,7 @@ def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
-    """The lanes that name the same members; for a shuffle that does not matter."""
+    """Return the lanes that name the same members; for a shuffle that does not matter."""
     members = member_mask(instruction)
     if members is None or instruction.operation.name == "shfl":
         return [mask]

@@ -124,7 +124,8 @@ def _held_by(
 def _shared(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first: int
 ) -> Matrix:
-    """The matrix that a descriptor names, from block `first` on: of A, a block for each warp."""
+    """Return the matrix that a descriptor names, from block `first` on: of A, a block for each
+    warp."""
     blocks = [
         _block(warp, issued, operand, descriptor, (first + block, block))
         for block in range(operand.blocks)
@@ -135,7 +136,7 @@ def _shared(
 def _block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, place: tuple[int, int]
 ) -> Matrix:
-    """A block of a matrix, by its place in memory and in the matrix."""
+    """Return a block of a matrix, by its place in memory and in the matrix."""
     at, block = place
     first_line, first_place = operand.step(at)
     request = Request(issued.index, Space.SHARED, "load", UNIT_BYTES)

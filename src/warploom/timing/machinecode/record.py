@@ -148,7 +148,7 @@ class _Rerouting:
     def _taken(
         self, way: Words, begins: Words, rows: Words, places: Words, inside: Words
     ) -> tuple[Words, Words]:
-        """The accesses that operations make, in their order, and the operation of each."""
+        """Return the accesses that operations make, in their order, and the operation of each."""
         entry = np.repeat(np.arange(len(way)), np.diff(begins))
         keys = entry << 32 | rows[:, w.A_INSTRUCTION]
         order = np.argsort(keys, kind="stable")
@@ -162,7 +162,7 @@ class _Rerouting:
 
     @cached_property
     def _first(self) -> Words:
-        """The first instruction of each basic block of the PTX."""
+        """Return the first instruction of each basic block of the PTX."""
         return np.array([block.start for block in self._counts.matching.program.blocks])
 
     # ---- what the instructions of a segment reach -------------------------------------------
@@ -189,8 +189,8 @@ class _Rerouting:
         return _Plan(blocks, *columns)
 
     def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
-        """The position of the nth visit to a block of the PTX among those that a node does; where
-        another node does it, the one that comes next."""
+        """Return the position of the nth visit to a block of the PTX among those that a node does;
+        where another node does it, the one that comes next."""
         found = [at for at in range(start, stop) if segment.tokens[at] == token]
         if nth < len(found):
             return found[nth]
@@ -199,7 +199,7 @@ class _Rerouting:
         return None
 
     def _memory_of(self, node: int) -> list[_Operation]:
-        """The instructions of a node that reach memory."""
+        """Return the instructions of a node that reach memory."""
         if node not in self._memory:
             matching = self._counts.matching
             made = matching.nodes[node]
@@ -214,8 +214,8 @@ class _Rerouting:
         return self._memory[node]
 
     def _operation(self, listed: int, site: Site, taken: list[Site]) -> _Operation:
-        """The operation of a machine instruction; `taken` are the PTX instructions that have one
-        in its node."""
+        """Return the operation of a machine instruction; `taken` are the PTX instructions that have
+        one in its node."""
         block, inside = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         made = self._counts.matching.listing.instructions[listed]

@@ -67,7 +67,7 @@ def tokens_of(counts: MachineCounts) -> Tokens:
 
 
 def _usual(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """The evidence that says what most of it says, by weight, and the most that any of that
+    """Return the evidence that says what most of it says, by weight, and the most that any of that
     weighs."""
     said: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:

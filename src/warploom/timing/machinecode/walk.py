@@ -119,7 +119,7 @@ class Walker:
         return Walk(tuple(segments), tuple(places))
 
     def _coded(self, way: Words) -> list[int]:
-        """The tokens of a way, times two, and one more where lanes have parted before."""
+        """Return the tokens of a way, times two, and one more where lanes have parted before."""
         steps = way[:-1] << 32 | way[1:]
         kinds, which = np.unique(steps, return_inverse=True)
         known = np.array([kind in self._edges for kind in kinds.tolist()], bool)
@@ -127,7 +127,7 @@ class Walker:
         return (2 * self.tokens.of_block[way] + ~np.asarray(follows, bool)).tolist()
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
-        """The best segment from a node on."""
+        """Return the best segment from a node on."""
         stop = len(window)
         order = count()
         open_: list[_Open] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -180,7 +180,7 @@ class Walker:
 def _segment(
     before: _Before, at: int, then: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """The path that a search has come by, up to its first node that begins behind `most`."""
+    """Return the path that a search has come by, up to its first node that begins behind `most`."""
     path: list[_Way] = []
     while before is not None:
         path.append(before)

@@ -67,7 +67,7 @@ class _Builder:
         )
 
     def _ptx(self, made: MachineInstruction) -> int:
-        """The PTX instruction that a machine instruction was made for; -1 for none."""
+        """Return the PTX instruction that a machine instruction was made for; -1 for none."""
         site = self._matching.site_of(made)
         return self._first.get(site, -1) if site is not None else -1
 
@@ -115,7 +115,7 @@ class _Builder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, made: MachineInstruction) -> tuple[int, int, int]:
-        """The kind of an operation, and what its kind needs."""
+        """Return the kind of an operation, and what its kind needs."""
         index = self._ptx(made)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -149,7 +149,7 @@ class _Builder:
 def _dependences(
     reads: Sequence[str], writes: Sequence[str], control: Control
 ) -> tuple[list[str], list[str]]:
-    """The registers and scoreboards that an instruction needs, and those that it writes."""
+    """Return the registers and scoreboards that an instruction needs, and those that it writes."""
     needs = [*reads, *(f"SB{number}" for number in control.waits)]
     if control.write_barrier is None:
         return needs, [*writes]
@@ -157,7 +157,7 @@ def _dependences(
 
 
 def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int:
-    """What an instruction with a fixed latency reads of the banks of the register file
+    """Return what an instruction with a fixed latency reads of the banks of the register file
     (`words.OP_READS`), and what of that the one before it left in the operand cache.
 
     Registers are in banks by their number. Sources: Jia et al. (2018), 2.1; Huerta et al. (2025).
@@ -180,6 +180,6 @@ def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int
 
 
 def _source(made: MachineInstruction, slot: int) -> set[str]:
-    """The registers of a source operand: those before are predicates or written."""
+    """Return the registers of a source operand: those before are predicates or written."""
     sources = [one for one in made.operands[1:] if one.kind is not Kind.PREDICATE]
     return set(sources[slot].registers) if slot < len(sources) else set()
