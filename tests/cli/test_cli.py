@@ -103,6 +103,33 @@ def test_wavefronts_of_64_lanes(warploom, ptx: Path, verb: str) -> None:
     assert "the compiled engine runs warps of 32 lanes" in ended.err
 
 
+CLUSTERS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ranks(.param .u64 out) {
+  .reg .u64 %out; .reg .u32 %rank, %block;
+  ld.param.u64 %out, [out];
+  mov.u32 %rank, %cluster_ctarank;
+  mov.u32 %block, %ctaid.x;
+  mad.wide.u32 %out, %block, 4, %out;
+  st.global.u32 [%out], %rank;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "explore"])
+def test_clusters_are_asked_for(warploom, tmp_path: Path, verb: str) -> None:
+    file = tmp_path / "ranks.ptx"
+    file.write_text(CLUSTERS)
+    asked = [str(file), "--grid", "4", "--arg", "out:i32[4]=zeros", "--cluster-dims"]
+    ended = warploom(verb, *asked, "2")
+    assert ended.code == 0, ended.err
+    assert verb != "run" or "out: int32[4] = [0, 1, 0, 1]" in ended.out
+    assert "no whole number of clusters" in warploom(verb, *asked, "3").err
+    assert "no shape" in warploom(verb, *asked, "two").err
+
+
 def test_run_prints_json(warploom, ptx: Path) -> None:
     ended = warploom("run", ptx, "--arg", 32, "--arg", "i32[32]=ones", "--json")
     told = json.loads(ended.out)

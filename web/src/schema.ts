@@ -272,6 +272,7 @@ export interface LaunchRequest {
   bank_bytes: number | null;
   max_instructions: number | null;
   cooperative: boolean;
+  cluster_dims: string;
   trace_warps: number;
   trace_steps: number;
   trace_blocks: readonly number[];

@@ -24,6 +24,7 @@ from warploom.cli.programs import Arguments, Program, ProgramOptions, start_prog
 from warploom.cli.tracing import TraceOptions, request_of
 from warploom.core.errors import WarploomError
 from warploom.host.device import Device
+from warploom.host.launcher import LaunchOptions as Options
 from warploom.host.requests import Request, prepared
 from warploom.sanitize.findings import ERROR, LEAK, PROGRAM_TOOLS, TOOLS, Finding
 from warploom.sanitize.leaks import alive_on_heap, leaks
@@ -138,14 +139,8 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """Returns what the tools find in one launch."""
     ready = prepared(gpu, request)
-    run = ready.launcher(
-        *ready.values,
-        max_instructions=request.max_instructions,
-        cooperative=request.cooperative,
-        schedule=schedule,
-        sanitize=tools,
-    )
-    return run.findings
+    options: Options = {**request.launch_options, "schedule": schedule, "sanitize": tools}
+    return ready.launcher(*ready.values, **options).findings
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:

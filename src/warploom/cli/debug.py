@@ -80,16 +80,13 @@ def debug(
     gpu = device.make(launched.device, rules)
     if file.suffix == ".cu" and not optimized:
         launched = replace(launched, option=[*(launched.option or ()), DEBUG_BUILD])
-    ready = prepared(gpu, launched.request(file))
+    request = launched.request(file)
+    ready = prepared(gpu, request)
     commands = commands_of(command, script)
     alone = batch or (bool(commands) and not sys.stdin.isatty())
     attach(TerminalOptions(commands, alone).debugger())
     try:
-        ready.launcher(
-            *ready.values,
-            max_instructions=launched.max_instructions,
-            cooperative=launched.cooperative,
-        )
+        ready.launcher(*ready.values, **request.launch_options)
     except Quit as quit:
         raise typer.Exit(quit.code) from None
     finally:

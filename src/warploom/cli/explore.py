@@ -36,15 +36,15 @@ def explore(
     'f32[64]=random:1' --arg 'total:f32[1]=zeros' --runs 200`
     """
     gpu = Device(launched.device, warp_size=warp_size)
-    ready = prepared(gpu, launched.request(file))
+    request = launched.request(file)
+    ready = prepared(gpu, request)
     found = explore_orders(
         ready.launcher,
         *ready.values,
         runs=runs,
         workers=spread.workers,
         cluster=spread.cluster,
-        max_instructions=launched.max_instructions,
-        cooperative=launched.cooperative,
+        **request.launch_options,
     )
     print(json.dumps(_as_json(found), indent=2, default=str) if as_json else _as_text(found))
     if found.differs:

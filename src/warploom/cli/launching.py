@@ -32,8 +32,7 @@ def launch(gpu: Device, request: Request) -> Launched:
     with ProgressLine(ready.launcher.kernel.name) as progress:
         made = ready.launcher(
             *ready.values,
-            max_instructions=request.max_instructions,
-            cooperative=request.cooperative,
+            **request.launch_options,
             progress=progress,
         )
     for name, target in files.items():

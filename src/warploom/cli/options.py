@@ -76,6 +76,12 @@ BankBytes = Annotated[
 Cooperative = Annotated[
     bool, typer.Option(help="A cooperative launch: all blocks run at once, or none does.")
 ]
+ClusterDims = Annotated[
+    str,
+    typer.Option(
+        metavar="X[xY[xZ]]", help="Blocks of a cluster, as 2x1, where the kernel does not say."
+    ),
+]
 Schedule = Annotated[
     str,
     typer.Option(help=f"Who goes first where nothing says so: {', '.join(POLICIES)}."),
@@ -124,6 +130,7 @@ class LaunchOptions:
     option: CompilerOption = None
     max_instructions: MaxInstructions = None
     cooperative: Cooperative = False
+    cluster_dims: ClusterDims = ""
 
     def request(self, file: Path, save: list[str] | None = None) -> Request:
         """Return the launch, written down."""
@@ -138,6 +145,7 @@ class LaunchOptions:
             saves=save or (),
             max_instructions=self.max_instructions,
             cooperative=self.cooperative,
+            cluster_dims=self.cluster_dims,
         )
 
 

@@ -56,6 +56,7 @@ def request_of(
         bank_bytes=rules.bank_bytes,
         max_instructions=launched.max_instructions,
         cooperative=launched.cooperative,
+        cluster_dims=launched.cluster_dims,
         trace_warps=traced.trace_warps,
         trace_steps=traced.trace_steps,
         trace_blocks=tuple(traced.trace_block or ()),

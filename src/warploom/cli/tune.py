@@ -104,6 +104,11 @@ def _tuned(
     spread: SpreadOptions,
 ) -> Tuned:
     """Run all trials, with a bar that shows how many have ended."""
+    if launched.cluster_dims:
+        raise WarploomError(
+            "tune takes no --cluster-dims: write __cluster_dims__(x, y, z) into the kernel, with"
+            " macros of --space for its numbers."
+        )
     arguments = parse_arguments(launched.arg or ())
     values = [one.content if isinstance(one, BufferArgument) else one for one in arguments]
     size = search.problem_size

@@ -17,6 +17,7 @@ from warploom.host.context import Context
 from warploom.host.engines import choose_engine
 from warploom.host.kernel import Kernel
 from warploom.host.launcher import Launcher, LaunchOptions
+from warploom.host.option_types import Cluster
 from warploom.machine.image import Image
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.state import Listener
@@ -64,6 +65,7 @@ class Job:
     values: tuple[Any, ...]
     max_instructions: int | None
     cooperative: bool
+    cluster_dims: Cluster | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def job_of(launcher: Launcher, args: tuple[Any, ...], options: LaunchOptions) ->
         tuple(_kept(position, value) for position, value in enumerate(args)),
         options.get("max_instructions"),
         options.get("cooperative", False),
+        options.get("cluster_dims"),
     )
 
 
@@ -180,6 +183,7 @@ class Ready:
             "seed": order.seed,
             "max_instructions": self.job.max_instructions,
             "cooperative": self.job.cooperative,
+            "cluster_dims": self.job.cluster_dims,
             "strict": False,  # they were checked, with the source at hand
             "interrupts": order.interrupts,
         }

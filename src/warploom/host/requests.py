@@ -11,7 +11,7 @@ from typing import Any
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
-from warploom.host.launcher import Launcher
+from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.module import Module
 from warploom.host.values import Argument, BufferArgument, parse_arguments
 
@@ -31,6 +31,24 @@ class Request:
     saves: Sequence[str] = ()
     max_instructions: int | None = None
     cooperative: bool = False
+    cluster_dims: str = ""
+
+    @property
+    def launch_options(self) -> LaunchOptions:
+        """Return the options of the launch itself."""
+        return launch_options(self.max_instructions, self.cooperative, self.cluster_dims)
+
+
+def launch_options(
+    max_instructions: int | None, cooperative: bool, cluster_dims: str
+) -> LaunchOptions:
+    """Return the options of a launch; `cluster_dims` is a shape as text, empty for what the kernel
+    says. Raises WarploomError for no shape."""
+    return {
+        "max_instructions": max_instructions,
+        "cooperative": cooperative,
+        "cluster_dims": dims("--cluster-dims", cluster_dims) if cluster_dims else None,
+    }
 
 
 @dataclass(frozen=True, slots=True)

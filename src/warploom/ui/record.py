@@ -18,8 +18,9 @@ from warploom.core.errors import (
 from warploom.core.source import Text
 from warploom.devices.catalog import find_device
 from warploom.host.device import Device
+from warploom.host.launcher import LaunchOptions
 from warploom.host.module import Module
-from warploom.host.requests import Prepared, Request, dims, prepared_from
+from warploom.host.requests import Prepared, Request, dims, launch_options, prepared_from
 from warploom.machine.launch import WARP_SIZE
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
@@ -61,8 +62,7 @@ def record_with(
         *ready.values,
         limits=limits,
         engine=engine_of(request),
-        max_instructions=request.max_instructions,
-        cooperative=request.cooperative,
+        **options_of(request),
     )
     return timing.add_to(trace, request.sm) if timing else trace
 
@@ -70,27 +70,23 @@ def record_with(
 def _findings(request: LaunchRequest, memory_bytes: int | None) -> list[Finding]:
     """Return what sanitizers find in a launch, each pair of lines once."""
     ready = prepare_launch(request, memory_bytes)
-    run = ready.launcher(
-        *ready.values,
-        max_instructions=request.max_instructions,
-        cooperative=request.cooperative,
-        sanitize=request.sanitize,
-    )
-    return together(run.findings)
+    options: LaunchOptions = {**options_of(request), "sanitize": request.sanitize}
+    return together(ready.launcher(*ready.values, **options).findings)
 
 
 def _timed(request: LaunchRequest, memory_bytes: int | None) -> Timing | None:
     """Returns the modelled time of a launch; None where an error ends it, which its trace has."""
     ready = prepare_launch(request, memory_bytes, record=True)
     try:
-        run = ready.launcher(
-            *ready.values,
-            max_instructions=request.max_instructions,
-            cooperative=request.cooperative,
-        )
+        run = ready.launcher(*ready.values, **options_of(request))
     except (KernelFault, DeadlockError, InstructionLimit):
         return None
     return run.time(scheduler=request.scheduler, timeline=MOST_STATES)
+
+
+def options_of(request: LaunchRequest) -> LaunchOptions:
+    """Return the options of a launch itself."""
+    return launch_options(request.max_instructions, request.cooperative, request.cluster_dims)
 
 
 def engine_of(request: LaunchRequest) -> str:

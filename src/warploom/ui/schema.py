@@ -41,6 +41,7 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
     bank_bytes: int | None = None
     max_instructions: int | None = None
     cooperative: bool = False
+    cluster_dims: str = ""
     trace_warps: int = 64
     trace_steps: int = 100_000
     trace_blocks: tuple[int, ...] = ()
