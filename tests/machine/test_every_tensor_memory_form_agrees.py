@@ -197,6 +197,7 @@ allocated:
     {chr(10).join(lines)}
     {meet}
     @%lead tcgen05.commit.cta_group::2.mbarrier::arrive::one.multicast::cluster.b64 [%last], %mask;
+    {meet}
 wait:
     mbarrier.try_wait.parity.shared::cta.b64 %go, [%last], 0;
     @!%go bra wait;

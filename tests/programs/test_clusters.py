@@ -215,7 +215,7 @@ met:
     assert (out.reshape(4, 64) == expected).all()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS[1:])
 @pytest.mark.parametrize("sender", [0, 1])
 def test_a_block_that_signals_and_then_waits_is_no_deadlock(
     way: tuple[str, str], sender: int

@@ -49,7 +49,7 @@ EIGHTH_VECTORS = {
 
 
 def _declare(
-    part: str, syntax: str, doc: str, *, value: str = "type", **choices: tuple[str, ...]
+    part: str, syntax: str, doc: str, value: str = "type", /, **choices: tuple[str, ...]
 ) -> None:
     loads = part == "ld_reduce"
     for order in ("{.weak}", ".sem.scope"):
@@ -77,7 +77,7 @@ WORDS = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")
 _declare("st", ".type", STORE_DOC, type=WORDS)
 for vec, halves in VECTORS.items():
     slot = ".vec" if vec else ""
-    of = {"vec": (vec,)} if vec else {}
+    of: dict[str, tuple[str, ...]] = {"vec": (vec,)} if vec else {}
     ops = ANY if vec else ("add",)
     _declare("ld_reduce", f".redop{slot}.type", LOAD_DOC, redop=ANY, type=halves, **of)
     _declare(
@@ -87,12 +87,10 @@ for vec, halves in VECTORS.items():
     _declare("st", f"{slot}.type", STORE_DOC, type=halves, **of)
     for bits in EIGHTH_VECTORS[vec]:
         of["type"] = EIGHTHS[bits]
-        _declare("ld_reduce", f".redop{slot}.type", LOAD_DOC, value=bits, redop=ANY, **of)
-        _declare(
-            "ld_reduce", f".redop.acc::f16{slot}.type", LOAD_DOC, value=bits, redop=("add",), **of
-        )
-        _declare("st", f"{slot}.type", STORE_DOC, value=bits, **of)
-SINGLES = {"vec": ("v2", "v4"), "type": ("f32",)}
+        _declare("ld_reduce", f".redop{slot}.type", LOAD_DOC, bits, redop=ANY, **of)
+        _declare("ld_reduce", f".redop.acc::f16{slot}.type", LOAD_DOC, bits, redop=("add",), **of)
+        _declare("st", f"{slot}.type", STORE_DOC, bits, **of)
+SINGLES: dict[str, tuple[str, ...]] = {"vec": ("v2", "v4"), "type": ("f32",)}
 _declare("ld_reduce", ".redop.vec.type", LOAD_DOC, redop=("add",), **SINGLES)
 _declare("red", ".redop.vec.type", REDUCE_DOC, redop=("add",), **SINGLES)
 _declare("st", ".vec.type", STORE_DOC, **SINGLES)
