@@ -28,7 +28,8 @@ DESCRIPTORS = {
 """Instruction descriptors without their shapes."""
 
 TYPES = {**dict.fromkeys(("b64", "u64", "s64"), "%w"), "f64": "%d", "f32": "%f"}
-TYPES |= dict.fromkeys(("f16", "bf16", "e4m3x2", "e5m2x2", "e4m3", "e5m2"), "%h")
+TYPES |= dict.fromkeys(("f16", "bf16", "e4m3x2", "e5m2x2"), "%h")
+TYPES |= dict.fromkeys(("e4m3", "e5m2"), "%b")
 
 
 GROUP = "cta_group::2"
@@ -113,7 +114,7 @@ def reached(operation: Operation, rng: random.Random) -> str:
     m = operation.modifiers
     register = TYPES.get(m.text("type", ""), "%v0")
     count = int(m.text("vec", "v1")[1:])
-    names = [f"{register}{n}" if register in "%w %d %f %h" else f"%v{n}" for n in range(count)]
+    names = [f"{register}{n}" if register in "%w %d %f %h %b" else f"%v{n}" for n in range(count)]
     value = names[0] if count == 1 else "{" + ", ".join(names) + "}"
     if count == 1 and register != "%v0":
         value = f"{register}0"
@@ -145,7 +146,10 @@ def program(operations: list[Operation], seed: int) -> str:
     wide = "\n".join(
         f"mov.u64 %w{n}, {n + 3}; mov.f64 %d{n}, 0d3FF0000000000000;" for n in range(2)
     )
-    floats = "\n".join(f"mov.f32 %f{n}, 0f3F800000; mov.u16 %h{n}, 15360;" for n in range(8))
+    floats = "\n".join(
+        f"mov.f32 %f{n}, 0f3F800000; mov.u16 %h{n}, 15360; cvt.u8.u16 %b{n}, %h{n};"
+        for n in range(8)
+    )
     stores = "\n".join(f"st.global.u32 [%out+{4 * n}], %v{n};" for n in range(32))
     copies = "".join(
         f"ld.global.u32 %v0, [%y+{n}]; st.shared.u32 [%x+{n}], %v0;"
@@ -164,7 +168,7 @@ def program(operations: list[Operation], seed: int) -> str:
     .reg .b32 %v<201>, %t, %x, %own, %base, %at, %meta, %id, %bar, %last, %slot, %sum, %rank;
     .reg .b32 %lane;
     .reg .b64 %data, %out, %da, %db, %slot64, %own64, %y, %w<8>; .reg .f64 %d<8>; .reg .f32 %f<8>;
-    .reg .b16 %h<8>, %mask; .reg .pred %lead, %first, %p<2>, %go;
+    .reg .b16 %h<8>, %mask; .reg .b8 %b<8>; .reg .pred %lead, %first, %p<2>, %go;
     .shared .align 1024 .b8 buf[{SHARED}];
     .shared .align 8 .b64 bar, last;
     .shared .align 4 .b32 slot;

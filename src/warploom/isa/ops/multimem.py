@@ -87,9 +87,10 @@ for vec, halves in VECTORS.items():
     _declare("st", f"{slot}.type", STORE_DOC, type=halves, **of)
     for bits in EIGHTH_VECTORS[vec]:
         of["type"] = EIGHTHS[bits]
-        _declare("ld_reduce", f".redop{slot}.type", LOAD_DOC, bits, redop=ANY, **of)
-        _declare("ld_reduce", f".redop.acc::f16{slot}.type", LOAD_DOC, bits, redop=("add",), **of)
-        _declare("st", f"{slot}.type", STORE_DOC, bits, **of)
+        value = f"{bits}*{vec[1:]}" if vec else bits
+        _declare("ld_reduce", f".redop{slot}.type", LOAD_DOC, value, redop=ANY, **of)
+        _declare("ld_reduce", f".redop.acc::f16{slot}.type", LOAD_DOC, value, redop=("add",), **of)
+        _declare("st", f"{slot}.type", STORE_DOC, value, **of)
 SINGLES: dict[str, tuple[str, ...]] = {"vec": ("v2", "v4"), "type": ("f32",)}
 _declare("ld_reduce", ".redop.vec.type", LOAD_DOC, redop=("add",), **SINGLES)
 _declare("red", ".redop.vec.type", REDUCE_DOC, redop=("add",), **SINGLES)
