@@ -215,6 +215,35 @@ met:
     assert (out.reshape(4, 64) == expected).all()
 
 
+@pytest.mark.parametrize("way", WAYS[1:])
+@pytest.mark.parametrize("sender", [0, 1])
+def test_a_block_that_signals_and_then_waits_is_no_deadlock(
+    way: tuple[str, str], sender: int
+) -> None:
+    """One block spins on its mbarrier, at which the other arrives before it waits at the barrier
+    of the cluster: the spinning block has to be asked again."""
+    body = f"""
+    mov.u32 %r1, bar;
+    @%first mbarrier.init.shared.b64 [%r1], 1;
+    {MEET}
+    setp.ne.u32 %p1, %rank, {sender};
+    @%p1 bra.uni wait;
+    mapa.shared::cluster.u32 %r2, %r1, {1 - sender};
+    @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];
+    bra.uni meet;
+wait:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r1], 0;
+    @!%p2 bra.uni wait;
+meet:
+    {MEET}
+    mad.lo.u32 %r3, %rank, 64, %t; mad.wide.u32 %d1, %r3, 4, %out;
+    st.global.u32 [%d1], %r3;
+    ret;
+    """
+    out, _ = run(body, (2,), 64, 128, way, (2,))
+    assert out.tolist() == list(range(128))
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_misuse_is_told(way: tuple[str, str]) -> None:
     """A block that has ended, one that never was, and a barrier to which one thread does not

@@ -46,8 +46,9 @@ Words = npt.NDArray[Any]
     HELD,
     BEGUN,
     CLUSTER_WAITS,
+    HOPELESS_SINCE,
     PLAN_WORDS,
-) = range(33)
+) = range(34)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
@@ -57,7 +58,8 @@ BEFORE: CHANGES at the begin of this turn. WARP_SIZE in lanes. MOST_RESIDENT: th
 were at once; as each takes the first free slot, no other slots have been used. CLUSTER: the blocks
 of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
 slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
-block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster."""
+block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster.
+HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""

@@ -40,6 +40,7 @@ from warploom.rules.plan_words import (
     FROM_TABLE,
     HELD,
     HOPELESS,
+    HOPELESS_SINCE,
     IDLE,
     INDEPENDENT,
     INSTRUCTION,
@@ -184,8 +185,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
         elif outcome == TURN_END:
             plan[ROUNDS] += 1
             if is_hopeless(plan, states, tables, slot * warps):
-                # Time alone may be what a warp waits for: others go on, and it is no deadlock.
-                plan[HOPELESS] = 0 if has_idle(plan, states, slot * warps) else plan[HOPELESS] + 1
+                count_hopeless(plan, has_idle(plan, states, slot * warps))
                 if plan[HOPELESS] >= plan[RESIDENT] and not can_start(plan):
                     return DEADLOCK
                 leave_slot(plan, slots)
@@ -409,6 +409,16 @@ def is_hopeless(plan: Words, states: Words, tables: Words, first: int) -> bool:
             if plan[INDEPENDENT] and has_reserves(tables[warp], plan[EXIT]):
                 return False
     return True
+
+
+@jitable
+def count_hopeless(plan: Words, idle: bool) -> None:
+    """Count the current block, which gets nowhere. Whoever was counted before memory changed last
+    may go on. Time alone may be what an idle one waits for: others go on, and it is no deadlock."""
+    if plan[HOPELESS_SINCE] != plan[CHANGES]:
+        plan[HOPELESS_SINCE] = plan[CHANGES]
+        plan[HOPELESS] = 0
+    plan[HOPELESS] = 0 if idle else plan[HOPELESS] + 1
 
 
 @jitable
