@@ -120,3 +120,14 @@ int k = i;
 out[k] = 1;  // here
 k = k + 1;  // fail
 out[k] = 2;  // here
+
+// case fields_of_structures <<<1, 64>>> race
+out[3 * i] = i;
+out[3 * i + 1] = i;  // here
+out[3 * i + 2] = out[3 * i + 1];  // pass
+out[3 * i + 2] = i < 63 ? out[3 * i + 4] : 0;  // fail here
+
+// case fields_of_overlapping_structures <<<1, 64>>> race
+((int2 *)out)[2 * i] = make_int2(i, i);  // here
+out[4 * i + 2] = i;  // pass
+out[4 * i + 5] = i;  // fail here
