@@ -21,13 +21,16 @@ GONE = ("call", "ret", "trap", *STACK)
 """What no counter of a kernel that ends can show: calls and the stack, which other instructions
 stand for, and what stops the kernel."""
 
+ELSEWHERE = ("wgmma", "tcgen05")
+"""What `test_every_group_form_agrees` and `test_every_tensor_memory_form_agrees` are for."""
+
 UNITS = (Unit.WARP, Unit.CONTROL, Unit.BARRIER, Unit.MATRIX)
 SPECS = [
     spec
     for forms in FORMS.values()
     for spec in forms
     if spec.unit in UNITS or spec.name in ("membar", "fence")
-    if spec.name not in GONE and spec.name != "wgmma"  # test_every_group_form_agrees
+    if spec.name not in (*GONE, *ELSEWHERE)
     if spec not in TENSOR_SPECS
     if spec.unit in UNITS or all(operand.type != "address" for operand in spec.operands)
 ]
