@@ -1,5 +1,5 @@
-"""What a block does from its begin to its end, where that is known before it runs: one sweep after
-the other (`analysis.sweeps`).
+"""Courses: all that a block does from begin to end, where that is known before it runs, one sweep
+after the other (`analysis.sweeps`).
 
 Between their barriers most kernels ask only of the number of the thread who does something. How
 often they pass one follows from the size of the block: `for (s = blockDim.x / 2; s > 0; s /= 2)`.
@@ -85,7 +85,8 @@ def course_of(
 
 
 class _Told(Reading):
-    """What is known of operands where the size of the block is, and what some registers hold."""
+    """Shapes of operands where the size of the block, and the contents of some registers, are
+    known."""
 
     def __init__(
         self, program: Program, formation: Formation, shapes: ShapesHere, size: Size | None

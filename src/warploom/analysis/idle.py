@@ -70,7 +70,7 @@ def idle_ways(program: Program, among: Iterable[int]) -> list[IdleWay]:
 
 
 class _Search:
-    """What is known of a program while its idle ways are looked for."""
+    """The search for the idle ways of one program: what it has found so far."""
 
     def __init__(self, program: Program, among: Sequence[int]) -> None:
         self.program, self.among = program, among

@@ -1,4 +1,5 @@
-"""Where the lanes of a warp can part, meet, wait for each other, and be taken up again."""
+"""Finds the places where the lanes of a warp can part, meet, wait for each other, and be taken up
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many registers a kernel needs at least: the most that are live at one place.
+"""Computes register pressure: the most registers of a kernel that are live at one place.
 
 An estimate for want of ptxas, which reorders code, rematerialises values and keeps addresses in
 pairs aligned: it may take more, or fewer.

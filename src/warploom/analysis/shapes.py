@@ -141,7 +141,7 @@ def special_shape(name: str, formation: Formation) -> Shape:
 
 
 class Reading:
-    """What is known of operands, where registers have given shapes."""
+    """Reads the shapes of operands from those of registers."""
 
     def __init__(self, program: Program, formation: Formation, shapes: ShapesHere) -> None:
         self.program, self.formation, self.shapes = program, formation, shapes

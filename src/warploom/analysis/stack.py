@@ -56,12 +56,12 @@ class Code:
         self.flat.add(made(opcode, *operands, like=self.like), self.site, hidden=True)
 
     def touch(self, opcode: str, *operands: Operand) -> None:
-        """The same for what reaches the stack."""
+        """Add an instruction that reaches the stack."""
         one = made(opcode, *operands, like=self.like)
         self.flat.add(one, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
-        """A register from the stack."""
+        """Load a register from the stack."""
         if register.type.bits == 1:
             self.load(COPIES[32], base, offset)
             self.do("setp.ne.u32", register, COPIES[32], Immediate(0))
@@ -69,7 +69,7 @@ class Code:
             self.touch(f"ld.local.b{register.type.bits}", register, Address(base, offset))
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
-        """A value of so many bits to the stack."""
+        """Store a value of so many bits on the stack."""
         if bits == 1:
             self.do("selp.b32", COPIES[32], Immediate(1), Immediate(0), value)
             value, bits = COPIES[32], 32

@@ -50,7 +50,7 @@ def strided(width: int, stride: int, bits: int) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an operand: its shape, and its bits where they are constant."""
+    """An operand as far as it is known: its shape, and its bits where they are constant."""
 
     shape: Shape
     constant: int | None = None

@@ -156,7 +156,7 @@ def alike(block: Reading, shapes: Shapes) -> frozenset[Register]:
 
 
 class SweepSearch:
-    """What is known of a program while its ways are looked for."""
+    """The search for the sweeps of one program: what it has found so far."""
 
     def __init__(
         self,

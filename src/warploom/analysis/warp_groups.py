@@ -1,4 +1,5 @@
-"""What the instructions of a warp group reach beyond their operands: registers in flight.
+"""Finds the registers that the instructions of a warp group read or write beyond their operands:
+those in flight.
 
 A product that is not complete reads its multiplicand when it completes, which is where the warp
 waits for it. So a wait reads the registers of every product that it may complete; they stand

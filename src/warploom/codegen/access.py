@@ -30,7 +30,7 @@ DATA_BYTES = 3 * LANES * 16
 
 @dataclass(frozen=True)
 class Shape:
-    """What an access moves in each lane: `parts` elements of `type`.
+    """The data that an access moves in each lane: `parts` elements of `type`.
 
     `route` is the way that a load asks for (`analysis.accesses`), or STACK.
     """

@@ -1,5 +1,5 @@
-"""What an access costs, counted in its function: like an earlier one of its row, or by the device's
-rules; and what the caches have of it."""
+"""Counts the cost of an access in its function: that of an earlier one like it in its row, or by
+the device's rules; and looks it up in the caches."""
 
 from __future__ import annotations
 

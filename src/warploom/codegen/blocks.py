@@ -26,7 +26,8 @@ class Copy(Enum):
 
 
 class Blocks:
-    """Where code of one warp function goes: the copies of each block, and how they are entered.
+    """The basic blocks of one warp function's code: the copies of each block, and how they are
+    entered.
 
     `beside`: the blocks that some lanes run under a mask while the others wait, and in which copy
     they then go on. `arrivals`: where the divergent copy comes to a possible meeting point.

@@ -1,4 +1,4 @@
-"""What compiled code asks about memory, written in Python that Numba compiles.
+"""Functions by which compiled code asks about memory, written in Python that Numba compiles.
 
 Each function takes plain pointers: `environment` is the worker's (`Slot`), `addresses` 32 unsigned
 addresses, bit l of `mask` lane l. A check answers 0, or records the fault of the lowest failing

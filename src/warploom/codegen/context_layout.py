@@ -1,5 +1,5 @@
-"""Where a warp's context keeps what it has while others run: its table, products in flight, then
-its registers.
+"""Layout of a warp's context, which keeps its state while others run: its table, products in
+flight, then its registers.
 
 A register that several basic blocks share has a place for 32 lanes; and, if it has a shape
 somewhere, a place for as many values as the shape has.

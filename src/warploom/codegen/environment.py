@@ -1,4 +1,5 @@
-"""What compiled code and its host share: the environment's slots and the layout of the counts.
+"""The interface between compiled code and its host: the environment's slots and the layout of the
+counts.
 
 The environment of a worker is an array of 64-bit integers, `Slot` its indices. Counts are two more
 arrays, so that LLVM knows that nothing else reaches them.
@@ -26,7 +27,7 @@ from warploom.rules.listed import ROW_END
 
 
 class Slot(IntEnum):
-    """Where a value stands in the environment. `*_AT` are host addresses.
+    """Slots of the environment. `*_AT` are host addresses.
 
     FUEL: warp instructions left in this turn; BUDGET: in the launch. PAUSE_AT: where the run comes
     back, to be gone on with, when no more of the budget is left. PLAN_AT, SLOTS_AT: the schedule
@@ -115,7 +116,8 @@ class Slot(IntEnum):
 
 
 class Status(IntEnum):
-    """Why a warp, or the whole run, came back; the first are those of `rules.scheduling`."""
+    """The reasons for which a warp, or the whole run, comes back; the first are those of
+    `rules.scheduling`."""
 
     RUNNABLE = plan_words.RUNNABLE
     ENDED = plan_words.ENDED

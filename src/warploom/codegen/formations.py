@@ -1,5 +1,5 @@
-"""How the registers of a block's warps lie to those of its first one, where they have shapes that
-hold in the whole block (`analysis.shapes.Formation`).
+"""Computes the registers of a block's warps from those of its first one, where they have shapes
+that hold in the whole block (`analysis.shapes.Formation`).
 """
 
 from __future__ import annotations

@@ -310,9 +310,9 @@ class Frame:
             self.put_loose(register, self.load(register))
 
     def join(self, registers: Iterable[Register]) -> None:
-        """The opposite: takes the registers that are read from here on from where `part` has put
-        them. All others hold nothing any more; zeros tell the optimiser so, which else would carry
-        along what they were."""
+        """Take the registers that are read from here on from where `part` has put them. All others
+        hold nothing any more; zeros tell the optimiser so, which else would carry along what they
+        were."""
         places, live = self.context_layout, {*registers, *self.pieces.values()}
         for register in self._sorted(places.apart.keys() - self.here.keys()):
             kept = register in live
@@ -400,7 +400,7 @@ class Frame:
         self._set(register, self.load(register, self.width(register)), offset)
 
     def fetch(self, register: Register, offset: int) -> None:
-        """The opposite of `keep`."""
+        """Fetch what `keep` has kept."""
         self._put(register, self._get(register, offset, self.width(register)))
 
     def _set(self, register: Register, value: Value, offset: int) -> None:

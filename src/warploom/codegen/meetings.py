@@ -1,4 +1,4 @@
-"""Where the divergent copy comes to a point at which lanes meet.
+"""Emits the divergent copy's meetings: the points at which lanes wait for each other.
 
 When all living lanes have met, code returns to the convergent copy.
 """

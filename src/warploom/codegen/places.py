@@ -1,4 +1,4 @@
-"""Where the memory instructions of a warp find things: counts, spaces, room for operands."""
+"""Locates what the memory instructions of a warp need: counts, spaces, room for operands."""
 
 from __future__ import annotations
 

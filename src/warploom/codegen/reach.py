@@ -1,4 +1,4 @@
-"""Where the accesses of a group reach, seen from the register of its first one."""
+"""Locates the accesses of a group from the register of its first one."""
 
 from __future__ import annotations
 

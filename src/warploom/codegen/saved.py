@@ -1,4 +1,4 @@
-"""What puts the state of a warp into its context (`codegen.context_layout`) and takes it out again.
+"""Saves the state of a warp into its context (`codegen.context_layout`), and restores it.
 
 Steady registers, which one instruction writes, go into the context as soon as they are written, so
 that waiting costs nothing for them: while all lanes are together, their places always hold what
@@ -47,8 +47,8 @@ class Saved:
         self.save_registers(live)
 
     def save_registers(self, live: Iterable[Register]) -> None:
-        """The same for a warp that has all lanes that it had when it was taken up together: the
-        head of its table is as it was."""
+        """Save the registers of a warp that has all lanes that it had when it was taken up
+        together: the head of its table is as it was."""
         for register in self._kept(live):
             if register not in self.frame.steady:
                 self.frame.keep(register, self._together[register])
@@ -59,7 +59,8 @@ class Saved:
             self.frame.keep(register, self._together[register])
 
     def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
-        """The opposite of `save_together`. `whole`: all 32 lanes of the warp are known to live."""
+        """Restore what `save_together` saved. `whole`: all 32 lanes of the warp are known to
+        live."""
         b, frame = self.b, self.frame
         self._stand(I32(-1) if whole else b.trunc(frame.get(frame.table(LIVE)), I32))
         if not self._is_long:  # the optimiser never sees those
@@ -68,7 +69,7 @@ class Saved:
             frame.fetch(register, self._together[register])
 
     def fetch_together(self, registers: Iterable[Register]) -> None:
-        """The same for some registers, the rest being as it is."""
+        """Restore some registers of a warp, the rest being as it is."""
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.fetch(register, self._together[register])
 
@@ -107,7 +108,7 @@ class Saved:
         b.store(b.zext(b.load(frame.live, typ=I32), I64), frame.table(LIVE))
 
     def restore_head(self) -> None:
-        """The opposite of `save_head`; the table may name other lanes by now."""
+        """Restore what `save_head` saved; the table may name other lanes by now."""
         b, frame = self.b, self.frame
         frame.activate(b.trunc(frame.get(frame.table(ACTIVE)), I32))
         b.store(b.trunc(frame.get(frame.table(LIVE)), I32), frame.live)

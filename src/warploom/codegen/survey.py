@@ -1,5 +1,5 @@
-"""What the first warp of a block says of all others, before they go in one sweep
-(`codegen.sweep`): where they reach, and how many threads have something to do.
+"""Surveys a sweep (`codegen.sweep`) before it begins: from the first warp's registers, where all
+warps reach, and how many threads have something to do.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from warploom.ptx.ir import Instruction, Register
 
 @dataclass
 class Found:
-    """What the first warp says. `starts`, `inside` and `ends` are its registers, those with shapes,
-    as it begins, before its body and in the end. `full` is how many warps go through the body with
-    all their threads, `some` how many threads of the next one do; both i64. All that `holds` has to
-    be true. `access` and `part` make the accesses, of whole warps and of that one."""
+    """The result of a survey. `starts`, `inside` and `ends` are the first warp's registers, those
+    with shapes, as it begins, before its body and in the end. `full` is how many warps go through
+    the body with all their threads, `some` how many threads of the next one do; both i64. All that
+    `holds` has to be true. `access` and `part` make the accesses, of whole warps and of that
+    one."""
 
     sweep: Sweep
     access: SweepAccess

@@ -1,5 +1,5 @@
-"""What the warps of a block do in a sweep (`analysis.sweeps`), after the first one's registers said
-where all others reach, and how many threads have something to do (`codegen.survey`).
+"""Emits the work of a block's warps in a sweep (`analysis.sweeps`), once a survey
+(`codegen.survey`) has found where all of them reach.
 
 Those of which every thread works go through a short loop, one after the other; then, at once, those
 threads of the next one that work.

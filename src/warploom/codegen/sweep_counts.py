@@ -1,4 +1,4 @@
-"""What the warps of a block have done in sweeps (`codegen.sweep`), counted at once."""
+"""Counts at once the instructions of a block's warps in sweeps (`codegen.sweep`)."""
 
 from __future__ import annotations
 

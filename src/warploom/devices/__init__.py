@@ -1,1 +1,2 @@
-"""What devices are: facts and limits by compute capability and product, each with its source."""
+"""The catalog of devices: facts and limits by compute capability and product, each with its
+source."""

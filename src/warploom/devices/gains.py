@@ -1,4 +1,4 @@
-"""What to change of a block so that an SM holds more of its warps: the smallest step, each way."""
+"""Finds the smallest changes of a block by which an SM holds more of its warps."""
 
 from __future__ import annotations
 

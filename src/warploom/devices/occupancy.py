@@ -1,4 +1,5 @@
-"""How many blocks of a kernel an SM holds at once, what limits them, and what would free more.
+"""Computes occupancy: the blocks of a kernel that an SM holds at once, what limits them, and what
+would free more.
 
 Sources of the rules: CUDA C Programming Guide 4.2, "Hardware Multithreading" (1.x and 2.x);
 NVIDIA's cuda_occupancy.h, versions that knew 1.0 to 5.2 and 3.0 to 12.x. Where the older header
@@ -19,8 +20,8 @@ RESOURCES = ("warps", "registers", "shared", "blocks", "barriers")
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one block of a kernel wants: its threads, registers for each, bytes of shared memory
-    (static and dynamic together) and named barriers."""
+    """The resources that one block of a kernel takes: its threads, registers for each, bytes of
+    shared memory (static and dynamic together) and named barriers."""
 
     threads: int
     registers: int = 32
@@ -30,7 +31,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """What an SM holds of such blocks.
+    """The blocks of a kernel that an SM holds.
 
     `limits` has the most blocks that each resource allows, None where it is not needed. `limiters`
     are the resources that allow no more than `active_blocks`. `shared_carveout` is the shared

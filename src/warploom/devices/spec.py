@@ -1,4 +1,4 @@
-"""What is known of one device: its limits and sizes, and where each figure comes from.
+"""The description of a device: its limits and sizes, and the source of each figure.
 
 Facts only. What follows from them is for others: `devices.occupancy` says how many blocks fit and
 which launches a device refuses, `rules` what a memory access costs.
@@ -14,7 +14,7 @@ from warploom.core.errors import Dim3
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a fact comes from; one that is not `verified` was remembered and waits for a source."""
+    """The source of a fact; one that is not `verified` was remembered and waits for a source."""
 
     text: str
     verified: bool

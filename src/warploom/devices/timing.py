@@ -1,4 +1,4 @@
-"""What is known of the time that a device takes: its schedulers, units, latencies and bandwidths.
+"""The parameters of a device's modelled time: its schedulers, units, latencies and bandwidths.
 
 Facts only, and each with its source; "estimate" says that there is none. What follows from them is
 for `timing`. The facts are in `data/timing.json`, by compute capability and by product.

@@ -1,4 +1,4 @@
-"""Where in a range of addresses an allocation goes: first fit, with room between neighbours.
+"""Allocates ranges of addresses: first fit, with room between neighbours.
 
 Knows addresses only; `machine.memory` holds what stands there.
 """

@@ -1,4 +1,4 @@
-"""Where threads that run side by side begin.
+"""Chooses the cores on which threads that run side by side begin.
 
 A thread that is woken may land on the core of the one that woke it, and for the few milliseconds of
 a launch nothing moves it. So it is bound to another one before, and let go when it begins there.

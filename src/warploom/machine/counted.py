@@ -1,4 +1,4 @@
-"""What compiled code counted, as it wrote it down, and the tally that comes of it.
+"""Makes the tally of a launch from the counts of compiled code.
 
 The words of several launches of one kernel are added up before anything is made of them: to keep
 the counts of a launch costs little, to make a tally does.
@@ -29,7 +29,7 @@ _NOWHERE = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What the code counted for each worker of a launch, as it stands in memory: the counts, and
+    """The counts of each worker of a launch, as they stand in memory: those of instructions, and
     from word `rows_at` on the access rows. Calling it makes the tally."""
 
     kernel: CompiledKernel
@@ -87,7 +87,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """What was counted of each instruction."""
+    """Add the counts of each instruction."""
     program = layout.program
     for block in program.blocks:
         inside = slice(block.start, block.stop)
@@ -105,7 +105,7 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
-    """What accesses cost: `rows` of each part, shape (parts, rows, ROW_WIDTH)."""
+    """Add the costs of accesses: `rows` of each part, shape (parts, rows, ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]

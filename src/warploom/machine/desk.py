@@ -1,4 +1,4 @@
-"""Where compiled code comes for a service: a function of the host that it calls by address.
+"""Serves compiled code: a function of the host that it calls by address.
 
 Reads the arguments from the buffer of the warp, asks `machine.services`, and leaves the results
 there. What kernels allocate or free meanwhile shows in the environment when they go on.

@@ -1,4 +1,4 @@
-"""Why each lane of a warp is where it is: running, or off and for which reason.
+"""Tells of each lane of a warp whether it runs, or for which reason it is off.
 
 A lane that does not run has exited, is on another path, waits, or never existed (CUDA C++
 Programming Guide, "SIMT Architecture"). The warp's table (`rules.warp_table`) tells which.

@@ -27,7 +27,8 @@ POLICIES = ("converge", "fair", "random", "adversarial")
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What the architecture leaves open: who goes first (`policy`, one of POLICIES, with `seed`).
+    """The order that the architecture leaves open: who goes first (`policy`, one of POLICIES, with
+    `seed`).
 
     `independent` says whether each thread has its own program counter (compute capability 7.0 and
     later); `resident_blocks` how many blocks the device holds at once. On the reference machine a
@@ -76,7 +77,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a machine needs to know beside the program and the memory.
+    """A launch: all that a machine needs beside the program and the memory.
 
     `parameters` is the kernel's parameter block, laid out as `Program.places` says. `globals` are
     the addresses of `Program.globals`, in that order, and behind them, where the program has a

@@ -22,7 +22,7 @@ MOST_SCATTERED = 1 << 19
 
 @dataclass(frozen=True)
 class Log:
-    """What a recorded launch writes, and how its warps are numbered."""
+    """The log that a recorded launch writes, and how its warps are numbered."""
 
     data: Words
 

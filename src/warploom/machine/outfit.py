@@ -48,7 +48,7 @@ KEPT_COUNTS = 1 << 20
 
 @dataclass(frozen=True)
 class Outfit:
-    """What every launch of a kernel in one configuration starts from.
+    """The state from which every launch of a kernel in one configuration starts.
 
     `slots` is how many blocks it has room for at once. `starts` says where the array begins to
     whose address a slot of the environment is set; `counts_at` and `rows_at` where those begin that

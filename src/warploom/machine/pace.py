@@ -1,4 +1,5 @@
-"""How far compiled code runs before it comes back to let its host look around."""
+"""Decides how many instructions compiled code runs before it comes back to let its host look
+around."""
 
 from __future__ import annotations
 

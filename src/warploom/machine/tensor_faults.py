@@ -1,4 +1,4 @@
-"""What a copy of the Tensor Memory Accelerator did wrong, in words."""
+"""Messages for faults of copies by the Tensor Memory Accelerator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a `tcgen05` did wrong, in words."""
+"""Messages for faults of `tcgen05`."""
 
 from __future__ import annotations
 

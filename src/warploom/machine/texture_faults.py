@@ -1,4 +1,4 @@
-"""What a texture or surface instruction did wrong, in words."""
+"""Messages for faults of texture and surface instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch of compiled code works with: its arrays, and the environment that names them."""
+"""Prepares a launch of compiled code: its arrays, and the environment that names them."""
 
 from __future__ import annotations
 

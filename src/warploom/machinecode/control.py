@@ -18,7 +18,7 @@ BARRIERS = 6
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the assembler tells the scheduler about one instruction.
+    """The control information of one machine instruction, for the scheduler.
 
     `stall`: cycles until the warp's next instruction may issue; `yields`: another warp should go
     next; `write_barrier`, `read_barrier`: the barrier that is released once its result is written,

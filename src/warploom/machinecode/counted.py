@@ -65,7 +65,7 @@ class BlockMatch:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often a PTX instruction was counted, and how often its copies were executed."""
+    """The counts of a PTX instruction and of its copies in machine code."""
 
     evidence: Evidence
     counted: float

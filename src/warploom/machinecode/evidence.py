@@ -1,5 +1,5 @@
-"""What ties machine code to PTX: how many copies of each PTX instruction a basic block of the
-machine code has.
+"""Gathers the evidence that ties machine code to PTX: how many copies of each PTX instruction a
+basic block of the machine code has.
 
 The line table names the PTX instruction that a machine instruction was made for. One PTX
 instruction becomes several machine instructions, and loops are unrolled: if a block has 12 of them
@@ -41,8 +41,8 @@ _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 
 @dataclass(frozen=True)
 class Evidence:
-    """How many copies of one PTX instruction each node has, where it has any; `weight` is for
-    executing them less often than the PTX instruction, `excess` for more often."""
+    """The copies of one PTX instruction by node, where it has any; `weight` is for executing them
+    less often than the PTX instruction, `excess` for more often."""
 
     site: Site
     copies: dict[int, int]

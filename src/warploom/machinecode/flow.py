@@ -1,6 +1,6 @@
-"""How often each basic block of the machine code was executed, from how often each PTX instruction
-was: the flow through its graph that agrees best with all evidence and, among those that agree as
-well, executes the fewest instructions (which is what unrolled loops are for).
+"""Computes how often each basic block of the machine code was executed, from the counts of PTX
+instructions: the flow through its graph that agrees best with all evidence and, among those that
+agree as well, executes the fewest instructions (which is what unrolled loops are for).
 
 A linear program: flow is kept at every block, but where lanes of a warp part or meet, for which the
 counted divergence leaves room; the weighted sum of absolute differences from the counts is least.
@@ -23,7 +23,8 @@ COST = 1e-3
 
 @dataclass(frozen=True)
 class Demands:
-    """What was counted, in warps: how many entered, and how often their lanes parted and met."""
+    """The counts that a flow has to meet, in warps: how many entered, and how often their lanes
+    parted and met."""
 
     entered: float
     parted: float

@@ -33,8 +33,9 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a machine access of `width` bytes stands for: accesses of a basic block of PTX, the one
-    with the lowest address at place `first` of it, in so many turns of their loop."""
+    """The PTX accesses for which one machine access of `width` bytes stands: those of a basic block
+    of PTX, the one with the lowest address at place `first` of it, in so many turns of their
+    loop."""
 
     first: int
     width: int

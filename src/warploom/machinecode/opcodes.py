@@ -15,7 +15,8 @@ from warploom.machinecode.operands import ListingError
 
 
 class Execution(NamedTuple):
-    """What executes an opcode: a pipeline by Nsight Compute's name, a unit of `timing.costs`."""
+    """The hardware that executes an opcode: a pipeline by Nsight Compute's name, a unit of
+    `timing.costs`."""
 
     pipe: str
     unit: str

@@ -57,8 +57,8 @@ Condition = Test | Compound
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a litmus test asks: whether a final state exists, none does ("~exists"), or all are so
-    ("forall")."""
+    """The question of a litmus test: whether a final state exists, none does ("~exists"), or all
+    are so ("forall")."""
 
     quantifier: str
     condition: Condition

@@ -9,7 +9,7 @@ from warploom.memory_model.values import Value
 
 
 class Kind(Enum):
-    """What an event is."""
+    """Kinds of events."""
 
     READ = "R"
     WRITE = "W"
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """How an access or a fence takes part in synchronisation.
+    """The ways in which an access or a fence takes part in synchronisation.
 
     `order` is "weak", "relaxed", "acquire", "release", "acq_rel" or "sc" (PTX ISA, "Operation
     types"); `scope` "cta", "cluster", "gpu" or "sys"; `proxy` the way to memory: "generic",
@@ -76,7 +76,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where a thread runs: its block, cluster and device, from which scopes follow."""
+    """The place of a thread: its block, cluster and device, from which scopes follow."""
 
     cta: int = 0
     cluster: int = 0

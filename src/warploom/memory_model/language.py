@@ -48,7 +48,8 @@ class LitmusTest:
 
 @dataclass
 class _Start:
-    """What stands in braces: initial values, and the locations by the names that lead there."""
+    """The contents of the braces: initial values, and the locations by the names that lead
+    there."""
 
     memory: dict[str, int] = field(default_factory=dict[str, int])
     registers: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])

@@ -70,9 +70,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a model allows: an execution for each final state. `longer`: threads have paths that
-    come to a place more often than was looked at; `stuck`: some executions wait at a barrier for
-    threads that never come."""
+    """The final states that a model allows, an execution for each. `longer`: threads have paths
+    that come to a place more often than was looked at; `stuck`: some executions wait at a barrier
+    for threads that never come."""
 
     allowed: Mapping[State, Witness]
     longer: bool

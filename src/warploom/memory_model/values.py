@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Loaded:
-    """What event `event` of the thread, a read, finds."""
+    """The value that event `event` of the thread, a read, finds."""
 
     event: int
 

@@ -1,4 +1,5 @@
-"""What one warp-wide memory access costs, as pure functions of 32 addresses and a mask.
+"""Rules of the architecture: the cost of one warp-wide memory access and the like, as pure
+functions of 32 addresses and a mask.
 
 Every rule has the signature `rule(addresses, mask, size, row)`: `addresses` is an array of 32
 uint64, bit l of `mask` says whether lane l takes part (at least one does), `size` is bytes a lane,

@@ -1,4 +1,4 @@
-"""How often a warp-wide atomic operation has to go round, and in which order.
+"""Counts the rounds of a warp-wide atomic operation, and orders its lanes.
 
 Every lane's operation is performed, those on one address one after the other, in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location

@@ -115,7 +115,7 @@ class AccessRules:
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """What a user can choose about a device's memory.
+    """The options of a device's memory that a user can choose.
 
     `l1_global` says whether L1 caches global loads, where the device leaves a choice (nvcc's option
     -dlcm); `bank_bytes` is the mode of the banks, 4 or 8, on 3.x; None leaves either to the device.

@@ -1,4 +1,5 @@
-"""What a warp-wide access to global or local memory costs, from compute capability 2.0 on.
+"""Counts the requests and sectors of a warp-wide access to global or local memory, from compute
+capability 2.0 on.
 
 From 5.0 on, a request is served in 32-byte sectors, four to a 128-byte line, and each sector that
 any lane touches is one transaction (CUDA C++ Programming Guide 12.9, "Compute Capability 5.x",

@@ -1,4 +1,4 @@
-"""What a warp-wide read of constant memory costs.
+"""Counts the reads of a warp-wide access to constant memory.
 
 The constant cache gives one address to all lanes that ask for it; a request is split into as many
 passes as there are different addresses (CUDA C++ Programming Guide 12.9, "Device Memory Accesses",

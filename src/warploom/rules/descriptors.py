@@ -1,4 +1,4 @@
-"""How textures and surfaces are described to the rules that read them: words of two kinds.
+"""Describes textures and surfaces to the rules that read them: words of two kinds.
 
 A table of int64 holds a header and a row for each texture or surface that was ever made; a handle
 is HANDLE_TAG plus the number of a row. Texels lie in device memory, level by level, layer by layer,

@@ -1,4 +1,4 @@
-"""What an access to shared memory costs on compute capability 1.x.
+"""Counts the steps of an access to shared memory on compute capability 1.x.
 
 16 banks of 4 bytes serve a half-warp step by step. A step of a read takes one word for all lanes
 that want it (the broadcast), and one lane of every other bank; which word is broadcast is left

@@ -1,4 +1,5 @@
-"""What an access to global or local memory costs on compute capability 1.x, half-warp by half-warp.
+"""Counts the transactions of an access to global or local memory on compute capability 1.x,
+half-warp by half-warp.
 
 Source: CUDA C Programming Guide 4.2, F.3.2. Local memory follows the rule of global memory, one
 4-byte word of each lane after the other.

@@ -1,4 +1,5 @@
-"""What a warp asks of textures and surfaces, done: handles found, lanes served, sectors counted.
+"""Serves the requests of a warp for textures and surfaces: finds handles, serves lanes, counts
+sectors.
 
 Both machines call `serve_texels` with the same arrays (`rules.descriptors`): the table of textures,
 device memory as bytes, the operands of 32 lanes, room to work. It answers 0, or 1 with the fault of

@@ -1,4 +1,4 @@
-"""How lanes part that go more than two ways, as at an indexed branch.
+"""Parts lanes that go more than two ways, as at an indexed branch.
 
 It is as if they parted two ways again and again: each time the lanes that go where the lowest lane
 of the rest goes wait, and the last that are left run first. One node inside the other then gathers

@@ -1,4 +1,4 @@
-"""Where the state spaces stand among generic addresses.
+"""Places of the state spaces among generic addresses.
 
 A generic address in a window means a byte of the block's shared or the thread's local memory; every
 other generic address is a global one. PTX leaves the windows' places open (PTX ISA, "Generic

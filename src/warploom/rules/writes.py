@@ -1,4 +1,4 @@
-"""How many writes memory makes of a warp's store, where several lanes name one address.
+"""Counts the writes that memory makes of a warp's store, where several lanes name one address.
 
 From compute capability 2.0 on, one lane writes to each address (CUDA C Programming Guide 4.2, F.4.2
 and F.4.3). On 1.x, one lane of each half-warp writes to shared memory (F.3.3); what becomes of a

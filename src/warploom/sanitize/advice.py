@@ -1,4 +1,4 @@
-"""What to do about accesses that are not ordered."""
+"""Advice about accesses that are not ordered."""
 
 from __future__ import annotations
 

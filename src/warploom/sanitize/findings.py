@@ -1,4 +1,4 @@
-"""What a sanitized launch found."""
+"""The findings of a sanitized launch."""
 
 from __future__ import annotations
 

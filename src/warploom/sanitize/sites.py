@@ -29,8 +29,8 @@ FULL_MASK = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """What the detector is told of a program: a word of flags and the number of the line for each
-    instruction; `exact` and `agents` as in `words.EXACT` and `words.ROW`."""
+    """The description of a program for the detector: a word of flags and the number of the line for
+    each instruction; `exact` and `agents` as in `words.EXACT` and `words.ROW`."""
 
     flags: tuple[int, ...]
     lines: tuple[int, ...]

@@ -29,7 +29,7 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is told of findings: at most `limit` of them; `suppressed` is how many more there were
+    """The findings that are told: at most `limit` of them; `suppressed` is how many more there were
     that somebody has accepted."""
 
     findings: Sequence[Finding]

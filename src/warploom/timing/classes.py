@@ -1,4 +1,5 @@
-"""What kind of machine work a PTX instruction is: the classes of `devices/data/work.json`.
+"""Classifies PTX instructions by the machine work that they are: the classes of
+`devices/data/work.json`.
 
 Instructions that any compiler folds into others are FREE: copies, conversions of addresses,
 parameters (operands from the constant bank), negations and absolute values of floats (operand

@@ -1,5 +1,5 @@
-"""What each class of work costs on a device: the rows of `devices/data/work.json`, each with its
-source, and the units of an SM."""
+"""Looks up the cost of each class of work on a device: the rows of `devices/data/work.json`, each
+with its source, and the units of an SM."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How a warp goes through its stream: from operation to operation, through barriers to its end; how
-blocks come into an SM and leave it."""
+"""Moves warps through their streams: from operation to operation, through barriers to the end;
+brings blocks into an SM, and out of it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def fetched(g: Machine, m: Words, warp: int) -> bool:
 
 @jitable
 def copy(g: Machine, m: Words, warp: int, op: int) -> None:
-    """What a copy writes is ready when what it reads is."""
+    """Make what a copy writes ready when what it reads is."""
     base, row, latest = m[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = g.ops[row + w.OP_NEEDS_AT]
     for place in range(first, first + g.ops[row + w.OP_NEEDS]):

@@ -123,7 +123,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
 
 @jitable
 def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> None:
-    """What comes after an operation that has been issued."""
+    """Bring a warp to what comes after an operation that has been issued."""
     waits = False
     if kind == w.BLOCK_BARRIER:
         waits = arrive(g, m, warp, row // w.OP_WORDS, now)

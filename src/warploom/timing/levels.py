@@ -1,4 +1,4 @@
-"""What all SMs share: L2 in slices, atomics in them, and DRAM in channels.
+"""Models what all SMs share: L2 in slices, atomics in them, and DRAM in channels.
 
 The requests of a quantum are served in the order of their time (and of the SMs, where it is the
 same). No answer comes before the end of the quantum in which it was asked for, so SMs need not know

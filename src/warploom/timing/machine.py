@@ -1,4 +1,4 @@
-"""What every part of the engine sees: the arrays of a launch. It changes none but the totals."""
+"""The arrays of a launch that every part of the engine sees. It changes none but the totals."""
 
 from __future__ import annotations
 

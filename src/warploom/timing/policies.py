@@ -99,7 +99,7 @@ def prefetcher(function: Callable[..., Any]) -> Prefetcher:
 
 @dataclass(frozen=True)
 class Policies:
-    """What decides in a replay: a scheduler, one of `schedulers.POLICIES` or the user's, and a
+    """The policies of a replay: a scheduler, one of `schedulers.POLICIES` or the user's, and a
     prefetcher, None for none."""
 
     scheduler: str | WarpScheduler

@@ -1,4 +1,4 @@
-"""What a launch did, made small: what timing needs of the log of the compiled engine.
+"""Makes a small record of a launch: what timing needs of the log of the compiled engine.
 
 Most warps of a kernel go the same way and reach memory in the same patterns, at places of their
 own. So the way of a warp is a *stream*, kept once: its basic blocks, and its accesses, each a

@@ -20,8 +20,8 @@ from warploom.timing.work import Work
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a replay leaves: the cycle at which it was over, its SMs, the memory behind them, and by
-    operation the cycles of warps in each state, shape (operations, REASONS), and its issues.
+    """The outcome of a replay: the cycle at which it was over, its SMs, the memory behind them, and
+    by operation the cycles of warps in each state, shape (operations, REASONS), and its issues.
     `ends` are pairs of a cycle and how many blocks had ended then."""
 
     setting: Setting

@@ -1,4 +1,4 @@
-"""What a replay tells: modelled cycles, where they went, and what bounds the kernel."""
+"""The result of a replay: modelled cycles, where they went, and what bounds the kernel."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class LineTime:
 
 @dataclass(frozen=True)
 class Basis:
-    """What a time rests on: "machine code" or "ptx"; for machine code the share of the executed PTX
-    instructions that was found in it, from 0 to 1, for PTX the reason where machine code was asked
-    for."""
+    """The code that a time rests on: "machine code" or "ptx"; for machine code the share of the
+    executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where machine
+    code was asked for."""
 
     code: str
     found: float = 0.0

@@ -1,4 +1,4 @@
-"""What bounds a kernel: the throughputs of the device, and how much of each was used."""
+"""Computes the roofs of a kernel: the throughputs of the device, and how much of each was used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tuned and what came of it: spaces of configurations, their costs, the best of them.
+"""Tuning: spaces of configurations, their costs, the best of them.
 
 Measuring a configuration is for `warploom.host.tune`.
 """

@@ -1,4 +1,4 @@
-"""What came of a tuning: the costs of each configuration, the best of them, the Pareto set."""
+"""The result of a tuning: the costs of each configuration, the best of them, the Pareto set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OBJECTIVES = (
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a launch costs.
+    """The costs of a launch.
 
     Counted: `global_sectors` (loads and stores, 32 bytes each), `shared_bank_conflicts`,
     `warp_instructions`. Modelled: `cycles` and how far off they may be (`cycles_error`), `seconds`,

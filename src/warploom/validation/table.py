@@ -27,9 +27,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    """How far rows are off: the mean of the absolute errors and the worst one, the median of
-    modelled over published, and the least Spearman's coefficient of a benchmark with at least four
-    figures on the device, None without one."""
+    """The errors of rows: the mean of the absolute errors and the worst one, the median of modelled
+    over published, and the least Spearman's coefficient of a benchmark with at least four figures
+    on the device, None without one."""
 
     device: str
     figures: int

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles, votes, matches, reductions.
+"""Executes what the lanes of a warp do together: shuffles, votes, matches, reductions.
 
 They are of warps of 32 lanes. Only lanes that execute the instruction take part; member masks are
 for `members`. A lane that reads from one that takes no part gets its own value (PTX ISA leaves that

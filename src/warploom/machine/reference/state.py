@@ -1,4 +1,4 @@
-"""What a launch on the reference machine is made of, while it runs: the run, a block, a warp."""
+"""The state of a launch on the reference machine, while it runs: the run, a block, a warp."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Sanitizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
-    """What `rules.tensors.issue` is given for copies: a request, the operands of the lanes in rows,
-    the words that it works with, and the allocations."""
+    """The operands of `rules.tensors.issue`: a request, the operands of the lanes in rows, the
+    words that it works with, and the allocations."""
 
     request: int
     rows: Words

@@ -74,7 +74,7 @@ def step(warp: Warp) -> int:
 
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """What happens in the lanes of `mask`, which are some, other than control flow."""
+    """Execute an instruction that is no control flow, in the lanes of `mask`, which are some."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
     tensors.end_or_wait(warp, instruction, mask)

@@ -1,4 +1,4 @@
-"""What a thread knows of the copies of agents, the asynchronous parts of threads."""
+"""Keeps what a thread knows of the copies of agents, the asynchronous parts of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tcgen05` demands of its operands: PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld"."""
+"""Checks the operands of `tcgen05`: PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tensor memory stands, and who may reach which of it."""
+"""Locates tensor memory, and who may reach which of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instruction wants of the Tensor Memory Accelerator: a number, and operands in rows.
+"""Requests of the Tensor Memory Accelerator: a number, and operands in rows.
 
 `analysis.tensors` makes them of instructions; both machines fill the rows, 32 lanes of 64 bits
 each.

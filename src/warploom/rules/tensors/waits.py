@@ -1,5 +1,4 @@
-"""What instructions that wait for asynchronous copies do before they look: both machines call
-these.
+"""Completes late copies before an instruction that waits for them looks: both machines call these.
 
 Nothing is kept, and nothing is to do, where copies complete as they are issued.
 """

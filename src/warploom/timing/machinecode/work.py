@@ -1,4 +1,4 @@
-"""What issues for each machine instruction, and what it waits for.
+"""Makes the work of machine instructions: what issues for each, and what it waits for.
 
 Results with a fixed latency are there when the stall counts say so; those that a barrier is set for
 (variable latencies) when their unit or the memory answers. Source: the control information
