@@ -97,19 +97,26 @@ class SanitizingCode:
             mask = self.access(index, shape, addresses, mask, memory)
             if index not in self._wanted.aligned | self._wanted.written:
                 return reach(mask)
-        b = self.b
-        fault, before = reach(mask), b.block
-        again, done = (b.append_basic_block(name) for name in ("again", "reached"))
-        b.cbranch(b.icmp_unsigned("!=", fault, I64(0)), again, done).set_weights([1, 1 << 20])
-        b.position_at_end(again)
-        self._clear(shape, memory)
-        other = reach(self.access(index, shape, addresses, mask, memory))
-        behind = b.block
+
+        def again() -> Value:
+            self._clear(shape, memory)
+            return reach(self.access(index, shape, addresses, mask, memory))
+
+        fault = reach(mask)
+        return self._rarely(self.b.icmp_unsigned("!=", fault, I64(0)), again, fault)
+
+    def _rarely(self, when: Value, emit: Callable[[], Value], usual: Value) -> Value:
+        """Return what `emit` gives where `when` holds, which is rare, else the usual value."""
+        b, before = self.b, self.b.block
+        rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
+        b.cbranch(when, rare, done).set_weights([1, 1 << 20])
+        b.position_at_end(rare)
+        found, behind = emit(), b.block
         b.branch(done)
         b.position_at_end(done)
-        result = b.phi(I64)
-        result.add_incoming(fault, before)
-        result.add_incoming(other, behind)
+        result = b.phi(usual.type)
+        result.add_incoming(usual, before)
+        result.add_incoming(found, behind)
         return result
 
     def access(
@@ -126,19 +133,8 @@ class SanitizingCode:
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        if to_be_seen is None:
-            return self._event_of(index, shape, addresses, mask, memory)
-        b, before = self.b, self.b.block
-        seen, done = (b.append_basic_block(name) for name in ("seen", "taken"))
-        b.cbranch(to_be_seen, seen, done).set_weights([1, 1 << 20])
-        b.position_at_end(seen)
-        kept, behind = self._event_of(index, shape, addresses, mask, memory), b.block
-        b.branch(done)
-        b.position_at_end(done)
-        result = b.phi(mask.type)
-        result.add_incoming(mask, before)
-        result.add_incoming(kept, behind)
-        return result
+        event = functools.partial(self._event_of, index, shape, addresses, mask, memory)
+        return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 
     def _condition(
         self,
@@ -166,29 +162,20 @@ class SanitizingCode:
         detector knows, or none of the block; lane by lane only where their extent does not tell.
         A store to every byte of its extent writes it, where the detector keeps no more of it."""
         b, environment = self.b, self.frame.environment
-        before, done = b.block, None
-        if extent is not None:
-            look_at, high = self._range_function(), extent.high
-            if shape.op == "store" and extent.whole and not self.in_order:
-                look_at = self._function("write", RANGE, emit_range_written)
-                everyone = b.icmp_unsigned("==", self.lanes.bits(mask), I32(ALL_LANES))
-                high = b.select(everyone, high, extent.low)
-            some = b.call(look_at, (environment, extent.low, high, memory.limit))
-            before = b.block
-            look, done = (b.append_basic_block(name) for name in ("look", "looked"))
-            b.cbranch(some, look, done).set_weights([1, 1 << 20])
-            b.position_at_end(look)
-        given = environment, addresses, self.lanes.bits(mask), memory.limit
-        found = b.call(self._lanes_function(shape.size), given)
-        if done is None:
-            return found
-        behind = b.block
-        b.branch(done)
-        b.position_at_end(done)
-        result = b.phi(I1)
-        result.add_incoming(I1(0), before)
-        result.add_incoming(found, behind)
-        return result
+
+        def look() -> Value:
+            given = environment, addresses, self.lanes.bits(mask), memory.limit
+            return b.call(self._lanes_function(shape.size), given)
+
+        if extent is None:
+            return look()
+        look_at, high = self._range_function(), extent.high
+        if shape.op == "store" and extent.whole and not self.in_order:
+            look_at = self._function("write", RANGE, emit_range_written)
+            everyone = b.icmp_unsigned("==", self.lanes.bits(mask), I32(ALL_LANES))
+            high = b.select(everyone, high, extent.low)
+        some = b.call(look_at, (environment, extent.low, high, memory.limit))
+        return self._rarely(some, look, I1(0))
 
     def _range_function(self) -> ir.Function:
         """Return the function that looks at a range of shared memory."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.codegen.environment import Slot
-from warploom.codegen.lanes import I1, I64, PTR, Lanes, Value, splat_constant, vector
+from warploom.codegen.lanes import I1, I32, I64, PTR, Lanes, Value, splat_constant, vector
 from warploom.rules import plan_words
 from warploom.rules.happens_before import words
 
@@ -26,7 +26,7 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     nothing is known of the block yet."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
-    block, first, unknown = _known_block(lanes)
+    block, first, unknown = _known_block(lanes, low, high)
     ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
     begin, end = (b.load(at, typ=I64) for at in ends)
     kept, other = (function.append_basic_block(name) for name in ("kept", "other"))
@@ -49,7 +49,7 @@ def emit_range_written(lanes: Lanes) -> None:
     where they are none, or far apart, or nothing is known of the block yet."""
     b = lanes.b
     _, low, high, _ = b.function.args
-    _, first, unknown = _known_block(lanes)
+    _, first, unknown = _known_block(lanes, low, high)
 
     def write(at: Value, outside: Value) -> Value:
         place = lanes.slot(first, at)
@@ -60,12 +60,13 @@ def emit_range_written(lanes: Lanes) -> None:
     b.ret(I1(0))
 
 
-def _known_block(lanes: Lanes) -> tuple[Value, Value, ir.Block]:
-    """Begin a function of a range of shared memory: return where the current block and its bits of
-    written bytes have their words, and the block that returns 1, to which it goes where the
-    detector does not know the block, or the range is empty or outside of shared memory."""
+def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
+    """Look for the current block in a function whose first argument is the environment and whose
+    last is the size of shared memory. Return where that block and its bits of written bytes have
+    their words, and the code that returns 1, to which it goes where the detector does not know the
+    block, or the range from `low` to `high` is empty or outside of shared memory."""
     b, function = lanes.b, lanes.b.function
-    environment, low, high, limit = function.args
+    environment, limit = function.args[0], function.args[-1]
     state, start = _slot_of(lanes, environment)
     number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
     known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), number)
@@ -87,21 +88,13 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function) -> None:
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
     low, high = _range(lanes, addresses, mask, size)
-    written, apart, within, unknown = (
-        function.append_basic_block(name) for name in ("written", "apart", "within", "unknown")
-    )
-    b.cbranch(b.call(of_range, (environment, low, high, limit)), apart, written)
+    written, apart = (function.append_basic_block(name) for name in ("written", "apart"))
+    some = b.icmp_unsigned("!=", bits, I32(0))
+    b.cbranch(b.and_(some, b.call(of_range, (environment, low, high, limit))), apart, written)
     b.position_at_end(written)
     b.ret(I1(0))
     b.position_at_end(apart)
-    state, start = _slot_of(lanes, environment)
-    block = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), block)
-    b.cbranch(b.and_(known, b.icmp_unsigned("<=", high, limit)), within, unknown)
-    b.position_at_end(unknown)
-    b.ret(I1(1))
-    b.position_at_end(within)
-    first = lanes.slot(state, b.add(start, _word(lanes, state, words.SLOT_WRITTEN)))
+    _, first, _ = _known_block(lanes, low, high)
     b.ret(_some_unwritten(lanes, first, addresses, mask, size))
 
 
