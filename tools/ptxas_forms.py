@@ -327,6 +327,8 @@ def is_decoded(target: str, line: str) -> bool:
 
 
 def main() -> int:
+    if len(sys.argv) != 2:
+        sys.exit("usage: ptxas_forms.py PTXAS")
     ptxas = sys.argv[1]
     known = missing = 0
     lines = forms()

@@ -206,7 +206,7 @@ def multicast(
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
-            if field(int(scratch[REQUEST]), PAIR):
+            if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
                 offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
                 scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
             scratch[SHARED] = base
