@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.debug.target import Target
+from warploom.host.engines import checking_engine
 from warploom.sanitize.launching import SanitizedLaunch
 from warploom.sanitize.report import Site
 
@@ -13,6 +14,7 @@ def sites_found(target: Target, engine: str, tool: str) -> list[Site]:
     cannot check the launch."""
     memory = target.memory
     unwritten = {address: bits.copy() for address, bits in memory.unwritten.items()}
-    checked = SanitizedLaunch(target.spec, target.options, engine, (tool,), unwritten)
+    made = checking_engine(engine, target.spec, target.options)
+    checked = SanitizedLaunch(made, (tool,), unwritten)
     checked.execute(target.program, target.launch, memory, None)
     return checked.sites

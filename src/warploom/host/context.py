@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from warploom.analysis.build import STACK_BYTES
 from warploom.devices.spec import DeviceSpec
-from warploom.host.engines import Execute, find_engine
+from warploom.host.engines import Execute, checking_engine, find_engine
 from warploom.machine.launch import INDEPENDENT_SINCE, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.turn import Turn
@@ -18,6 +18,8 @@ from warploom.rules.choice import AccessRules, MemoryOptions, access_rules
 if TYPE_CHECKING:
     from warploom.host.cores import CoreSaver
     from warploom.host.run import Run
+    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.reference.machine import ReferenceEngine
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Context:
     def engine(self) -> Execute:
         """Return the engine, made when it is first asked for."""
         return find_engine(self.engine_name, self.spec, self.options, self.workers)
+
+    @cached_property
+    def checking_engine(self) -> CompiledEngine | ReferenceEngine:
+        """Return the engine for launches with sanitizers, made when it is first asked for."""
+        return checking_engine(self.engine_name, self.spec, self.options)
 
 
 def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:

@@ -14,6 +14,8 @@ from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions
 
 if TYPE_CHECKING:
+    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.reference.machine import ReferenceEngine
     from warploom.machine.reference.state import Listener
 
 Progress = Callable[[int, int], None]
@@ -76,6 +78,19 @@ def find_engine(name: str, spec: DeviceSpec, options: MemoryOptions, workers: in
     from warploom.machine.reference.machine import ReferenceEngine
 
     return _made(ReferenceEngine(spec, options).launch)
+
+
+def checking_engine(
+    name: str, spec: DeviceSpec, options: MemoryOptions
+) -> CompiledEngine | ReferenceEngine:
+    """Return the engine for launches with sanitizers, of a name that `choose_engine` gave."""
+    if name == "compiled":
+        from warploom.machine.compiled import CompiledEngine
+
+        return CompiledEngine(spec, options)
+    from warploom.machine.reference.machine import ReferenceEngine
+
+    return ReferenceEngine(spec, options)
 
 
 def llvm_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:

@@ -229,9 +229,7 @@ class Launcher:
         from warploom.sanitize.launching import SanitizedLaunch
 
         context = self.kernel.context
-        return SanitizedLaunch(
-            context.spec, context.options, context.engine_name, tools, context.memory.unwritten
-        )
+        return SanitizedLaunch(context.checking_engine, tools, context.memory.unwritten)
 
     def examined(
         self,

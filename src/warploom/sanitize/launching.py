@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,16 +17,18 @@ from warploom.core.errors import (
     MemoryFault,
     WarploomError,
 )
-from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.running import Progress
 from warploom.machine.tally import Tally
-from warploom.rules.choice import MemoryOptions
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
+
+if TYPE_CHECKING:
+    from warploom.machine.compiled import CompiledEngine
+    from warploom.machine.reference.machine import ReferenceEngine
 
 OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad count")
 """Kinds of fault that the tool "sync" is for."""
@@ -33,14 +36,12 @@ OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad co
 
 @dataclass
 class SanitizedLaunch:
-    """Runs one launch on an engine, "compiled" or "reference", with some tools; `findings` has what
+    """Runs one launch on an engine with some tools; `findings` has what
     they found, `conflicts` the pairs of instructions that are not ordered, by their numbers, and
     `sites` the accesses of findings. A fault or a deadlock is a finding; it ends the launch where
     it cannot go on."""
 
-    spec: DeviceSpec
-    options: MemoryOptions
-    engine: str
+    engine: CompiledEngine | ReferenceEngine
     tools: tuple[str, ...]
     unwritten: Mapping[int, Words]
     findings: list[Finding] = field(default_factory=list[Finding])
@@ -58,8 +59,12 @@ class SanitizedLaunch:
                 f" sanitize or warp_size out"
             )
         detector = Detector.of(program, launch, memory, self.tools, self.unwritten)
-        run = self._on_compiled if self.engine == "compiled" else self._on_reference
-        counted, error = run(detector, memory, progress)
+        from warploom.machine.reference.machine import ReferenceEngine
+
+        if isinstance(self.engine, ReferenceEngine):
+            counted, error = _on_reference(self.engine, detector, memory)
+        else:
+            counted, error = _on_compiled(self.engine, detector, memory, progress)
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
         self.sites += sites_of_findings(detector)
@@ -68,47 +73,42 @@ class SanitizedLaunch:
         detector.keep_written()
         return counted
 
-    def _on_reference(
-        self, detector: Detector, memory: DeviceMemory, progress: Progress | None
-    ) -> tuple[Callable[[], Tally], WarploomError | None]:
-        """Runs the launch on the reference machine; returns its tally and the error that ended
-        it."""
-        from warploom.machine.reference.machine import ReferenceEngine
 
-        engine = ReferenceEngine(self.spec, self.options)
-        launch = detector.launch
-        source = EventSource(detector.data, detect_in_python)
-        try:
-            tally = engine.launch(detector.program, launch, memory, None, source)
-        except (KernelFault, DeadlockError, InstructionLimit) as error:
-            warps = launch.blocks * launch.warps_per_block
-            empty = Tally.empty(detector.program, warps)
-            return lambda: empty, error
-        return lambda: tally, None
+def _on_reference(
+    engine: ReferenceEngine, detector: Detector, memory: DeviceMemory
+) -> tuple[Callable[[], Tally], WarploomError | None]:
+    """Runs a launch on the reference machine; returns its tally and the error that ended it."""
+    launch = detector.launch
+    source = EventSource(detector.data, detect_in_python)
+    try:
+        tally = engine.launch(detector.program, launch, memory, None, source)
+    except (KernelFault, DeadlockError, InstructionLimit) as error:
+        warps = launch.blocks * launch.warps_per_block
+        empty = Tally.empty(detector.program, warps)
+        return lambda: empty, error
+    return lambda: tally, None
 
-    def _on_compiled(
-        self, detector: Detector, memory: DeviceMemory, progress: Progress | None
-    ) -> tuple[Callable[[], Tally], WarploomError | None]:
-        """Runs the launch on the compiled engine; returns its tally and the error that ended it."""
-        from warploom.machine.compiled import CompiledEngine
-        from warploom.machine.counted import Counted
-        from warploom.machine.outcome import error_of
-        from warploom.rules import plan_words
 
-        engine = CompiledEngine(self.spec, self.options)
-        state = int(np.asarray(detector.data).ctypes.data)
-        program, launch = detector.program, detector.launch
-        wanted = detector.wanted
-        work, status = engine.sanitize(program, launch, memory, state, wanted, progress)
-        error = None
-        if status != plan_words.ENDED:
-            error = error_of(work, status)
-            if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
-                raise error
-        counted = Counted.of([work])
-        if error is None:
-            work.outfit.give_back(work.room)
-        return counted, error
+def _on_compiled(
+    engine: CompiledEngine, detector: Detector, memory: DeviceMemory, progress: Progress | None
+) -> tuple[Callable[[], Tally], WarploomError | None]:
+    """Runs a launch on the compiled engine; returns its tally and the error that ended it."""
+    from warploom.machine.counted import Counted
+    from warploom.machine.outcome import error_of
+    from warploom.rules import plan_words
+
+    state = int(np.asarray(detector.data).ctypes.data)
+    program, launch = detector.program, detector.launch
+    work, status = engine.sanitize(program, launch, memory, state, detector.wanted, progress)
+    error = None
+    if status != plan_words.ENDED:
+        error = error_of(work, status)
+        if not isinstance(error, (KernelFault, DeadlockError, InstructionLimit)):
+            raise error
+    counted = Counted.of([work])
+    if error is None:
+        work.outfit.give_back(work.room)
+    return counted, error
 
 
 def _of_error(error: WarploomError) -> Finding:

@@ -62,7 +62,7 @@ class Detector:
         tools = set(tools)
         sites = sites_of(program)
         unchecked = unchecked_loads(program, launch, memory, tools, unwritten, sites)
-        layout = _Layout(program, launch, memory, unwritten, unchecked)
+        layout = _Layout(program, launch, memory, unwritten, unchecked, races="race" in tools)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
         wanted = _wanted(tools, program, sites, unchecked, unwritten=bool(unwritten))
@@ -112,9 +112,11 @@ class _Layout:
         memory: DeviceMemory,
         unwritten: Mapping[int, Words],
         unchecked: Unchecked,
+        *,
+        races: bool,
     ) -> None:
         self.program, self.launch, self.memory = program, launch, memory
-        self.unwritten, self.only_read = unwritten, unchecked.only_read
+        self.unwritten, self.only_read, self.races = unwritten, unchecked.only_read, races
         self.sites: Sites = sites_of(program)
         self.end = _padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
@@ -140,7 +142,7 @@ class _Layout:
         assert self.end < 1 << 31  # two indices of the pool share a word
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
-        data = _room(self.end)
+        data = _room(self.end, dense=self.races)
         for word, value in head.items():
             data[word] = value
         sites = data[head[words.SITES_AT] :][: 2 * len(program.instructions)].reshape(-1, 2)
@@ -207,12 +209,13 @@ def _padded(size: int) -> int:
     return -(-size // CACHE_WORDS) * CACHE_WORDS
 
 
-def _room(length: int) -> Words:
-    """Returns an array of so many zeros, of which only what is used takes memory."""
+def _room(length: int, *, dense: bool) -> Words:
+    """Return an array of so many zeros, of which only what is used takes memory; `dense`: most of
+    what lies close together is used together, so that large pages pay."""
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     room = mmap.mmap(-1, 8 * length, flags=flags)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
+    if dense and hasattr(mmap, "MADV_HUGEPAGE"):
         room.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(room, np.int64)

@@ -8,7 +8,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -85,24 +85,32 @@ def _in_shared(
     if launch.cluster_blocks > 1:
         return none, none
     if "race" in tools:
-        aligned = _between_barriers(program) & weak
+        aligned = _kept(program, loads_between_barriers) & weak
         return aligned, aligned if "init" in tools else none
     if "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags):
         return none, none
-    return none, frozenset(
+    apart = {
         index
         for index, flags in enumerate(sites.flags)
-        if not flags & (words.ASYNC | words.MBARRIER)
-        and {space for space, _ in accesses(program.instructions[index])} == {Space.SHARED}
+        if flags & (words.ASYNC | words.MBARRIER)
+    }
+    return none, _kept(program, _in_shared_alone) - apart
+
+
+def _in_shared_alone(program: Program) -> frozenset[int]:
+    """Return the instructions that access shared memory and no other."""
+    return frozenset(
+        index
+        for index, made in enumerate(program.instructions)
+        if {space for space, _ in accesses(made)} == {Space.SHARED}
     )
 
 
-def _between_barriers(program: Program) -> frozenset[int]:
-    """Returns the loads of shared memory that no store can race with; the program keeps them."""
-    known = program.kept.get(loads_between_barriers)
-    if not isinstance(known, frozenset):
-        known = program.kept[loads_between_barriers] = loads_between_barriers(program)
-    return cast("frozenset[int]", known)
+def _kept(program: Program, find: Callable[[Program], frozenset[int]]) -> frozenset[int]:
+    """Return the instructions that `find` gives for a program, which keeps them."""
+    if find not in program.kept:
+        program.kept[find] = find(program)
+    return cast("frozenset[int]", program.kept[find])
 
 
 def _global_origins(program: Program, given: Given) -> _Origins:
