@@ -165,7 +165,7 @@ class SanitizingCode:
 
         def look() -> Value:
             given = environment, addresses, self.lanes.bits(mask), memory.limit
-            return b.call(self._lanes_function(shape.size), given)
+            return b.call(self._lanes_function(shape.size, alone=extent is not None), given)
 
         if extent is None:
             return look()
@@ -181,10 +181,13 @@ class SanitizingCode:
         """Return the function that looks at a range of shared memory."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
-    def _lanes_function(self, size: int) -> ir.Function:
-        """Return the function that looks at what each lane reaches."""
-        emit = functools.partial(emit_unwritten, size=size, of_range=self._range_function())
-        return self._function(f"unwritten.{size}", [PTR, vector(I64), I32, I64], emit)
+    def _lanes_function(self, size: int, *, alone: bool) -> ir.Function:
+        """Return the function that looks at what each lane reaches; unless `alone`, first at the
+        range of them all."""
+        of_range = None if alone else self._range_function()
+        emit = functools.partial(emit_unwritten, size=size, of_range=of_range)
+        name = f"unwritten.{'lanes' if alone else 'any'}.{size}"
+        return self._function(name, [PTR, vector(I64), I32, I64], emit)
 
     def _function(
         self, name: str, given: Sequence[ir.Type], emit: Callable[[Lanes], None]

@@ -24,6 +24,32 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     """Emit the body of a function of the environment, a first byte, an end and the size of shared
     memory. It returns whether a byte between the two is not written, or they are far apart, or
     nothing is known of the block yet."""
+
+    def check(place: Value, outside: Value) -> Value:
+        b = lanes.b
+        found = b.or_(b.load(place, typ=I64), outside)
+        return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
+
+    _emit_range(lanes, check)
+
+
+def emit_range_written(lanes: Lanes) -> None:
+    """Emit the body of a function of the environment, a first byte, an end and the size of shared
+    memory. It notes that the bytes between the two are written; it returns 1, and does nothing,
+    where they are none, or far apart, or nothing is known of the block yet."""
+
+    def write(place: Value, outside: Value) -> Value:
+        b = lanes.b
+        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
+        return I1(1)
+
+    _emit_range(lanes, write)
+
+
+def _emit_range(lanes: Lanes, do: Callable[[Value, Value], Value]) -> None:
+    """Emit the body of a function of a range. It returns 0 where the range lies in that of the
+    block that is known to be written, and where `do` returns true for each word of its bits, given
+    where the word is and which of its bits lie outside. All of the range is written then."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
     block, first, unknown = _known_block(lanes, low, high)
@@ -33,30 +59,16 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
     b.cbranch(covered, kept, other)
     b.position_at_end(other)
-    _each_word(lanes, low, high, unknown, lambda at, outside: _is_full(lanes, first, at, outside))
-    longer = b.icmp_unsigned(">", b.sub(high, low), b.sub(end, begin))
+    _each_word(lanes, low, high, unknown, lambda at, outside: do(lanes.slot(first, at), outside))
+    meets = b.and_(b.icmp_unsigned("<=", low, end), b.icmp_unsigned(">=", high, begin))
+    lower = b.select(b.and_(meets, b.icmp_unsigned("<", begin, low)), begin, low)
+    upper = b.select(b.and_(meets, b.icmp_unsigned(">", end, high)), end, high)
+    longer = b.icmp_unsigned(">", b.sub(upper, lower), b.sub(end, begin))
     with b.if_then(longer):
-        for at, value in zip(ends, (low, high), strict=True):
+        for at, value in zip(ends, (lower, upper), strict=True):
             b.store(value, at)
     b.branch(kept)
     b.position_at_end(kept)
-    b.ret(I1(0))
-
-
-def emit_range_written(lanes: Lanes) -> None:
-    """Emit the body of a function of the environment, a first byte, an end and the size of shared
-    memory. It notes that the bytes between the two are written; it returns 1, and does nothing,
-    where they are none, or far apart, or nothing is known of the block yet."""
-    b = lanes.b
-    _, low, high, _ = b.function.args
-    _, first, unknown = _known_block(lanes, low, high)
-
-    def write(at: Value, outside: Value) -> Value:
-        place = lanes.slot(first, at)
-        b.store(b.or_(b.load(place, typ=I64), b.xor(outside, FULL)), place)
-        return I1(1)
-
-    _each_word(lanes, low, high, unknown, write)
     b.ret(I1(0))
 
 
@@ -80,22 +92,37 @@ def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, i
     return lanes.slot(state, start), lanes.slot(state, at), unknown
 
 
-def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function) -> None:
+def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None) -> None:
     """Emit the body of a function of the environment, 32 addresses, the lanes that reach `size`
     bytes there, and the size of shared memory. It returns whether some of these bytes are not
-    written, or nothing is known of the block yet. `of_range`: what `emit_range_unwritten` makes."""
+    written, or nothing is known of the block yet. `of_range`: what `emit_range_unwritten` makes,
+    asked first of all that they reach; None where it was asked."""
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
-    low, high = _range(lanes, addresses, mask, size)
-    written, apart = (function.append_basic_block(name) for name in ("written", "apart"))
-    some = b.icmp_unsigned("!=", bits, I32(0))
-    b.cbranch(b.and_(some, b.call(of_range, (environment, low, high, limit))), apart, written)
-    b.position_at_end(written)
-    b.ret(I1(0))
-    b.position_at_end(apart)
-    _, first, _ = _known_block(lanes, low, high)
-    b.ret(_some_unwritten(lanes, first, addresses, mask, size))
+    places = b.trunc(addresses, vector(I32))
+    high = _reduced(lanes, "umax", b.select(mask, places, splat_constant(0, I32)))
+    beyond = b.lshr(addresses, splat_constant(32, I64))
+    beyond = b.select(mask, b.trunc(beyond, vector(I32)), splat_constant(0, I32))
+    end = b.add(b.zext(high, I64), I64(size))
+    end = b.select(b.icmp_unsigned("==", _reduced(lanes, "or", beyond), I32(0)), end, I64(-1))
+    low = I64(0)
+    if of_range is not None:
+        low = _reduced(lanes, "umin", b.select(mask, places, splat_constant(-1, I32)))
+        low = b.zext(low, I64)
+        written, apart = (function.append_basic_block(name) for name in ("written", "apart"))
+        some = b.icmp_unsigned("!=", bits, I32(0))
+        b.cbranch(b.and_(some, b.call(of_range, (environment, low, end, limit))), apart, written)
+        b.position_at_end(written)
+        b.ret(I1(0))
+        b.position_at_end(apart)
+    _, first, _ = _known_block(lanes, low, end)
+    b.ret(_some_unwritten(lanes, first, places, mask, size))
+
+
+def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
+    """Return all lanes of a vector of 32 bits, reduced to one number."""
+    return lanes.intrinsic(f"llvm.vector.reduce.{operation}.v32i32", I32, [value])
 
 
 def _slot_of(lanes: Lanes, environment: Value) -> tuple[Value, Value]:
@@ -109,19 +136,6 @@ def _slot_of(lanes: Lanes, environment: Value) -> tuple[Value, Value]:
     number = b.select(b.icmp_signed(">", number, I64(0)), number, I64(0))
     size = _word(lanes, state, words.SLOT_WORDS)
     return state, b.add(_word(lanes, state, words.SLOTS_AT), b.mul(number, size))
-
-
-def _range(lanes: Lanes, addresses: Value, mask: Value, size: int) -> tuple[Value, Value]:
-    """Returns where the lowest byte lies that some lanes reach, and where their last one ends."""
-    b = lanes.b
-    none = splat_constant(-1, I64), splat_constant(0, I64)
-    ends = [
-        lanes.intrinsic(
-            f"llvm.vector.reduce.{name}.v32i64", I64, [b.select(mask, addresses, neutral)]
-        )
-        for name, neutral in zip(("umin", "umax"), none, strict=True)
-    ]
-    return ends[0], b.add(ends[1], I64(size))
 
 
 def _each_word(
@@ -152,21 +166,14 @@ def _each_word(
     b.position_at_end(through)
 
 
-def _is_full(lanes: Lanes, first: Value, at: Value, outside: Value) -> Value:
-    """Return whether all bits of a word are set but those outside."""
+def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size: int) -> Value:
+    """Return whether a lane's own bytes are not all written."""
     b = lanes.b
-    found = b.or_(b.load(lanes.slot(first, at), typ=I64), outside)
-    return b.icmp_unsigned("==", b.and_(found, FULL), FULL)
-
-
-def _some_unwritten(lanes: Lanes, first: Value, addresses: Value, mask: Value, size: int) -> Value:
-    """Returns whether a lane's own bytes are not all written."""
-    b = lanes.b
-    words_at = b.shl(b.lshr(addresses, splat_constant(WORD_SHIFT, I64)), splat_constant(3, I64))
-    start = lanes.splat(b.ptrtoint(first, I64))
-    found = lanes.gather(b.inttoptr(b.add(start, words_at), vector(PTR)), mask, I64)
-    within = b.and_(addresses, splat_constant((1 << WORD_SHIFT) - 1, I64))
-    wanted = splat_constant((1 << size) - 1, I64)
+    words_at = b.lshr(places, splat_constant(WORD_SHIFT, I32))
+    at = b.gep(lanes.splat(first), [b.zext(words_at, vector(I64))], source_etype=I64)
+    found = lanes.gather(at, mask, I32)  # the low half of the word, which has all of its bits
+    within = b.and_(places, splat_constant((1 << WORD_SHIFT) - 1, I32))
+    wanted = splat_constant((1 << size) - 1, I32)
     missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)
     return lanes.any(b.and_(mask, missing))
 

@@ -90,9 +90,7 @@ def _in_shared(
     if "sync" in tools and any(flags & words.MBARRIER for flags in sites.flags):
         return none, none
     apart = {
-        index
-        for index, flags in enumerate(sites.flags)
-        if flags & (words.ASYNC | words.MBARRIER)
+        index for index, flags in enumerate(sites.flags) if flags & (words.ASYNC | words.MBARRIER)
     }
     return none, _kept(program, _in_shared_alone) - apart
 
