@@ -118,7 +118,10 @@ class Session:
             from warploom.debug.terminal.face import attach_in_program
 
             attach_in_program(self.settings.debug)
-        return self.settings.make_device(self.record)
+        made = self.settings.make_device(self.record)
+        if "race" in self.settings.tools:
+            made.streams.findings = self.findings
+        return made
 
     @contextmanager
     def compiling(self) -> Generator[None]:

@@ -59,6 +59,8 @@ class Buffer:
 
     def copy_to_host(self) -> Array:
         """Return its content as a new array."""
+        if self.memory.on_copy is not None and self.nbytes:
+            self.memory.on_copy(self.address, self.nbytes)
         return self._view().copy()
 
     def free(self) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from warploom.host.run import Run
     from warploom.machine.compiled import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
+    from warploom.sanitize.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,15 @@ class Context:
     def engine(self) -> Execute:
         """Return the engine, made when it is first asked for."""
         return find_engine(self.engine_name, self.spec, self.options, self.workers)
+
+    @cached_property
+    def streams(self) -> Streams:
+        """Return what sanitizers keep of the order of streams, made when it is first asked for."""
+        from warploom.sanitize.streams import Streams
+
+        streams = Streams(self.memory)
+        self.memory.on_copy = streams.copied_to_host
+        return streams
 
     @cached_property
     def checking_engine(self) -> CompiledEngine | ReferenceEngine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from warploom.machine.turn import Turn
 from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
 from warploom.rules.choice import MemoryOptions, access_rules
+
+if TYPE_CHECKING:
+    from warploom.sanitize.streams import Streams
 
 WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
 """A warp is NVIDIA's; a wavefront of twice as many lanes is AMD's, on GCN and CDNA."""
@@ -138,6 +141,11 @@ class Device(MakesTextures, MakesTensorMaps):
             CoreSaver(core) if core else None,
         )
         self.memory = self._context.memory
+
+    @property
+    def streams(self) -> Streams:
+        """Return what sanitizers know of streams; its `findings` are those of copies."""
+        return self._context.streams
 
     @property
     def name(self) -> str:

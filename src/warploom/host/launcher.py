@@ -38,6 +38,7 @@ from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.observe.limits import TraceLimits
 from warploom.sanitize.findings import Finding
+from warploom.sanitize.stream_order import HOST, Issued
 
 if TYPE_CHECKING:
     from warploom.machine.reference.state import Listener
@@ -113,14 +114,15 @@ class Launcher:
         progress: Progress | None,
         tools: Sequence[str] | None,
     ) -> Run:
-        cancellation = Cancellation()
+        cancellation, issued = Cancellation(), None
         launch = self._ready(launch, arguments, cancellation)
         tools = self.kernel.context.sanitize if tools is None else tools
         debugger = debugger_of(self.kernel)
         if debugger is not None:
             work = partial(self._execute, self._debugged(debugger), launch, arguments, progress)
         elif tools:
-            work = partial(self._sanitized, tuple(tools), launch, arguments, progress)
+            issued = self._issued(tools)
+            work = partial(self._sanitized, tuple(tools), issued, launch, arguments, progress)
         elif launch.schedule.interrupts:
             context = self.kernel.context
             reference = find_engine("reference", context.spec, context.options, 1)
@@ -133,7 +135,25 @@ class Launcher:
         work = partial(self._finished, number, arguments, cancellation, work)
         if self.stream is None:
             return Run(self.kernel, launch, Done(work()))
-        return Run(self.kernel, launch, self.stream.submit(work, cancellation))
+        on_wait = None
+        if issued is not None:
+            on_wait = partial(self.kernel.context.streams.order.wait, HOST, issued.clock)
+        return Run(self.kernel, launch, self.stream.submit(work, cancellation, on_wait))
+
+    def _issued(self, tools: Sequence[str]) -> Issued | None:
+        """Return the place of a launch among the work of streams; None where it need not be kept:
+        nobody looks for races, or there is one stream."""
+        if "race" not in tools:
+            return None
+        streams = self.kernel.context.streams
+        stream = self.stream or streams.order.current
+        if self.stream is not None:
+            streams.order.add(self.stream, blocking=False)
+        if not streams.order.several:
+            return None
+        issued = streams.order.issue(HOST if stream is None else stream)
+        streams.begin(issued)
+        return issued
 
     def _debugged(self, debugger: Debugger) -> Execute:
         """Returns what runs a launch under a debugger."""
@@ -172,12 +192,13 @@ class Launcher:
     def _sanitized(
         self,
         tools: tuple[str, ...],
+        issued: Issued | None,
         launch: Launch,
         arguments: Arguments,
         progress: Progress | None,
     ) -> Execution:
         """Run the launch with the detector of `warploom.sanitize` at its side."""
-        checked = self._checked(tools)
+        checked = self._checked(tools, issued)
         return self._execute(checked.execute, launch, arguments, progress, checked.findings)
 
     @checked("kernel[grid, block].trace(...)")
@@ -224,12 +245,13 @@ class Launcher:
         self._finished(number, arguments, cancellation, work)
         return checked
 
-    def _checked(self, tools: tuple[str, ...]) -> SanitizedLaunch:
-        """Returns what runs a launch with some tools."""
+    def _checked(self, tools: tuple[str, ...], issued: Issued | None = None) -> SanitizedLaunch:
+        """Return what runs a launch with some tools, `issued` among the work of streams."""
         from warploom.sanitize.launching import SanitizedLaunch
 
         context = self.kernel.context
-        return SanitizedLaunch(context.checking_engine, tools, context.memory.unwritten)
+        engine, streams = context.checking_engine, context.streams
+        return SanitizedLaunch(engine, tools, context.memory.unwritten, streams, issued)
 
     def examined(
         self,

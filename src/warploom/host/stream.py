@@ -27,10 +27,12 @@ that is being compiled at the end of that."""
 
 @dataclass(frozen=True, eq=False)
 class Queued(Generic[T]):
-    """The outcome of what was queued in a stream; `work` looks at the cancellation itself."""
+    """The outcome of what was queued in a stream; `work` looks at the cancellation itself, and
+    `on_wait` is told when the host has waited for it."""
 
     work: Callable[[], T]
     cancellation: Cancellation
+    on_wait: Callable[[], object] | None = None
     future: Future[T] = field(default_factory=Future["T"])
     process: int = field(default_factory=os.getpid)
 
@@ -46,10 +48,13 @@ class Queued(Generic[T]):
         if not self.future.done():
             self.check_reachable()
         try:
-            return self.future.result()
+            result = self.future.result()
         except KeyboardInterrupt:
             self.cancel()
             raise
+        if self.on_wait is not None:
+            self.on_wait()
+        return result
 
     def cancel(self) -> None:
         """Stops it where it runs, and drops it where it does not."""
@@ -89,14 +94,22 @@ class Stream:
         self._unfinished: deque[Queued[object]] = deque()
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
+        self._last_wait: Callable[[], object] | None = None
 
-    def submit(self, work: Callable[[], T], cancellation: Cancellation | None = None) -> Queued[T]:
-        """Queues `work`; `cancellation` is what stops it while it runs."""
-        queued = Queued(work, cancellation or Cancellation())
+    def submit(
+        self,
+        work: Callable[[], T],
+        cancellation: Cancellation | None = None,
+        on_wait: Callable[[], object] | None = None,
+    ) -> Queued[T]:
+        """Queues `work`; `cancellation` is what stops it while it runs, and `on_wait` is told when
+        the host has waited for it."""
+        queued = Queued(work, cancellation or Cancellation(), on_wait)
         self._collect()
         if self._thread is None:
             self._thread = _start(self._queue)
             weakref.finalize(self, self._queue.put, None).atexit = False
+        self._last_wait = on_wait
         self._unfinished.append(queued)  # pyright: ignore[reportArgumentType]
         self._queue.put(queued)  # pyright: ignore[reportArgumentType]
         return queued
@@ -112,6 +125,8 @@ class Stream:
         except KeyboardInterrupt:
             self.cancel()
             raise
+        if self._last_wait is not None:
+            self._last_wait()
         self._collect()
         error, self._error = self._error, None
         if error is not None:

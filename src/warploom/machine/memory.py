@@ -12,7 +12,7 @@ import ctypes
 import mmap
 import sys
 from bisect import bisect_right
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -97,6 +97,8 @@ class DeviceMemory:
         self._launches: set[int] = set()
         self._begun = 0
         self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
+        self.on_copy: Callable[[int, int], None] | None = None
+        """Told of the address and the bytes of what the host copies, if anybody asks."""
         """Which bytes are written of allocations that have not been written as a whole, by address:
         32 bits in a word. They are for sanitizers."""
         self._retained: dict[int, int] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,8 @@ from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
 from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
+from warploom.sanitize.stream_order import Issued
+from warploom.sanitize.streams import Streams
 
 if TYPE_CHECKING:
     from warploom.machine.compiled import CompiledEngine
@@ -36,14 +39,16 @@ OF_SYNCHRONISATION = ("not a member", "bad barrier", "invalid mbarrier", "bad co
 
 @dataclass
 class SanitizedLaunch:
-    """Runs one launch on an engine with some tools; `findings` has what
-    they found, `conflicts` the pairs of instructions that are not ordered, by their numbers, and
-    `sites` the accesses of findings. A fault or a deadlock is a finding; it ends the launch where
-    it cannot go on."""
+    """Runs one launch on an engine with some tools; `findings` has what they found, `conflicts` the
+    pairs of instructions that are not ordered, by their numbers, and `sites` the accesses of
+    findings. Where it was `issued` among `streams`, it is checked against the work of others, too.
+    A fault or a deadlock is a finding; it ends the launch where it cannot go on."""
 
     engine: CompiledEngine | ReferenceEngine
     tools: tuple[str, ...]
     unwritten: Mapping[int, Words]
+    streams: Streams | None = None
+    issued: Issued | None = None
     findings: list[Finding] = field(default_factory=list[Finding])
     conflicts: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     sites: list[Site] = field(default_factory=list[Site])
@@ -58,7 +63,8 @@ class SanitizedLaunch:
                 f"sanitizers check warps of {WARP_SIZE} lanes, not of {launch.warp_size}: leave"
                 f" sanitize or warp_size out"
             )
-        detector = Detector.of(program, launch, memory, self.tools, self.unwritten)
+        beside = self.issued is not None
+        detector = Detector.of(program, launch, memory, self.tools, self.unwritten, touched=beside)
         from warploom.machine.reference.machine import ReferenceEngine
 
         if isinstance(self.engine, ReferenceEngine):
@@ -70,8 +76,18 @@ class SanitizedLaunch:
         self.sites += sites_of_findings(detector)
         if error is not None:
             self.findings.append(_of_error(error))
+        if self.streams is not None and self.issued is not None:
+            what = f"kernel {program.title}"
+            self.findings += self.streams.end(
+                self.issued, what, detector.touched(), partial(_line_of, program)
+            )
         detector.keep_written()
         return counted
+
+
+def _line_of(program: Program, instruction: int) -> str:
+    """Return the place of an instruction, which is negative for none."""
+    return program.line(instruction) if instruction >= 0 else ""
 
 
 def _on_reference(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,16 +57,34 @@ class Detector:
         memory: DeviceMemory,
         tools: Iterable[str],
         unwritten: Mapping[int, Words],
+        *,
+        touched: bool = False,
     ) -> Detector:
-        """Returns the state in which a launch begins."""
+        """Return the state in which a launch begins; `touched`: it is to keep what the launch does
+        with each byte of global memory."""
         tools = set(tools)
         sites = sites_of(program)
         unchecked = unchecked_loads(program, launch, memory, tools, unwritten, sites)
-        layout = _Layout(program, launch, memory, unwritten, unchecked, races="race" in tools)
+        if touched:
+            unchecked = replace(unchecked, always=frozenset(), only_read=frozenset())
+        kept = _Kept(unwritten, unchecked.only_read, races="race" in tools, touched=touched)
+        layout = _Layout(program, launch, memory, kept)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
         wanted = _wanted(tools, program, sites, unchecked, unwritten=bool(unwritten))
         return cls(program, launch, data, memory.live(), unwritten, wanted)
+
+    def touched(self) -> list[tuple[Allocation, Words]]:
+        """Return what the launch has done with each four bytes of the allocations
+        (`words.T_READ_AT` and so on); only of those that it has reached."""
+        found: list[tuple[Allocation, Words]] = []
+        for number, allocation in enumerate(self.allocations):
+            at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
+            start = int(self.data[at + words.A_TOUCHED])
+            kept = self.data[start:][: touched_words(allocation) if start else 0]
+            if kept.any():
+                found.append((allocation, kept.copy()))
+        return found
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -81,6 +99,12 @@ class Detector:
 def written_words(size: int) -> int:
     """Returns how many words the bits of so many bytes take."""
     return -(-size // WRITTEN_BITS)
+
+
+def touched_words(allocation: Allocation) -> int:
+    """Return how many words tell what is done with the bytes of an allocation: one for each four
+    that are aligned."""
+    return (allocation.address % 4 + allocation.size + 3) // 4
 
 
 def _wanted(
@@ -102,6 +126,17 @@ def _wanted(
     return Sanitizing(frozenset(spaces), synchronisation, in_order, *known)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What is kept of a launch: the bits of written bytes of some allocations, by address, those
+    that it only reads, whether it is to look for `races`, and to keep what it `touched`."""
+
+    unwritten: Mapping[int, Words]
+    only_read: frozenset[int]
+    races: bool
+    touched: bool
+
+
 class _Layout:
     """Lays out the array of a launch: regions one behind the other."""
 
@@ -110,13 +145,9 @@ class _Layout:
         program: Program,
         launch: Launch,
         memory: DeviceMemory,
-        unwritten: Mapping[int, Words],
-        unchecked: Unchecked,
-        *,
-        races: bool,
+        kept: _Kept,
     ) -> None:
-        self.program, self.launch, self.memory = program, launch, memory
-        self.unwritten, self.only_read, self.races = unwritten, unchecked.only_read, races
+        self.program, self.launch, self.memory, self.kept = program, launch, memory, kept
         self.sites: Sites = sites_of(program)
         self.end = _padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
@@ -142,7 +173,7 @@ class _Layout:
         assert self.end < 1 << 31  # two indices of the pool share a word
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
-        data = _room(self.end, dense=self.races)
+        data = _room(self.end, dense=self.kept.races)
         for word, value in head.items():
             data[word] = value
         sites = data[head[words.SITES_AT] :][: 2 * len(program.instructions)].reshape(-1, 2)
@@ -150,7 +181,7 @@ class _Layout:
         for number, row in enumerate(rows):
             at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
             data[at : at + len(row)] = row
-            bits = self.unwritten.get(live[number].address)
+            bits = self.kept.unwritten.get(live[number].address)
             if bits is not None:
                 data[row[words.A_WRITTEN] :][: len(bits)] = bits
         return data
@@ -196,12 +227,13 @@ class _Layout:
         cells = self._take(lines * words.LINE_BYTES // 4 * words.CELL_WORDS)
         lines_at = self._take(lines * words.LINE_WORDS)
         written = 0
-        if start in self.unwritten:
+        if start in self.kept.unwritten:
             written = self._take(written_words(size))
-        stores = words.ONLY_READ * (start in self.only_read)
+        stores = words.ONLY_READ * (start in self.kept.only_read)
         if size and self.memory.is_constant(start):
             stores = words.CONSTANT
-        return [start, start + size, stores, cells, written, lines_at]
+        touched = self._take(touched_words(allocation)) if self.kept.touched else 0
+        return [start, start + size, stores, cells, written, lines_at, touched]
 
 
 def _padded(size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import Context, check_device, state
 from warploom.clients.driver.table import entry
@@ -175,6 +176,7 @@ def _named(handle: int) -> Context:
 def synchronize() -> None:
     """Report errors of earlier work, all of which is done."""
     state.current()
+    ordering.host_waits_for(None)
 
 
 @entry("cuCtxSynchronize_v2")
@@ -182,6 +184,7 @@ def synchronize_of(handle: int) -> None:
     context = _named(handle)
     if context.error is not None:
         raise DriverError(context.error)
+    ordering.host_waits_for(None)
 
 
 @entry("cuCtxGetFlags")

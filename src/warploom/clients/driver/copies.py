@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.arrays import CudaArray
 from warploom.clients.driver.graphs import Kind
 from warploom.clients.driver.memory import device_bytes
@@ -41,6 +42,7 @@ def _device(address: int, size: int) -> int:
 
 def _move(target: int, source: int, size: int) -> None:
     ctypes.memmove(target, source, size)
+    ordering.copied(target, source, size)
 
 
 @queued(entry, Kind.MEMCPY, "cuMemcpyHtoDAsync_v2")

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.captures import capture_of
 from warploom.clients.driver.conditionals import reset_conditions
 from warploom.clients.driver.graph_tasks import (
@@ -143,7 +144,8 @@ def launch(handle: int, stream: int) -> None:
     stream_of(stream)
     capture = capture_of(stream)
     if capture is None:
-        found.perform()
+        with ordering.within(stream):
+            found.perform()
     else:
         capture.add(stream, Task(Kind.GRAPH, found.perform))
 

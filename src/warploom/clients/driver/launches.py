@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.captures import capture_of
 from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.programs import Function, function_at
@@ -117,7 +118,8 @@ def launch_now(function: Function, request: Request, parameters: int, extra: int
         stream_of(request.stream)
     capture = capture_of(request.stream)
     if capture is None:
-        perform(function, request, _packed(function, parameters, extra))
+        with ordering.within(request.stream):
+            perform(function, request, _packed(function, parameters, extra))
     else:
         task = kernel_task(function, request, _packed(function, parameters, extra))
         capture.add(request.stream, task)

@@ -7,6 +7,7 @@ import mmap
 
 import numpy as np
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.graphs import Kind
 from warploom.clients.driver.queued import queued
 from warploom.clients.driver.results import DriverError, Result
@@ -181,6 +182,7 @@ def _fill(address: int, value: int, count: int, width: int) -> None:
     if count:
         target = device_bytes(unsigned(address), count * width)
         target.view(f"u{width}")[:] = value & ((1 << 8 * width) - 1)
+        ordering.filled(unsigned(address), count * width)
 
 
 def fill_rows(address: int, pitch: int, value: int, width: int, height: int, size: int) -> None:

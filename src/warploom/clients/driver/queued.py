@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from inspect import signature
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.captures import capture_of
 from warploom.clients.driver.graphs import Kind, Task
 from warploom.clients.driver.streams import stream_of
@@ -26,7 +27,8 @@ def queued(
             stream_of(words[-1])
             capture = capture_of(words[-1])
             if capture is None:
-                return function(*words[:taken])
+                with ordering.within(words[-1]):
+                    return function(*words[:taken])
             capture.check()
             given, about = words[:taken], None
             if description is not None:

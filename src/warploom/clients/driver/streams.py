@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import time
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.captures import Capture, capture_of, leave, refuse
 from warploom.clients.driver.graphs import Kind, Node, Task
 from warploom.clients.driver.results import DriverError, Result
@@ -39,10 +41,12 @@ class Event:
     flags: int
     seconds: float | None = None
     captured: tuple[Capture, list[Node]] | None = None
+    before: Mapping[Hashable, int] = field(default_factory=dict[Hashable, int])
 
     def record(self) -> None:
-        """Record the time of now: all that came before has happened."""
+        """Record the time of now in the current stream: all that came before has happened."""
         self.seconds, self.captured = time.perf_counter(), None
+        self.before = ordering.recorded()
 
 
 def stream_of(handle: int) -> Stream:
@@ -69,7 +73,9 @@ def create_with_priority(stream: int, flags: int, priority: int) -> None:
     if flags not in (0, 1):
         raise DriverError(Result.INVALID_VALUE)
     made = Stream(context, flags, max(-5, min(0, priority)), next(state.numbers))
-    put(stream, state.own(context, made))
+    handle = state.own(context, made)
+    ordering.made(handle, blocking=not flags & NON_BLOCKING)
+    put(stream, handle)
 
 
 @entry("cuStreamDestroy", "cuStreamDestroy_v2")
@@ -84,6 +90,7 @@ def destroy(stream: int) -> None:
 def synchronize(stream: int) -> None:
     stream_of(stream)
     refuse(stream)
+    ordering.host_waits_for(stream)
 
 
 @entry("cuStreamGetPriority")
@@ -134,6 +141,8 @@ def wait_event(stream: int, event: int, flags: int) -> None:
         other.join(stream, nodes)
     elif capture is not None:
         raise capture.spoil(Result.STREAM_CAPTURE_ISOLATION)
+    else:
+        ordering.stream_waits(stream, found.before)
 
 
 @entry("cuStreamAttachMemAsync", "cuStreamCopyAttributes", "cuStreamSetAttribute")
@@ -219,11 +228,13 @@ def write_64(stream: int, address: int, value: int) -> None:
 
 @entry("cuStreamWaitValue32_v2")
 def wait_32(stream: int, address: int, value: int, flags: int) -> None:
+    ordering.stream_waits_for_all(stream)
     _wait(_value(ctypes.c_uint32, stream, address), value, flags)
 
 
 @entry("cuStreamWaitValue64_v2")
 def wait_64(stream: int, address: int, value: int, flags: int) -> None:
+    ordering.stream_waits_for_all(stream)
     _wait(_value(ctypes.c_uint64, stream, address), value, flags)
 
 
@@ -248,7 +259,8 @@ def record_with(event: int, stream: int, flags: int) -> None:
     stream_of(stream)
     capture = capture_of(stream)
     if capture is None:
-        found.record()
+        with ordering.within(stream):
+            found.record()
     elif flags & EXTERNAL:
         capture.add(stream, Task(Kind.EVENT_RECORD, found.record, event))
     else:
@@ -274,6 +286,7 @@ def event_done(event: int) -> None:
     state.current()
     if found.captured is not None:
         raise found.captured[0].spoil(Result.CAPTURED_EVENT)
+    ordering.host_waits(found.before)
 
 
 @entry("cuEventDestroy", "cuEventDestroy_v2")

@@ -11,6 +11,7 @@ from warploom.rules.happens_before.copies import complete_copy, mbarrier
 from warploom.rules.happens_before.knowledge import become, become_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
 from warploom.rules.happens_before.releases import read_strongly, write_strongly
+from warploom.rules.happens_before.touched import touch_lane
 from warploom.rules.happens_before.words import (
     AGENT,
     ARRIVES,
@@ -198,6 +199,7 @@ def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
         else:
             complete_copy(s, key, word)
         return
+    touch_lane(s, e, row, writes)
     if flags & ASYNC:
         s[ME_AGENT], s[ME_TIME] = AGENT, s[s[ME_LANE_AT] + L_COPIES]
     if s[TOOLS] & INIT:

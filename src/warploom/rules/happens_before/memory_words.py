@@ -13,6 +13,7 @@ from warploom.rules.happens_before.quick_words import check_quickly, stored_word
 from warploom.rules.happens_before.releases import forget_releases
 from warploom.rules.happens_before.runs import place_of
 from warploom.rules.happens_before.settled import is_settled, settle, unsettle
+from warploom.rules.happens_before.touched import touch_run
 from warploom.rules.happens_before.words import (
     A_CELLS,
     A_LINES,
@@ -64,6 +65,7 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
     current one on, up to the end of the last one's bytes; what a line cannot tell, lane by lane."""
     size, stride, at = e[E_SIZE], s[ME_STRIDE], s[ME_ADDRESS]
     shared = int(e[E_SPACE] == SHARED)
+    touch_run(s, e, end, row)
     if s[TOOLS] & INIT:
         check_run_written(s, e, end, row)
     if s[TOOLS] & RACE == 0:

@@ -132,11 +132,18 @@ N_NEXT, N_FIRST, N_SECOND, N_THIRD, N_VALUE = range(5)
 NODE_WORDS = 5
 
 # ---- an allocation ----
-A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, ALLOCATION_WORDS = range(7)
+A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, A_TOUCHED, ALLOCATION_WORDS = range(8)
 CONSTANT, ONLY_READ = 1, 2
 """CONSTANT: what stores may not reach: constant memory, or what the launch is taken to ONLY_READ.
 CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
-begin; 0 where all are."""
+begin; 0 where all are. TOUCHED: where it has a word for each aligned four bytes of memory, of what
+the launch has done there; 0 where nobody asks."""
+
+# ---- what a launch has done with four bytes of memory ----
+T_READ_AT, T_WRITTEN_AT, T_STRONG_READ_AT, T_STRONG_WRITTEN_AT = 0, 4, 8, 12
+T_READER_AT, T_WRITER_AT, T_NUMBER_BITS = 16, 39, (1 << 23) - 1
+"""Four bits each for the bytes that weak and strong accesses have read and written; the number, and
+one, of the instruction that read there last, and of the one that wrote."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
 H_STATE, H_BLOCK, H_INTERVAL, H_COUNT, H_RUNS = range(5)

@@ -1,0 +1,110 @@
+"""Tells the sanitizers what orders the work of streams: all of it is done when it is asked for, and
+would not be on a GPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+from warploom.clients.driver.state import state
+from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
+from warploom.clients.session import session
+from warploom.sanitize.stream_order import HOST, LEGACY
+from warploom.sanitize.streams import Copied
+
+PER_THREAD = 2
+"""The handle of the default stream that each thread has for itself; 0 and 1 are the other one's."""
+
+
+def looks_for_races() -> bool:
+    """Return whether launches of this process are checked for races."""
+    return "race" in session().settings.tools
+
+
+def stream_key(handle: int) -> Hashable:
+    """Return what names a stream among the others."""
+    if handle == PER_THREAD:
+        key = PER_THREAD, threading.get_ident()
+        state.device.streams.order.add(key, blocking=True)
+        return key
+    return handle if handle > PER_THREAD else LEGACY
+
+
+def made(handle: int, *, blocking: bool) -> None:
+    """A stream has been made."""
+    if looks_for_races():
+        state.device.streams.order.add(handle, blocking=blocking)
+
+
+def within(handle: int) -> AbstractContextManager[None]:
+    """Do what is done here as the work of a stream."""
+    if not looks_for_races():
+        return nullcontext()
+    return state.device.streams.order.within(stream_key(handle))
+
+
+def recorded() -> Mapping[Hashable, int]:
+    """Return what an event stands for that is recorded in the current stream now."""
+    if not looks_for_races():
+        return {}
+    order = state.device.streams.order
+    return order.recorded(LEGACY if order.current is None else order.current)
+
+
+def stream_waits(handle: int, event: Mapping[Hashable, int]) -> None:
+    """A stream waits for an event."""
+    if looks_for_races():
+        state.device.streams.order.wait(stream_key(handle), event)
+
+
+def stream_waits_for_all(handle: int) -> None:
+    """A stream waits for a value in memory, which anything may have written."""
+    if looks_for_races():
+        state.device.streams.order.wait_for_all(stream_key(handle))
+
+
+def host_waits(event: Mapping[Hashable, int]) -> None:
+    """The host waits for an event."""
+    if looks_for_races():
+        state.device.streams.order.wait(HOST, event)
+
+
+def host_waits_for(handle: int | None) -> None:
+    """The host waits for a stream, or for all of them."""
+    if looks_for_races():
+        key = None if handle is None else stream_key(handle)
+        state.device.streams.order.synchronize(key)
+
+
+def copied(target: int, source: int, size: int) -> None:
+    """Bytes have been copied. The host waits for copies that are in no stream, and for those to
+    memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
+    memory = state.device.memory
+    ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
+    _done("a copy", ranges, waits=memory.find(target) is None)
+
+
+def filled(address: int, size: int) -> None:
+    """Bytes have been set."""
+    _done("a memset", [Copied(address, size, writes=True)], waits=False)
+
+
+def _done(what: str, ranges: list[Copied], *, waits: bool) -> None:
+    """Tell of a copy or a memset in the current stream."""
+    if not looks_for_races() or not state.device.streams.order.several:
+        return
+    streams = state.device.streams
+    stream = streams.order.current
+    issued = streams.order.issue(LEGACY if stream is None else stream)
+    frames = program_frames() if is_program() else ()
+    streams.copied(issued, what, ranges, partial(_line, frames))
+    if waits or stream is None:
+        streams.order.wait(HOST, issued.clock)
+
+
+def _line(frames: Sequence[Frame], instruction: int) -> str:
+    """Return the place in the program that calls, where it can be told."""
+    shown = shown_frames(frames)
+    return shown[0].rpartition("(")[2].rstrip(")") if shown else ""

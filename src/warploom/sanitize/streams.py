@@ -1,0 +1,211 @@
+"""Finds work of several streams that reaches the same bytes and is ordered by nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from weakref import WeakSet
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.core.errors import Allocation
+from warploom.machine.memory import DeviceMemory
+from warploom.rules.happens_before import words
+from warploom.sanitize.findings import ERROR, Finding
+from warploom.sanitize.stream_order import HOST, Issued, StreamOrder
+
+Words = npt.NDArray[np.int64]
+
+NIBBLE = 15
+READS = (words.T_READ_AT, words.T_STRONG_READ_AT)
+WRITES = (words.T_WRITTEN_AT, words.T_STRONG_WRITTEN_AT)
+WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Bytes of an allocation that some work reaches: a word for each aligned four of them from the
+    `first` on (`words.T_READ_AT` and so on)."""
+
+    allocation: Allocation
+    first: int
+    kept: Words
+
+
+@dataclass(frozen=True)
+class Work:
+    """A launch or a copy that has been done: what it was, in words, what it reached, and the line
+    of an instruction of it."""
+
+    issued: Issued
+    what: str
+    touched: tuple[Touched, ...]
+    line: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A range of device memory that the host or a copy reads or `writes`."""
+
+    address: int
+    size: int
+    writes: bool
+
+
+@dataclass
+class Streams:
+    """The streams of a device, and their work that the host has not waited for. `findings` are
+    those of copies; those of launches are told with the launch."""
+
+    memory: DeviceMemory
+    order: StreamOrder = field(default_factory=StreamOrder)
+    findings: list[Finding] = field(default_factory=list[Finding])
+    _done: list[Work] = field(default_factory=list[Work])
+    _running: WeakSet[Issued] = field(default_factory=WeakSet[Issued])
+    _lock: Lock = field(default_factory=Lock)
+
+    def begin(self, issued: Issued) -> None:
+        """Some work has been issued, and is done later: nothing that may run beside it is forgotten
+        until it has ended."""
+        with self._lock:
+            self._running.add(issued)
+
+    def end(
+        self,
+        issued: Issued,
+        what: str,
+        touched: Iterable[tuple[Allocation, Words]],
+        line: Callable[[int], str],
+    ) -> list[Finding]:
+        """Return a finding for each earlier work that conflicts with one that has ended, and is not
+        ordered with it."""
+        parts = tuple(Touched(allocation, 0, kept) for allocation, kept in touched)
+        return self._add(Work(issued, what, parts, line))
+
+    def copied(
+        self,
+        issued: Issued,
+        what: str,
+        ranges: Iterable[Copied],
+        line: Callable[[int], str] = lambda _: "",
+    ) -> None:
+        """Take a copy, and keep what is found."""
+        parts = tuple(part for one in ranges if (part := self._part(one)) is not None)
+        self.findings += self._add(Work(issued, what, parts, line))
+
+    def copied_to_host(self, address: int, size: int) -> None:
+        """Take a copy by the host of its own accord, which waits for no stream."""
+        if self.order.several:
+            issued = self.order.issue(HOST)
+            self.copied(issued, "a copy to the host", [Copied(address, size, writes=False)])
+
+    def _part(self, one: Copied) -> Touched | None:
+        """Return the bytes of a range; None where it lies in no allocation."""
+        found = self.memory.find(one.address)
+        if found is None or not one.size:
+            return None
+        base = found.address & ~3
+        first, end = (one.address & ~3) - base >> 2, one.address + one.size
+        last = -(-(end - base) // 4)
+        bits = np.full(last - first, NIBBLE, np.int64)
+        bits[0] &= NIBBLE << (one.address & 3)
+        bits[-1] &= NIBBLE >> (-end & 3)
+        at = words.T_WRITTEN_AT if one.writes else words.T_READ_AT
+        return Touched(found, first, bits << at)
+
+    def _add(self, work: Work) -> list[Finding]:
+        with self._lock:
+            self._running.discard(work.issued)
+            found = [
+                finding
+                for other in self._done
+                if not other.issued.precedes(work.issued) and not work.issued.precedes(other.issued)
+                for finding in _conflicts(other, work)
+            ]
+            self._done.append(work)
+            if not self._running:
+                self._done = [one for one in self._done if not self.order.is_known(one.issued)]
+        return found
+
+
+def _conflicts(earlier: Work, later: Work) -> list[Finding]:
+    """Return a finding for the first bytes of each allocation that both reach, one of them
+    writing."""
+    found: list[Finding] = []
+    for mine in later.touched:
+        for theirs in earlier.touched:
+            if theirs.allocation is mine.allocation:
+                found += _conflict(earlier, theirs, later, mine)
+    return found
+
+
+def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> list[Finding]:
+    """Return the finding of the first conflicting bytes of two works in an allocation, if any."""
+    first = max(mine.first, theirs.first)
+    end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+    if end <= first:
+        return []
+    one = mine.kept[first - mine.first : end - mine.first]
+    other = theirs.kept[first - theirs.first : end - theirs.first]
+    both = _conflicting(one, other)
+    if not both.any():
+        return []
+    at = int(np.flatnonzero(both)[0])
+    lowest = int(both[at]) & -int(both[at])
+    word, other_word = int(one[at]), int(other[at])
+    allocation = mine.allocation
+    offset = 4 * (first + at) + lowest.bit_length() - 1 - allocation.address % 4
+    line, other_line = later.line(_number(word, lowest)), earlier.line(_number(other_word, lowest))
+    message = (
+        f"Race between streams: {later.what} {_verb(word, lowest)}\n"
+        f"{_at(line)}"
+        f"    what {earlier.what} {_verb(other_word, lowest)}\n"
+        f"{_at(other_line)}"
+        f"    in __global__ memory: {allocation.name}, byte {offset} of {allocation.size}\n"
+        f"    Nothing orders the two. Record an event behind the first and let the stream of the"
+        f" second wait for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or"
+        f" synchronize the first stream before the second begins."
+    )
+    return [
+        Finding(
+            "race", "streams", ERROR, "global", line, other_line, (), allocation.name,
+            message,
+            offset=offset,
+        )
+    ]  # fmt: skip
+
+
+def _conflicting(one: Words, other: Words) -> Words:
+    """Return, for each four bytes, those that both reach, at least one of them writing, and not
+    both by strong accesses."""
+    read, written, strong_read, strong_written = (one >> at for at in (*WEAK, READS[1], WRITES[1]))
+    their_read, their_written, their_strong_read, their_strong_written = (
+        other >> at for at in (*WEAK, READS[1], WRITES[1])
+    )
+    theirs_all = their_read | their_written | their_strong_read | their_strong_written
+    mine_all = read | written | strong_read | strong_written
+    both = written & theirs_all | their_written & mine_all
+    both |= read & their_strong_written | their_read & strong_written
+    return both & NIBBLE
+
+
+def _writes(word: int, byte: int) -> bool:
+    """Return whether a byte (one bit of four) is written."""
+    return any(word >> at & byte for at in WRITES)
+
+
+def _verb(word: int, byte: int) -> str:
+    return "writes" if _writes(word, byte) else "reads"
+
+
+def _number(word: int, byte: int) -> int:
+    """Return the number of the instruction that writes a byte, or reads it where none does; -1
+    where it is that of no instruction."""
+    at = words.T_WRITER_AT if _writes(word, byte) else words.T_READER_AT
+    return (word >> at & words.T_NUMBER_BITS) - 1
+
+
+def _at(line: str) -> str:
+    return f"    at {line}\n" if line else ""
