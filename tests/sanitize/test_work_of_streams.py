@@ -266,3 +266,36 @@ def _line(part: str) -> str:
     """Return the place of a line of the program."""
     lines = PROGRAM.splitlines()
     return f"streams.cu:{1 + next(n for n, line in enumerate(lines) if part in line)}"
+
+
+NUMBA_PROGRAM = """
+import numpy as np
+from warploom import cuda
+
+@cuda.jit
+def scale(x, f):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= f
+
+first, second, event = cuda.stream(), cuda.stream(), cuda.event()
+x, y = cuda.to_device(np.ones(100, np.float32)), cuda.to_device(np.ones(100, np.float32))
+scale[1, 128, first](x, 2)
+event.record(first)
+event.wait(second)
+x.copy_to_host(stream=second)
+first.synchronize()
+scale[1, 128, first](y, 2)
+y.copy_to_host(stream=second)
+"""
+
+
+def test_a_program_in_numbas_manner(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(NUMBA_PROGRAM)
+    verb = str(Path(sys.executable).with_name("warploom"))
+    command = [verb, "check", "--tool", "race", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    places = [line.rpartition("/")[2] for line in done.stderr.splitlines() if "     at /" in line]
+    assert places == ["program.py:19", "program.py:9"]
+    assert done.stderr.endswith("ERROR SUMMARY: 1 error, 0 warnings, 0 notes\n")

@@ -3,16 +3,23 @@ would not be on a GPU."""
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 
+import warploom
 from warploom.clients.driver.state import state
 from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
 from warploom.clients.session import session
 from warploom.sanitize.stream_order import HOST, LEGACY
 from warploom.sanitize.streams import Copied
+
+PACKAGES = (str(Path(warploom.__file__).parent), *map(str, sysconfig.get_paths().values()))
+"""Where packages lie, this one first; a program calls them."""
 
 PER_THREAD = 2
 """The handle of the default stream that each thread has for itself; 0 and 1 are the other one's."""
@@ -86,6 +93,11 @@ def copied(target: int, source: int, size: int) -> None:
     _done("a copy", ranges, waits=memory.find(target) is None)
 
 
+def copied_whole(address: int, size: int, *, writes: bool) -> None:
+    """Device memory has been copied from the host, or to memory that may be pageable."""
+    _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
+
+
 def filled(address: int, size: int) -> None:
     """Bytes have been set."""
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
@@ -98,13 +110,25 @@ def _done(what: str, ranges: list[Copied], *, waits: bool) -> None:
     streams = state.device.streams
     stream = streams.order.current
     issued = streams.order.issue(LEGACY if stream is None else stream)
-    frames = program_frames() if is_program() else ()
-    streams.copied(issued, what, ranges, partial(_line, frames))
+    line = partial(_program_line, program_frames()) if is_program() else _python_line()
+    streams.copied(issued, what, ranges, line)
     if waits or stream is None:
         streams.order.wait(HOST, issued.clock)
 
 
-def _line(frames: Sequence[Frame], instruction: int) -> str:
-    """Return the place in the program that calls, where it can be told."""
+def _program_line(frames: Sequence[Frame], instruction: int) -> str:
+    """Return the place in a program of C or C++ that calls, where it can be told."""
     shown = shown_frames(frames)
     return shown[0].rpartition("(")[2].rstrip(")") if shown else ""
+
+
+def _python_line() -> Callable[[int], str]:
+    """Return what gives the place in a program of Python that calls: outside of packages."""
+    frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(PACKAGES) and not path.startswith("<"):
+            place = f"{path}:{frame.f_lineno}"
+            return lambda _: place
+        frame = frame.f_back
+    return lambda _: ""

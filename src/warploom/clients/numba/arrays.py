@@ -7,12 +7,14 @@ transposing are NumPy's own, and give device arrays again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from warploom.clients.driver import ordering
+from warploom.clients.numba.streams import handle_of
 from warploom.clients.session import session
 from warploom.core.errors import WarploomError
 from warploom.host.buffer import Array, Buffer
@@ -98,6 +100,7 @@ class DeviceArray:
 
     def copy_to_host(self, ary: Array | None = None, stream: object = 0) -> Array:
         """Return its content as a new array, or copied into `ary`."""
+        self._copied(stream, writes=False)
         if ary is None:
             return self._view.copy(order="K")
         if ary.size != self.size or ary.dtype != self.dtype:
@@ -112,7 +115,16 @@ class DeviceArray:
         source = ary.view_of_memory if isinstance(ary, DeviceArray) else np.asarray(ary)
         if source.size != self.size:
             raise ValueError(f"{source.shape} does not fit into {self.shape}")
+        self._copied(stream, writes=True)
+        if isinstance(ary, DeviceArray):
+            ary._copied(stream, writes=False)
         self._view[...] = source.reshape(self.shape)
+
+    def _copied(self, stream: object, *, writes: bool) -> None:
+        """Tell of a copy of the whole array in a stream."""
+        if self._view.flags.c_contiguous or self._view.flags.f_contiguous:
+            with ordering.within(handle_of(stream)) if stream else nullcontext():
+                ordering.copied_whole(self.address, self.nbytes, writes=writes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         host = self.copy_to_host()

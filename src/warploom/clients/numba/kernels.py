@@ -20,10 +20,12 @@ from numba.cuda.core import sigutils  # pyright: ignore[reportMissingModuleSourc
 from numba.cuda.cudadrv import nvrtc as numba_nvrtc  # pyright: ignore[reportMissingModuleSource]
 from numba.cuda.typing.typeof import typeof  # pyright: ignore[reportMissingModuleSource]
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.device_runtime import GRID_SYNC, with_runtime
 from warploom.clients.numba.arrays import DeviceArray, In, MappedArray
 from warploom.clients.numba.devices import get_current_device
 from warploom.clients.numba.packing import Back, Packer, Words, packer_of
+from warploom.clients.numba.streams import handle_of
 from warploom.clients.session import session
 from warploom.core.errors import Dim3, WarploomError
 from warploom.devices.occupancy import Demand, occupancy_of
@@ -75,8 +77,9 @@ class Kernel:
             raise ValueError(
                 "must specify at least the grid and block dimensions: kernel[grid, block]"
             )
+        stream = given[2] if len(given) > 2 else 0
         shared = given[3] if len(given) > 3 else 0
-        return Configured(self, _dims(given[0]), _dims(given[1]), int(shared))
+        return Configured(self, _dims(given[0]), _dims(given[1]), int(shared), handle_of(stream))
 
     def __call__(self, *args: Any) -> None:
         raise ValueError(
@@ -85,7 +88,7 @@ class Kernel:
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> ForAll:
         """Return a launcher of as many threads as there are tasks, in blocks that fit."""
-        return ForAll(self, ntasks, tpb, sharedmem)
+        return ForAll(self, ntasks, tpb, sharedmem, handle_of(stream))
 
     def compile(self, argtypes: tuple[Any, ...]) -> Specialized:
         """Return the kernel for these types, compiled when it is first asked for."""
@@ -135,7 +138,8 @@ class Kernel:
         launcher = Launcher(
             made.kernel, configured.grid, configured.block, None, configured.shared_bytes
         )
-        launcher.packed(data, **session().launch_options(cooperative=made.cooperative))
+        with ordering.within(configured.stream):
+            launcher.packed(data, **session().launch_options(cooperative=made.cooperative))
         for after in back:
             after()
 
@@ -177,6 +181,7 @@ class Configured:
     grid: Dim3
     block: Dim3
     shared_bytes: int
+    stream: int
 
     def __call__(self, *args: Any) -> None:
         """Launch, and wait for the end. What the kernel does wrong is raised here."""
@@ -191,6 +196,7 @@ class ForAll:
     tasks: int
     threads: int
     shared_bytes: int
+    stream: int
 
     def __call__(self, *args: Any) -> None:
         if self.tasks < 0:
@@ -199,7 +205,9 @@ class ForAll:
             return
         threads = self.threads or self._best(self.kernel.compile(self.kernel.types_of(args)))
         grid = -(-self.tasks // threads)
-        self.kernel[grid, threads, 0, self.shared_bytes](*args)
+        Configured(self.kernel, (grid, 1, 1), (threads, 1, 1), self.shared_bytes, self.stream)(
+            *args
+        )
 
     def _best(self, made: Specialized) -> int:
         """Return the largest block among those that keep most threads on an SM."""

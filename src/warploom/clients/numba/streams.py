@@ -1,12 +1,19 @@
-"""Streams and events in Numba's manner. Work is done when it is asked for: nothing ever waits."""
+"""Streams and events in Numba's manner. Work is done when it is asked for: nothing ever
+waits. Only the race detector is told what would."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
+
+from warploom.clients.driver import ordering
+
+FIRST_HANDLE = 0x100
+"""The default streams have smaller ones."""
 
 
 class Stream:
@@ -17,6 +24,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Nothing is left to wait for."""
+        ordering.host_waits_for(self.handle)
 
     @contextmanager
     def auto_synchronize(self) -> Generator[Stream]:
@@ -44,18 +52,24 @@ class Event:
     def __init__(self, timing: bool = True) -> None:
         self.timing = timing
         self.seconds: float | None = None
+        self._before: Mapping[Hashable, int] = {}
 
     def record(self, stream: object = 0) -> None:
         self.seconds = time.perf_counter()
+        with ordering.within(handle_of(stream)):
+            self._before = ordering.recorded()
 
     def query(self) -> bool:
+        self.synchronize()
         return True
 
     def synchronize(self) -> None:
         """Nothing is left to wait for."""
+        ordering.host_waits(self._before)
 
     def wait(self, stream: object = 0) -> None:
         """Nothing is left to wait for."""
+        ordering.stream_waits(handle_of(stream), self._before)
 
     def elapsed_time(self, evtend: Event) -> float:
         """Milliseconds of the host from this event to another; both must have been recorded."""
@@ -64,8 +78,18 @@ class Event:
         return (evtend.seconds - self.seconds) * 1e3
 
 
+_numbers = count(FIRST_HANDLE)
+
+
 def stream() -> Stream:
-    return Stream(id(object()))
+    made = Stream(next(_numbers))
+    ordering.made(made.handle, blocking=True)
+    return made
+
+
+def handle_of(stream: object) -> int:
+    """Return the handle of a stream, or of what stands for the default stream: 0, or None."""
+    return stream.handle if isinstance(stream, Stream) else 0
 
 
 def default_stream() -> Stream:
@@ -82,3 +106,4 @@ def event_elapsed_time(evtstart: Event, evtend: Event) -> float:
 
 def synchronize() -> None:
     """Nothing is left to wait for."""
+    ordering.host_waits_for(None)
