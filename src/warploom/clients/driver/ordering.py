@@ -40,7 +40,7 @@ def stream_key(handle: int) -> Hashable:
 
 
 def made(handle: int, *, blocking: bool) -> None:
-    """A stream has been made."""
+    """Tell of a stream that has been made."""
     if looks_for_races():
         state.device.streams.order.add(handle, blocking=blocking)
 
@@ -61,32 +61,32 @@ def recorded() -> Mapping[Hashable, int]:
 
 
 def stream_waits(handle: int, event: Mapping[Hashable, int]) -> None:
-    """A stream waits for an event."""
+    """Let a stream wait for an event."""
     if looks_for_races():
         state.device.streams.order.wait(stream_key(handle), event)
 
 
 def stream_waits_for_all(handle: int) -> None:
-    """A stream waits for a value in memory, which anything may have written."""
+    """Let a stream wait for a value in memory, which anything may have written."""
     if looks_for_races():
         state.device.streams.order.wait_for_all(stream_key(handle))
 
 
 def host_waits(event: Mapping[Hashable, int]) -> None:
-    """The host waits for an event."""
+    """Let the host wait for an event."""
     if looks_for_races():
         state.device.streams.order.wait(HOST, event)
 
 
 def host_waits_for(handle: int | None) -> None:
-    """The host waits for a stream, or for all of them."""
+    """Let the host wait for a stream, or for all of them."""
     if looks_for_races():
         key = None if handle is None else stream_key(handle)
         state.device.streams.order.synchronize(key)
 
 
 def copied(target: int, source: int, size: int) -> None:
-    """Bytes have been copied. The host waits for copies that are in no stream, and for those to
+    """Tell of a copy that has been made. The host waits for copies that are in no stream, and for those to
     memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
     memory = state.device.memory
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
@@ -94,12 +94,12 @@ def copied(target: int, source: int, size: int) -> None:
 
 
 def copied_whole(address: int, size: int, *, writes: bool) -> None:
-    """Device memory has been copied from the host, or to memory that may be pageable."""
+    """Tell of a copy from the host, or to memory of it that may be pageable."""
     _done("a copy", [Copied(address, size, writes=writes)], waits=not writes)
 
 
 def filled(address: int, size: int) -> None:
-    """Bytes have been set."""
+    """Tell of bytes that have been set."""
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
 
 
