@@ -42,6 +42,8 @@ class Context:
     """Whether arguments are checked against the types that the source declares."""
     record: bool = False
     """Whether launches are recorded for timing."""
+    sampled: bool = False
+    """Whether of launches that are recorded only the first blocks are executed."""
     sanitize: tuple[str, ...] = ()
     """The tools that check each launch."""
     core: CoreSaver | None = None
