@@ -210,7 +210,8 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #define STEP_X (tile_stride_x ? block_size_x : 1)
 #define STEP_Y (tile_stride_y ? block_size_y : 1)
 
-extern "C" __global__ void dedispersion(const unsigned char *in, float *out, const float *shifts) {
+extern "C" __global__ void
+dedispersion(const unsigned char *in, float *out, const float *shifts, int channels) {
     const int x = blockIdx.x * block_size_x * tile_size_x
                   + threadIdx.x * (tile_stride_x ? 1 : tile_size_x);
     const int y = blockIdx.y * block_size_y * tile_size_y
@@ -222,8 +223,8 @@ extern "C" __global__ void dedispersion(const unsigned char *in, float *out, con
             const int measure = y + ty * STEP_Y;
             if (measure >= MEASURES) continue;
             float sum = 0;
-            #pragma unroll loop_unroll_factor_channel
-            for (int channel = 0; channel < CHANNELS; channel++) {
+            #pragma unroll 8  // so many turns a compiler takes of the 1,536
+            for (int channel = 0; channel < channels; channel++) {
                 const unsigned shift = (0.f + measure * 0.02f) * shifts[channel];
                 sum += in[channel * ROW + sample + shift];
             }

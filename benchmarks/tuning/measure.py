@@ -1,0 +1,120 @@
+"""Holds what tuning by modelled time picks against published search spaces: `spaces.json` has times
+that were measured on two devices each, `kernels.cu` kernels with the same parameters.
+
+    python benchmarks/tuning/measure.py --workers 2 --cache tuning.jsonl
+
+prints the table of docs/timing.md. What was modelled is kept in the file, to go on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from launches import SPACES, modelled
+
+from warploom.core.errors import WarploomError
+
+Configuration = dict[str, Any]
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """A search space on a device, with milliseconds measured there and on the other device."""
+
+    space: str
+    device: str
+    other: str
+    configurations: tuple[Configuration, ...]
+    measured: tuple[float, ...]
+    measured_on_other: tuple[float, ...]
+
+
+def cases() -> Iterator[Case]:
+    """Yield the published search spaces on each of their devices."""
+    spaces = json.loads((HERE / "spaces.json").read_text("utf-8"))["spaces"]
+    for name, space in spaces.items():
+        names, rows = space["parameters"], space["rows"]
+        devices = list(space["files"])
+        chosen = tuple(dict(zip(names, row, strict=False)) for row in rows)
+        times = [tuple(row[len(names) + at] for row in rows) for at in range(2)]
+        for at, device in enumerate(devices):
+            yield Case(name, device, devices[1 - at], chosen, times[at], times[1 - at])
+
+
+def trial(space: str, device: str, configuration: Configuration) -> tuple[float, str]:
+    """Return the modelled milliseconds of a configuration, and why there are none."""
+    try:
+        return 1e3 * modelled(SPACES[space], device, configuration), ""
+    except WarploomError as error:
+        return float("nan"), str(error).partition("\n")[0]
+
+
+def model(wanted: Sequence[Case], file: Path, workers: int) -> dict[str, float]:
+    """Return the modelled milliseconds of all configurations by key; those in the file are not
+    modelled again."""
+    known: dict[str, float] = {}
+    if file.exists():
+        for line in file.read_text("utf-8").splitlines():
+            known.update([json.loads(line)])
+    todo = [(c.space, c.device, one) for c in wanted for one in c.configurations]
+    left = [job for job in todo if _key(*job) not in known]
+    with ProcessPoolExecutor(workers) as pool, file.open("a", encoding="utf-8") as kept:
+        jobs = {pool.submit(trial, *job): job for job in left}
+        for future in as_completed(jobs):
+            (time, reason), job = future.result(), jobs[future]
+            known[_key(*job)] = time
+            if reason:
+                print(f"{job}: {reason}", flush=True)
+            kept.write(json.dumps([_key(*job), time]) + "\n")
+            kept.flush()
+    return known
+
+
+def _key(space: str, device: str, configuration: Configuration) -> str:
+    return json.dumps([space, device, *configuration.values()])
+
+
+def ranks(values: Sequence[float]) -> np.ndarray[Any, Any]:
+    array = np.asarray(values)
+    return np.array([(array < one).sum() + ((array == one).sum() - 1) / 2 for one in array])
+
+
+def picks(guess: Sequence[float], measured: Sequence[float]) -> str:
+    """Return Spearman's coefficient, and in percent of the best what the first pick and the best of
+    the first three reach."""
+    order = np.argsort(guess, kind="stable")
+    times = np.asarray(measured)[order]
+    spearman = np.corrcoef(ranks(guess), ranks(measured))[0, 1]
+    best = times.min()
+    return f"{spearman:.2f} | {100 * best / times[0]:.0f} % | {100 * best / times[:3].min():.0f} %"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path("tuning.jsonl"))
+    parser.add_argument("--space", choices=SPACES)
+    asked = parser.parse_args()
+    wanted = [case for case in cases() if asked.space in (None, case.space)]
+    known = model(wanted, asked.cache, asked.workers)
+    print("| space | device | tried | Spearman | first pick | best of three | by the other device:"
+          " Spearman | first pick | best of three |")  # fmt: skip
+    print("|" + " --- |" * 9)
+    for case in wanted:
+        guess = np.array([known[_key(case.space, case.device, c)] for c in case.configurations])
+        ran = np.isfinite(guess)
+        measured, other = np.array(case.measured)[ran], np.array(case.measured_on_other)[ran]
+        told = picks(guess[ran], measured), picks(other, measured)
+        print(f"| {case.space} | {case.device} | {ran.sum()} | {told[0]} | {told[1]} |")
+
+
+if __name__ == "__main__":
+    main()
