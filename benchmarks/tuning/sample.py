@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-COUNT = 22
+COUNT = 14
 """Configurations taken at random."""
 
 OLD = "currently_unused/cachefiles"

@@ -117,7 +117,6 @@ class TimedRun:
         steps = [step + 1 for step in (x, x * y) if step < resident]
         return min(resident, max(FIRST_BLOCKS, *steps, 1))
 
-
     def _first_part(
         self, program: Program, launch: Launch, memory: DeviceMemory, last: int
     ) -> range:

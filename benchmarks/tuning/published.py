@@ -142,7 +142,7 @@ SPACES = {
         lambda c: (SIDE // c["MWG"], SIDE // c["NWG"]),
         lambda c: (c["MDIMC"], c["NDIMC"]),
         _products,
-        (32, 96, SIDE),
+        (32, 64, SIDE),
     ),
     "dedispersion": Space(
         "dedispersion", _tiles(SAMPLES, MEASURES), _threads, _signals, (8, 16, CHANNELS)
