@@ -125,7 +125,8 @@ def main() -> None:
     )
     print("|" + " --- |" * 10)
     for case in wanted:
-        guess = np.array([known[_key(case.space, case.device, c)] for c in case.configurations])
+        keys = (_key(case.space, case.device, one) for one in case.configurations)
+        guess = np.array([known.get(key, np.nan) for key in keys])
         ran = np.isfinite(guess)
         measured, other = np.array(case.measured)[ran], np.array(case.measured_on_other)[ran]
         tried = [one for one, did in zip(case.configurations, ran, strict=True) if did]
