@@ -211,8 +211,7 @@ gemm(int m, int n, int k, float alpha, float beta, const FloatsM *__restrict__ a
 #define STEP_Y (tile_stride_y ? block_size_y : 1)
 
 extern "C" __global__ void
-dedispersion(const unsigned char *in, float *out, const float *shifts, int channels,
-             int pitch) {
+dedispersion(const unsigned char *in, float *out, const float *shifts, int channels) {
     const int x = blockIdx.x * block_size_x * tile_size_x
                   + threadIdx.x * (tile_stride_x ? 1 : tile_size_x);
     const int y = blockIdx.y * block_size_y * tile_size_y
@@ -229,7 +228,7 @@ dedispersion(const unsigned char *in, float *out, const float *shifts, int chann
                 const unsigned shift = (0.f + measure * 0.02f) * shifts[channel];
                 sum += in[channel * ROW + sample + shift];
             }
-            out[measure * pitch + sample] = sum;
+            out[measure * SAMPLES + sample] = sum;
         }
     }
 }

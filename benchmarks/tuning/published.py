@@ -113,14 +113,13 @@ def _products(gpu: Device, length: int) -> tuple[Any, ...]:
 
 
 def _signals(gpu: Device, length: int) -> tuple[Any, ...]:
-    """As many of the 1,536 channels, evenly spread. Results of all measures go to one place: a sum
-    of few channels is stored so often that nothing else would count."""
+    """As many of the 1,536 channels, evenly spread."""
     channels = np.arange(CHANNELS)
     inverse = 1.0 / (1425.0 + channels * 0.1953125) ** 2
     shifts = (4148.808 * (inverse - inverse[-1]) / 0.00004096).astype(np.float32)
     data = gpu.zeros((SAMPLES + DELAY) * length, np.uint8)
     every = gpu.to_device(shifts[:: CHANNELS // length][:length].copy())
-    return data, *_floats(gpu, SAMPLES), every, length, 0
+    return data, *_floats(gpu, MEASURES * SAMPLES), every, length
 
 
 SPACES = {
