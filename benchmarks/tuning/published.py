@@ -102,7 +102,7 @@ def _floats(gpu: Device, *counts: int) -> tuple[Any, ...]:
 
 
 def _points(gpu: Device, length: int) -> tuple[Any, ...]:
-    """The first points alone: so many as the blocks that are executed reach."""
+    """Return the first points alone: so many as the blocks that are executed reach."""
     points = np.random.default_rng(1).standard_normal((1 << 21, 2)).astype(np.float32)
     return gpu.zeros(len(points), np.int32), gpu.to_device(points.reshape(-1)), POINTS
 
@@ -113,7 +113,7 @@ def _products(gpu: Device, length: int) -> tuple[Any, ...]:
 
 
 def _signals(gpu: Device, length: int) -> tuple[Any, ...]:
-    """As many of the 1,536 channels, evenly spread."""
+    """Return as many of the 1,536 channels, evenly spread."""
     channels = np.arange(CHANNELS)
     inverse = 1.0 / (1425.0 + channels * 0.1953125) ** 2
     shifts = (4148.808 * (inverse - inverse[-1]) / 0.00004096).astype(np.float32)

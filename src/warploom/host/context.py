@@ -43,7 +43,7 @@ class Context:
     record: bool = False
     """Whether launches are recorded for timing."""
     sampled: bool = False
-    """Whether of launches that are recorded only the first blocks are executed."""
+    """Executes only the first blocks of launches that are recorded."""
     sanitize: tuple[str, ...] = ()
     """The tools that check each launch."""
     core: CoreSaver | None = None

@@ -71,7 +71,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What was tuned: the kernel, the device where the space has none, and the space."""
+    """Names what was tuned: the kernel, the device where the space has none, and the space."""
 
     kernel: str
     device: str

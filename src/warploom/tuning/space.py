@@ -102,7 +102,7 @@ def plain(name: str, value: Any) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How a problem is divided into blocks: the names of the parameters that are the block's
+    """Says how a problem is divided into blocks: the names of the parameters that are the block's
     threads in x, y and z, and for each axis the expressions by whose product the problem is
     divided, as Kernel Tuner's `grid_div_x` has them; none where the block's threads do."""
 
