@@ -55,6 +55,17 @@ def test_the_json_has_every_trial(monkeypatch, capsys, tmp_path: Path) -> None:
     assert all(t["costs"]["global_sectors"] == 96 for t in told["trials"])
 
 
+def test_it_says_what_to_measure_and_takes_it_back(monkeypatch, capsys, tmp_path: Path) -> None:
+    file = tmp_path / "times.json"
+    words = f"--space block=32,64 --elements 256 --device v100 --measure 1 --write {file}"
+    assert tune(monkeypatch, *words.split()) == 0
+    assert "Measure these on the device" in capsys.readouterr().out
+    again = f"--space block=32,64 --elements 256 --device v100 --measured {file} --json"
+    assert tune(monkeypatch, *again.split()) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert all(t["measured"] == pytest.approx(t["costs"]["seconds"]) for t in told["trials"])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -62,6 +73,8 @@ def test_the_json_has_every_trial(monkeypatch, capsys, tmp_path: Path) -> None:
         ("--space block=64 --objective speed", "no objective 'speed'"),
         ("--space block=2048", "none of 1 configurations ran"),
         ("--space nowhere.json", "cannot be read"),
+        ("--space block=64 --format csv", "no format 'csv'"),
+        ("--space block=64 --measured nowhere.json", "cannot be read"),
     ],
 )
 def test_what_makes_no_sense_is_bad_usage(monkeypatch, capsys, words: str, said: str) -> None:

@@ -81,6 +81,72 @@ def test_what_does_not_run_is_listed_with_its_reason() -> None:
     assert "does not compile" in broken.trials[0].refused
 
 
+@pytest.mark.parametrize("block", [128, 1024])
+def test_a_sample_of_the_blocks_takes_as_long_as_the_first_of_all(block: int) -> None:
+    """Every block of saxpy does the same, at places that follow from its index."""
+    n = 1 << 20
+
+    def cycles(sampled: bool) -> int:
+        gpu = wl.Device("v100", record=True, sampled=sampled)
+        x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
+        run = gpu.load(SAXPY)["saxpy"][n // block, block](n, 2.0, x, y)
+        assert (run.executed_blocks < n // block) == sampled
+        return run.time(sample=2).cycles
+
+    assert cycles(True) == cycles(False)
+
+
+def test_a_sample_is_scaled_up_to_all_blocks() -> None:
+    found = by(saxpy({"block": [128, 1024]}, n=1 << 20, device="v100", sample=2), "block")
+    assert {one.global_sectors for one in found.values()} == {3 * (1 << 20) * 4 // 32}
+    assert all(one.replayed < 1 for one in found.values())
+
+
+def test_a_sample_runs_no_later_blocks() -> None:
+    gpu = wl.Device("v100", record=True, sampled=True)
+    y = gpu.zeros(1 << 20, np.float32)
+    kernel = gpu.load(SAXPY)["saxpy"]
+    run = kernel[1 << 12, 256](1 << 20, 0.0, gpu.to_device(np.ones(1 << 20, np.float32)), y)
+    assert run.executed_blocks < run.launch.blocks == 1 << 12
+    assert run.counters.warp_instructions % run.executed_blocks == 0
+    assert kernel[4, 256](1024, 0.0, y, y).executed_blocks == 4
+    with pytest.raises(wl.WarploomError, match="record=True too"):
+        wl.Device("v100", sampled=True)
+
+
+def test_measured_times_correct_the_modelled_ones() -> None:
+    space = {"block": [32, 64, 128]}
+    found = saxpy(space, n=4096, device="v100", measured={128: 4e-6, 32: 2e-6})
+    assert found.best.configuration == {"block": 32}
+    assert [trial.measured for trial in found.trials] == [2e-6, None, 4e-6]
+    middle = found.trials[1].seconds
+    assert middle is not None
+    assert 1e-6 < middle < 5e-6
+    assert found.measure(3).configurations == ({"block": 64},)
+
+
+def test_grids_follow_kernel_tuners_divisors() -> None:
+    """100 elements by 32 threads with two elements each are two blocks; the kernel goes by N."""
+    source = """__global__ void scale(float *x) {
+      for (int k = 0; k < tile; k++) {
+        int i = (blockIdx.x * tile + k) * threads + threadIdx.x;
+        if (i < 100) x[i] *= 2;
+      }
+    }"""
+    options: dict[str, Any] = {
+        "grid_div_x": ["threads", "tile"],
+        "block_size_names": ["threads"],
+    }
+    x = np.ones(100, np.float32)
+    space = {"threads": [32], "tile": [1, 2]}
+    found = wl.tune(source, None, space, x, problem_size=100, **options)
+    assert {t.costs.global_sectors for t in found.ranked if t.costs} == {2 * 13}
+    with pytest.raises(wl.WarploomError, match="speaks of tiles"):
+        wl.tune(source, None, space, x, problem_size=100, grid_div_x=["tiles"])
+    with pytest.raises(wl.WarploomError, match="block_size_names has warp"):
+        wl.tune(source, None, space, x, problem_size=100, block_size_names=["warp"])
+
+
 def test_an_unknown_device_is_an_error_at_once() -> None:
     with pytest.raises(wl.WarploomError, match="no-such-gpu"):
         saxpy({"device": ["v100", "no-such-gpu"]})

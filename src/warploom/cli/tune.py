@@ -18,7 +18,6 @@ from warploom.cli.options import (
     File,
     Json,
     LaunchOptions,
-    Sample,
     Scheduler,
     SpreadOptions,
     grouped,
@@ -29,6 +28,7 @@ from warploom.host.sources import source_of
 from warploom.host.tune import tune as tune_kernel
 from warploom.host.values import BufferArgument, parse_arguments
 from warploom.report.tune import render_tuned, render_tuned_text, tuned_as_json
+from warploom.tuning.files import FORMATS
 from warploom.tuning.result import OBJECTIVES, Tuned
 from warploom.tuning.space import AXES, LAUNCH, parse_space
 
@@ -67,7 +67,54 @@ class SearchOptions:
         typer.Option(metavar="FILE.jsonl", help="Keep what is known here, to go on from later."),
     ] = None
     scheduler: Scheduler = None
-    sample: Sample = None
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Replay only so many waves of blocks, and execute no more than that needs.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class HardwareOptions:
+    """Options for what was measured, and what is to be."""
+
+    measured: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Correct modelled times by measured ones: a cache file of Kernel Tuner, or T4"
+            " results.",
+        ),
+    ] = None
+    measure: Annotated[
+        int, typer.Option(min=0, help="Name so many configurations to measure on the device.")
+    ] = 0
+    write: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the times to this file.")
+    ] = None
+    format: Annotated[str, typer.Option(help=f"The format of --write: {' or '.join(FORMATS)}.")] = (
+        FORMATS[0]
+    )
+
+
+@dataclass(frozen=True)
+class DivisionOptions:
+    """Options for the grid, as Kernel Tuner has them."""
+
+    grid_div_x: Annotated[
+        str,
+        typer.Option(
+            metavar="EXPRESSION,...",
+            help="Divide the problem in x by the product of these, not by the block's threads.",
+        ),
+    ] = ""
+    grid_div_y: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in y.")] = ""
+    grid_div_z: Annotated[str, typer.Option(metavar="EXPRESSION,...", help="The same in z.")] = ""
+    block_size_names: Annotated[
+        str, typer.Option(metavar="NAME,...", help="The parameters that are the block.")
+    ] = ",".join(AXES)
 
 
 @grouped
@@ -76,6 +123,8 @@ def tune(
     launched: LaunchOptions,
     space: Annotated[str, typer.Option(metavar="NAME=VALUES,...", help=SPACE_HELP)],
     search: SearchOptions,
+    division: DivisionOptions,
+    hardware: HardwareOptions,
     spread: SpreadOptions,
     top: Annotated[int, typer.Option(min=1, help="Show so many configurations.")] = 20,
     as_json: Json = False,
@@ -87,23 +136,30 @@ def tune(
     """
     wanted = _space(space)
     _check_names(file, wanted)
-    tuned = _tuned(file, launched, wanted, search, spread)
+    if hardware.format not in FORMATS:
+        raise WarploomError(
+            f"--format: there is no format {hardware.format!r}; choose of {', '.join(FORMATS)}"
+        )
+    tuned = _tuned(file, launched, wanted, (search, division, hardware), spread)
+    if hardware.write:
+        tuned.write(hardware.write, hardware.format)
     if as_json:
-        print(tuned_as_json(tuned))
+        print(tuned_as_json(tuned, hardware.measure))
     elif sys.stdout.isatty():
-        render_tuned(tuned, Console(), top)
+        render_tuned(tuned, Console(), top, hardware.measure)
     else:
-        print(render_tuned_text(tuned, top), end="")
+        print(render_tuned_text(tuned, top, hardware.measure), end="")
 
 
 def _tuned(
     file: Path,
     launched: LaunchOptions,
     space: dict[str, list[Any]],
-    search: SearchOptions,
+    options: tuple[SearchOptions, DivisionOptions, HardwareOptions],
     spread: SpreadOptions,
 ) -> Tuned:
     """Run all trials, with a bar that shows how many have ended."""
+    search, division, hardware = options
     if launched.cluster_dims:
         raise WarploomError(
             "tune takes no --cluster-dims: write __cluster_dims__(x, y, z) into the kernel, with"
@@ -121,6 +177,11 @@ def _tuned(
             *values,
             restrictions=search.restrict or (),
             problem_size=dims("--problem-size", size) if size else (),
+            grid_div_x=_listed(division.grid_div_x),
+            grid_div_y=_listed(division.grid_div_y),
+            grid_div_z=_listed(division.grid_div_z),
+            block_size_names=_listed(division.block_size_names),
+            measured=hardware.measured,
             grid=dims("--grid", launched.grid),
             block=dims("--block", launched.block),
             shared=launched.shared,
@@ -136,6 +197,10 @@ def _tuned(
             cache=search.cache,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _check_names(file: Path, space: dict[str, list[Any]]) -> None:

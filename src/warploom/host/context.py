@@ -45,6 +45,8 @@ class Context:
     """Whether arguments are checked against the types that the source declares."""
     record: bool = False
     """Whether launches are recorded for timing."""
+    sampled: bool = False
+    """Executes only the first blocks of launches that are recorded."""
     sanitize: tuple[str, ...] = ()
     """The tools that check each launch."""
     core: CoreSaver | None = None

@@ -66,7 +66,10 @@ class Device(MakesTextures, MakesTensorMaps):
     results and counters are those of one. `run.alone_because` tells why a launch had one.
 
     `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
-    compiled one, with one worker.
+    compiled one, with one worker. With `sampled` too, only the first blocks of a launch that is not
+    cooperative are executed: so many that the ways and places of the others can be predicted. What
+    the kernel writes is then incomplete, `run.counters` are those of `run.executed_blocks`, and
+    `run.time()` is that of the launch. It is for timing alone.
 
     `warp_size` of 64 shows how a kernel does under wavefronts of 64 lanes, with the engine
     "reference", which is then the default. Instructions that are defined for warps of 32, such as
@@ -111,6 +114,7 @@ class Device(MakesTextures, MakesTensorMaps):
         output: Callable[[str], object] | None = None,
         on_run: Callable[[Run], object] | None = None,
         record: bool = False,
+        sampled: bool = False,
         strict: bool = True,
         sanitize: Tools = (),
         core: str | None = None,
@@ -119,6 +123,8 @@ class Device(MakesTextures, MakesTensorMaps):
         self.engine = choose_engine(engine, self.spec)
         if record and self.engine != "compiled":
             raise WarploomError("only the compiled engine records launches for timing")
+        if sampled and not record:
+            raise WarploomError("sampled=True is for timing: make the device with record=True too")
         self._strict_target = strict_target
         self._buffers = 0
         options = MemoryOptions(l1_global, bank_bytes, caches)
@@ -137,6 +143,7 @@ class Device(MakesTextures, MakesTensorMaps):
             on_run,
             strict,
             record,
+            sampled,
             tuple(sanitize),
             CoreSaver(core) if core else None,
         )

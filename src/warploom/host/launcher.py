@@ -187,7 +187,7 @@ class Launcher:
 
         timed = TimedRun(self.kernel)
         execution = self._execute(timed.execute, launch, arguments, progress)
-        return replace(execution, record=timed.record)
+        return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
 
     def _sanitized(
         self,

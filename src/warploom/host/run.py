@@ -57,12 +57,14 @@ class TimeOptions(TypedDict, total=False):
 class Execution:
     """The outcome of running a launch: the host's time for it, and for compiling the kernel where
     that was due; `record` is for timing, where the device keeps one,
-    and `findings` are those of its sanitizers."""
+    `executed_blocks` the number of its blocks where not all were executed, and `findings` are those
+    of its sanitizers."""
 
     counted: Callable[[], Tally]
     seconds: float
     compile_seconds: float
     record: Record | None = None
+    executed_blocks: int | None = None
     findings: tuple[Finding, ...] = ()
 
     @cached_property
@@ -200,6 +202,13 @@ class Run:
         """Returns what the sanitizers of the launch found; empty where it had none
         (`sanitize=`)."""
         return self._outcome.result().findings
+
+    @property
+    def executed_blocks(self) -> int:
+        """Return how many of its blocks were executed: all, but on a device with
+        `sampled=True`."""
+        blocks = self._outcome.result().executed_blocks
+        return self.launch.blocks if blocks is None else blocks
 
     @property
     def record(self) -> Record | None:

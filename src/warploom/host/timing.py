@@ -69,6 +69,7 @@ class TimedRun:
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
         self.record: Record | None = None
+        self.executed_blocks = 0
 
     def execute(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -78,8 +79,9 @@ class TimedRun:
         rules = access_rules(context.spec, replace(context.options, caches=True))
         recorder = Recorder(program, launch, PatternTable(program, rules), memory.base)
         counted: list[Counted] = []
-        part = self._first_part(program, launch, memory)
-        recorded = _chosen(launch, part)
+        last = self._last_block(launch)
+        part = self._first_part(program, launch, memory, last)
+        recorded = _chosen(launch, part, last)
         while True:
             log = _log(launch, recorded) if recorded else None
             work, status = self._engine.record(program, launch, memory, log, progress, part)
@@ -87,7 +89,8 @@ class TimedRun:
                 raise error_of(work, status)
             counted.append(Counted.of([work]))
             whole = log is not None and recorder.add(log, recorded) == len(recorded)
-            part = _next_part(part, launch.blocks, log)
+            self.executed_blocks = part.stop
+            part = _next_part(part, last, log)
             recorded = part if whole and recorder.size < MOST_WORDS else range(0)
             if not part:
                 break
@@ -95,26 +98,41 @@ class TimedRun:
 
         @lru_cache(maxsize=1)
         def tally() -> Tally:
-            return replace(together(counted), workers=1)
+            warps = self.executed_blocks * launch.warps_per_block
+            return replace(together(counted), workers=1, launched_warps=warps)
 
         if launch.max_instructions is not None:  # then all blocks were one part
             check_limit(tally(), work)
         return tally
 
-    def _first_part(self, program: Program, launch: Launch, memory: DeviceMemory) -> range:
+    def _last_block(self, launch: Launch) -> int:
+        """Return the block before which execution ends: where the device asks for a sample, the
+        first blocks of every axis along which the blocks that are resident at once lie, so that the
+        places of the others can be predicted. They never need later blocks, but in a cooperative
+        launch."""
+        if not self._kernel.context.sampled or launch.cooperative:
+            return launch.blocks
+        resident = min(launch.blocks, launch.schedule.resident_blocks)
+        x, y, _ = launch.grid
+        steps = [step + 1 for step in (x, x * y) if step < resident]
+        return min(resident, max(FIRST_BLOCKS, *steps, 1))
+
+    def _first_part(
+        self, program: Program, launch: Launch, memory: DeviceMemory, last: int
+    ) -> range:
         """Blocks that can run one after the other run in parts; those that may have to do with each
         other run all at once, and so do those with a common limit."""
         kernel = self._engine.kernel(program, launch, records=True)
         apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
         together = launch.cooperative or launch.max_instructions is not None or not apart
-        return range(launch.blocks if together else min(FIRST_BLOCKS, launch.blocks))
+        return range(last if together else min(FIRST_BLOCKS, last))
 
 
-def _chosen(launch: Launch, part: range) -> range:
-    """Return the blocks of a first part that are recorded: a few waves, where it is all of the
-    launch."""
+def _chosen(launch: Launch, part: range, last: int) -> range:
+    """Return the blocks of a first part that are recorded: a few waves, where it is all that is
+    executed."""
     most = LEAST_WAVES * launch.schedule.resident_blocks
-    return part if len(part) < launch.blocks else range(min(most, launch.blocks))
+    return part if len(part) < last else range(min(most, last))
 
 
 def _log(launch: Launch, blocks: range) -> Log:

@@ -13,7 +13,7 @@ from warploom.host.device import Device
 from warploom.host.requests import only_kernel
 from warploom.host.run import Run
 from warploom.tuning.result import Costs, Trial
-from warploom.tuning.space import Configuration, compiler_options, geometry
+from warploom.tuning.space import Configuration, Division, compiler_options, geometry
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class TuneJob:
     values: tuple[Any, ...]
     fixed: Configuration
     problem_size: tuple[int, ...]
+    division: Division
     options: tuple[str, ...]
     scheduler: str | None
     sample: int | None
@@ -46,9 +47,14 @@ def tried(job: TuneJob, configuration: Configuration) -> Trial:
 def _launched(job: TuneJob, configuration: Configuration) -> Run:
     chosen = job.fixed | configuration
     size = () if "grid" in configuration else job.problem_size
-    grid, block = geometry(chosen, size)
+    grid, block = geometry(chosen, size, job.division)
     # What the kernel prints is the same text over and over.
-    gpu = Device(str(chosen["device"]), record=True, output=lambda text: None)
+    gpu = Device(
+        str(chosen["device"]),
+        record=True,
+        sampled=job.sample is not None,
+        output=lambda text: None,
+    )
     options = (*job.options, *compiler_options(configuration))
     module = gpu.compile(job.text, job.language, options, name=job.name)
     values = [_given(gpu, *numbered) for numbered in enumerate(job.values)]
@@ -68,6 +74,8 @@ def _costs(run: Run, job: TuneJob) -> Costs:
     replayed = timing.sampled_blocks / timing.blocks
     states = timing.warp_states
     whole = max(1, sum(states.values()))
+    share = run.executed_blocks / run.launch.blocks
+    conflicts = counters.shared_load_bank_conflicts + counters.shared_store_bank_conflicts
     return Costs(
         cycles=timing.cycles,
         cycles_error=timing.cycles_error,
@@ -79,10 +87,11 @@ def _costs(run: Run, job: TuneJob) -> Costs:
         registers=run.kernel.resources.registers,
         registers_from=run.kernel.resources.source,
         dram_bytes=round(timing.dram_bytes / replayed),
-        global_sectors=counters.global_load_sectors + counters.global_store_sectors,
-        shared_bank_conflicts=counters.shared_load_bank_conflicts
-        + counters.shared_store_bank_conflicts,
-        warp_instructions=counters.warp_instructions,
+        global_sectors=round(
+            (counters.global_load_sectors + counters.global_store_sectors) / share
+        ),
+        shared_bank_conflicts=round(conflicts / share),
+        warp_instructions=round(counters.warp_instructions / share),
         stalls={name: count / whole for name, count in states.items() if count},
         bound=timing.bound,
     )

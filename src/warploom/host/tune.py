@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,9 +23,10 @@ from warploom.host.spread import spread
 from warploom.host.trials import TrialFile
 from warploom.host.trying import TuneJob, tried
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
+from warploom.tuning.measured import MeasuredTimes, read_measured
 from warploom.tuning.restrictions import Restriction
-from warploom.tuning.result import Trial, Tuned, check_objectives
-from warploom.tuning.space import Configuration, configurations, plain
+from warploom.tuning.result import About, Trial, Tuned, check_objectives
+from warploom.tuning.space import AXES, Configuration, Division, configurations, plain
 
 Shape = int | str | Sequence[int]
 
@@ -37,6 +39,10 @@ def tune(
     *args: Any,
     restrictions: Sequence[Restriction] = (),
     problem_size: int | Sequence[int] = (),
+    grid_div_x: Sequence[str] = (),
+    grid_div_y: Sequence[str] = (),
+    grid_div_z: Sequence[str] = (),
+    block_size_names: Sequence[str] = AXES,
     grid: Shape = 1,
     block: Shape = 32,
     shared: Bytes = 0,
@@ -50,6 +56,7 @@ def tune(
     workers: Workers = 1,
     cluster: str | None = None,
     cache: str | Path | None = None,
+    measured: MeasuredTimes | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Tuned:
     """Launch a kernel in every configuration of a space; what each costs, and which is best.
@@ -59,8 +66,12 @@ def tune(
     that shape the launch, and all others are macros of the source. `args` are host arrays and
     numbers; every trial begins with the same content, and none of it is changed. With
     `problem_size` (threads in each dimension) the grid follows the block; else it is `grid`.
+    `grid_div_x`, `_y`, `_z` and `block_size_names` are Kernel Tuner's: expressions of the
+    parameters, by whose product the problem is divided, and the parameters that are the block.
     `grid`, `block`, `shared` and `device` count where the space does not say; shapes are
-    numbers, tuples or texts such as "16x8". `scheduler` and `sample` are those of `Run.time`.
+    numbers, tuples or texts such as "16x8". `scheduler` and `sample` are those of `Run.time`; with
+    `sample` only so many blocks are executed as are needed to replay so many waves: it takes a
+    fraction of the time, and what goes wrong in later blocks is not seen.
 
     A configuration counts where all `restrictions` hold: expressions of the parameters such as
     "block_size_x * TILE <= 1024", or functions that are given it as a dictionary, as Kernel Tuner
@@ -69,7 +80,12 @@ def tune(
     `objectives` are costs to be minimised (`warploom.tuning.result.OBJECTIVES`), the first of them
     ranks. `workers` processes share the trials (with more than one the main module must be one
     that can be imported), or the workers of the Dask scheduler at `cluster`. Trials that ran are
-    kept in the file `cache`, as lines of JSON, and not run again. `progress` is called with how
+    kept in the file `cache`, as lines of JSON, and not run again.
+
+    `measured` are seconds on hardware, by configuration or in a file of Kernel Tuner
+    (`warploom.tuning.measured`): they correct what is modelled on the same device.
+    `Tuned.measure(k)` says which to measure next, and what is lost by taking the best of them.
+    `progress` is called with how
     many are done, and of how many.
 
     A configuration that does not compile, is refused, or goes wrong is a trial with its reason.
@@ -80,19 +96,29 @@ def tune(
     for one in {str(c["device"]) for c in wanted if "device" in c}:
         find_device(one)
     fixed = {"block": block, "grid": grid, "shared": shared, "device": find_device(device).name}
+    division = Division(
+        tuple(block_size_names), (tuple(grid_div_x), tuple(grid_div_y), tuple(grid_div_z))
+    )
+    division.check(space)
+    known = read_measured(measured, space) if measured is not None else None
     job = TuneJob(
         *_source(source),
         kernel,
         tuple(_kept(value) for value in args),
         {name: plain(name, value) for name, value in fixed.items()},
         (problem_size,) if isinstance(problem_size, int) else tuple(problem_size),
+        division,
         tuple(options),
         scheduler,
         sample,
         max_instructions,
         cooperative,
     )
-    return _tuned(job, wanted, ranks, cache, workers, cluster, progress)
+    found = _tuned(job, wanted, ranks, cache, workers, cluster, progress)
+    values = {name: tuple(plain(name, one) for one in given) for name, given in space.items()}
+    about = About(kernel or job.name, str(job.fixed["device"]), job.problem_size, values)
+    found = replace(found, about=about)
+    return found if known is None else found.corrected(known)
 
 
 def _tuned(

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warploom.report.render import WIDTH, styled_table
+from warploom.tuning.plan import Plan
 from warploom.tuning.result import Costs, Trial, Tuned
 from warploom.tuning.space import described
 
@@ -30,6 +31,12 @@ _COSTS: dict[str, Callable[[Costs], str]] = {
 }
 """The columns of a configuration's costs."""
 
+_CORRECTED: dict[str, Callable[[Trial], str]] = {
+    "Measured us": lambda trial: _microseconds(trial.measured),
+    "Corrected us": lambda trial: _microseconds(trial.seconds),
+}
+"""The columns before those where modelled times are corrected by measured ones."""
+
 _WHY: tuple[tuple[str, str, Callable[[Costs], str]], ...] = (
     ("Elapsed Cycles", "modelled", lambda costs: f"{costs.cycles:,}"),
     ("Duration us", "modelled", lambda costs: f"{costs.seconds * 1e6:,.3f}"),
@@ -44,16 +51,16 @@ _WHY: tuple[tuple[str, str, Callable[[Costs], str]], ...] = (
 """What the best, the second and the last are compared by."""
 
 
-def render_tuned_text(tuned: Tuned, top: int) -> str:
-    """Return the report as plain text, 100 columns wide."""
+def render_tuned_text(tuned: Tuned, top: int, measure: int = 0) -> str:
+    """Return the report as plain text, 100 columns wide; see render_tuned."""
     out = StringIO()
-    render_tuned(tuned, Console(file=out, width=WIDTH, color_system=None), top)
+    render_tuned(tuned, Console(file=out, width=WIDTH, color_system=None), top, measure)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def render_tuned(tuned: Tuned, console: Console, top: int) -> None:
-    """Print the report, with the first `top` of the configurations and all of the Pareto set.
-    Raises WarploomError where none ran."""
+def render_tuned(tuned: Tuned, console: Console, top: int, measure: int = 0) -> None:
+    """Print the report, with the first `top` of the configurations, all of the Pareto set, and as
+    many configurations to measure. Raises WarploomError where none ran."""
     best = tuned.best
     again = f", {tuned.reused} of them known from the cache" if tuned.reused else ""
     console.print(f"{len(tuned.trials)} configurations{again}, {len(tuned.refused)} did not run")
@@ -66,6 +73,8 @@ def render_tuned(tuned: Tuned, console: Console, top: int) -> None:
     if best.costs:
         bound = best.costs.bound
         console.print(f"{bound[:1].upper()}{bound[1:]}.")
+    if measure:
+        _print_plan(tuned.measure(measure), console)
     console.print(
         "Sectors, conflicts and instructions are counted, the rest is modelled (docs/timing.md)."
         " Spills under a limit on registers are not modelled.",
@@ -73,13 +82,15 @@ def render_tuned(tuned: Tuned, console: Console, top: int) -> None:
     )
 
 
-def tuned_as_json(tuned: Tuned) -> str:
-    """Return all trials, the best of them and the Pareto set as JSON."""
+def tuned_as_json(tuned: Tuned, measure: int = 0) -> str:
+    """Return all trials, the best of them, the Pareto set, and as many configurations to measure as
+    JSON."""
     content = {
         "objectives": tuned.objectives,
         "best": tuned.best.configuration,
         "pareto": [trial.configuration for trial in tuned.pareto],
         "reused": tuned.reused,
+        "measure": tuned.measure(measure) if measure else None,
         "trials": tuned.trials,
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
@@ -95,13 +106,29 @@ def _ranking(tuned: Tuned, top: int) -> Table:
     table.add_column("")
     for name in ranked[0].configuration:
         table.add_column(name, justify="right")
-    for heading in _COSTS:
+    corrected = any(trial.seconds is not None for trial in ranked)
+    for heading in (*_CORRECTED, *_COSTS) if corrected else _COSTS:
         table.add_column(heading, justify="right", no_wrap=True)
     for trial in shown:
         values = [str(value) for value in trial.configuration.values()]
-        costs = [show(trial.costs) for show in _COSTS.values() if trial.costs]
+        costs = [show(trial) for show in _CORRECTED.values()] if corrected else []
+        costs += [show(trial.costs) for show in _COSTS.values() if trial.costs]
         table.add_row("*" if trial in front else "", *values, *costs)
     return table
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e6:,.3f}"
+
+
+def _print_plan(plan: Plan, console: Console) -> None:
+    """Print what to measure, and the expected loss of the best after each."""
+    console.print(
+        Text("Measure these on the device", "bold")
+        + f" (without, the best is expected to lose {100 * plan.losses[0]:.1f} %):"
+    )
+    for configuration, loss in zip(plan.configurations, plan.losses[1:], strict=True):
+        console.print(f"  {described(configuration)}: then {100 * loss:.1f} %")
 
 
 def _print_refused(refused: list[Trial], console: Console) -> None:

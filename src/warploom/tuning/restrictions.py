@@ -25,31 +25,35 @@ def conditions(
     """Return the restrictions as functions of a configuration, which has parameters of these names.
     Raises WarploomError for one that means nothing."""
     known = set(names)
-    return [_expression(one, known) if isinstance(one, str) else one for one in restrictions]
+    return [expression(one, known) if isinstance(one, str) else one for one in restrictions]
 
 
-def _expression(text: str, known: set[str]) -> Callable[[Mapping[str, Any]], object]:
+def expression(
+    text: str, known: set[str], what: str = "restriction"
+) -> Callable[[Mapping[str, Any]], object]:
+    """Return an expression of parameters as a function of a configuration. Raises WarploomError for
+    one that means nothing, which calls it by `what`."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
-        raise WarploomError(f"the restriction {text!r} cannot be read: {error.msg}") from None
+        raise WarploomError(f"the {what} {text!r} cannot be read: {error.msg}") from None
     for node in ast.walk(tree):
         if not isinstance(node, _PLAIN):
             raise WarploomError(
-                f"the restriction {text!r} is more than arithmetic and comparisons of parameters;"
+                f"the {what} {text!r} is more than arithmetic and comparisons of parameters;"
                 f" a function can say it (restrictions=[lambda p: ...])"
             )
         if isinstance(node, ast.Name) and node.id not in known:
             raise WarploomError(
-                f"the restriction {text!r} speaks of {node.id}, which the space has not:"
+                f"the {what} {text!r} speaks of {node.id}, which the space has not:"
                 f" {', '.join(sorted(known))}"
             )
-    code = compile(tree, "<restriction>", "eval")
+    code = compile(tree, f"<{what}>", "eval")
 
     def holds(configuration: Mapping[str, Any]) -> object:
         try:
             return eval(code, {"__builtins__": {}}, dict(configuration))
         except (TypeError, ArithmeticError) as error:
-            raise WarploomError(f"the restriction {text!r} cannot be worked out: {error}") from None
+            raise WarploomError(f"the {what} {text!r} cannot be worked out: {error}") from None
 
     return holds

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.tuning.space import Configuration
+from warploom.tuning.correction import believed
+from warploom.tuning.measured import Measurement
+from warploom.tuning.plan import Plan, chosen
+from warploom.tuning.space import Configuration, Value, described
 
 OBJECTIVES = (
     "seconds",
@@ -28,7 +35,8 @@ class Costs:
     `warp_instructions`. Modelled: `cycles` and how far off they may be (`cycles_error`), `seconds`,
     `achieved_occupancy`, `dram_bytes`, `stalls` (the share of the warps' cycles in each state, by
     name) and `bound`, a sentence. Where only a part of the blocks was `replayed` (a share),
-    `dram_bytes` is scaled up from it. By the device's facts: `occupancy`, its `limiters`.
+    `dram_bytes` is scaled up from it; where only a sample was executed, so is what was counted. By
+    the device's facts: `occupancy`, its `limiters`.
     `registers` are a thread's, `registers_from` says how they are known.
     """
 
@@ -51,11 +59,24 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A configuration and its costs, or why it was `refused`."""
+    """A configuration and its costs, or why it was `refused`; `measured` are its seconds on
+    hardware, `seconds` those of the model, corrected by what was measured on its device."""
 
     configuration: Configuration
     costs: Costs | None = None
     refused: str = ""
+    measured: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Names what was tuned: the kernel, the device where the space has none, and the space."""
+
+    kernel: str
+    device: str
+    problem_size: tuple[int, ...]
+    space: Mapping[str, Sequence[Value]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +86,7 @@ class Tuned:
     trials: tuple[Trial, ...]
     objectives: tuple[str, ...] = field(default=("seconds", "dram_bytes"))
     reused: int = 0
+    about: About | None = None
 
     @property
     def ranked(self) -> list[Trial]:
@@ -98,8 +120,85 @@ class Tuned:
         ]
 
     def values(self, trial: Trial) -> tuple[float, ...]:
-        """Return a trial's objectives."""
-        return tuple(getattr(trial.costs, name) for name in self.objectives)
+        """Return a trial's objectives; of seconds those that are corrected, if any are."""
+        return tuple(
+            trial.seconds
+            if name == "seconds" and trial.seconds is not None
+            else getattr(trial.costs, name)
+            for name in self.objectives
+        )
+
+    def measure(self, count: int = 3) -> Plan:
+        """Return up to so many configurations to measure on hardware, which have not been, and the
+        expected loss of taking the best of them. Raises WarploomError where none ran, and where
+        they are for several devices."""
+        ran = self.ranked
+        if not ran:
+            raise WarploomError(f"none of {len(self.trials)} configurations ran")
+        devices = {trial.configuration.get("device") for trial in ran}
+        if len(devices) > 1:
+            raise WarploomError(
+                f"what to measure is a question for one device; the space has {len(devices)}:"
+                f" {', '.join(map(str, devices))}"
+            )
+        measured = {at: one.measured for at, one in enumerate(ran) if one.measured is not None}
+        configurations = [one.configuration for one in ran]
+        modelled = [one.costs.seconds for one in ran if one.costs]
+        belief = believed(configurations, modelled, measured)
+        taken, losses = chosen(belief, measured, count)
+        return Plan(tuple(configurations[at] for at in taken), tuple(losses))
+
+    def corrected(self, measurements: Sequence[Measurement]) -> Tuned:
+        """Return the tuning with what was measured, and with modelled times corrected by it, device
+        by device. Raises WarploomError where none of it is of a trial, or fits several devices."""
+        found: dict[int, float] = {}
+        for one in measurements:
+            at = self._find(one.configuration)
+            if at is not None and self.trials[at].costs is not None:
+                found[at] = one.seconds
+        if not found:
+            raise WarploomError("measured: none of its configurations is one that ran here")
+        trials = list(self.trials)
+        groups: dict[Any, list[int]] = {}
+        for at, trial in enumerate(trials):
+            if trial.costs is not None:
+                groups.setdefault(trial.configuration.get("device"), []).append(at)
+        for places in groups.values():
+            own = {at: found[place] for at, place in enumerate(places) if place in found}
+            if not own:
+                continue
+            ran = [trials[place] for place in places]
+            modelled = [one.costs.seconds for one in ran if one.costs]
+            belief = believed([one.configuration for one in ran], modelled, own)
+            for at, place in enumerate(places):
+                trials[place] = replace(
+                    ran[at],
+                    measured=own.get(at),
+                    seconds=own.get(at, float(np.exp(belief.mean[at]))),
+                )
+        return replace(self, trials=tuple(trials))
+
+    def write(self, path: str | Path, form: str = "kernel-tuner") -> None:
+        """Write the trials as a cache file of Kernel Tuner, or as results in the format "t4".
+
+        Raises WarploomError for another format, and where the file cannot be written.
+        """
+        from warploom.tuning.files import write_results
+
+        write_results(self, path, form)
+
+    def _find(self, configuration: Configuration) -> int | None:
+        fits = [
+            at
+            for at, trial in enumerate(self.trials)
+            if all(trial.configuration.get(name) == value for name, value in configuration.items())
+        ]
+        if len(fits) > 1:
+            raise WarploomError(
+                f"measured: {described(configuration)} is {len(fits)} configurations of the space;"
+                f" tune for one device, or say in each key for which"
+            )
+        return fits[0] if fits else None
 
 
 def dominates(one: Sequence[float], other: Sequence[float]) -> bool:

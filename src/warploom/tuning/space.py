@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, cast
 
 from warploom.core.errors import Dim3, WarploomError
-from warploom.tuning.restrictions import Restriction, conditions
+from warploom.tuning.restrictions import Restriction, conditions, expression
 
 Value = int | float | str
 Configuration = dict[str, Value]
@@ -99,11 +100,37 @@ def plain(name: str, value: Any) -> Value:
     return int(number) if isinstance(number, bool) else number
 
 
-def geometry(configuration: Configuration, problem_size: Sequence[int] = ()) -> tuple[Dim3, Dim3]:
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Says how a problem is divided into blocks: the names of the parameters that are the block's
+    threads in x, y and z, and for each axis the expressions by whose product the problem is
+    divided, as Kernel Tuner's `grid_div_x` has them; none where the block's threads do."""
+
+    block_names: tuple[str, ...] = AXES
+    divisors: tuple[tuple[str, ...], ...] = ((), (), ())
+
+    def check(self, space: Mapping[str, Sequence[Any]]) -> None:
+        """Raises WarploomError for what a space does not know."""
+        if self.block_names != AXES:
+            for name in self.block_names[:2]:
+                if name not in space:
+                    raise WarploomError(
+                        f"block_size_names has {name}, which the space has not: {', '.join(space)}"
+                    )
+        for text in (one for axis in self.divisors for one in axis):
+            expression(text, set(space), "divisor of the grid")
+
+
+def geometry(
+    configuration: Configuration,
+    problem_size: Sequence[int] = (),
+    division: Division = Division(),
+) -> tuple[Dim3, Dim3]:
     """Grid and block of a configuration. Where the grid is not in it, so many blocks as cover the
-    problem, of `problem_size` threads in each dimension."""
-    if any(axis in configuration for axis in AXES):
-        block = _shape("block", "x".join(str(configuration.get(axis, 1)) for axis in AXES))
+    problem, of `problem_size` threads in each dimension, as `division` says."""
+    names = division.block_names
+    if any(axis in configuration for axis in names):
+        block = _shape("block", "x".join(str(configuration.get(axis, 1)) for axis in names))
     else:
         block = _shape("block", configuration.get("block", 32))
     if not problem_size:
@@ -111,9 +138,21 @@ def geometry(configuration: Configuration, problem_size: Sequence[int] = ()) -> 
     if min(block) < 1:
         raise WarploomError(f"a block has a thread at least in each dimension, not {block}")
     x, y, z = (
-        -(-size // threads) for size, threads in zip(_three(problem_size), block, strict=True)
+        -(-size // _share(configuration, threads, texts))
+        for size, threads, texts in zip(_three(problem_size), block, division.divisors, strict=True)
     )
     return (x, y, z), block
+
+
+def _share(configuration: Configuration, threads: int, texts: Sequence[str]) -> int:
+    """Return how much of an axis of the problem a block covers."""
+    product = 1.0 if texts else float(threads)
+    for text in texts:
+        value = expression(text, set(configuration), "divisor of the grid")(configuration)
+        if not isinstance(value, int | float) or value <= 0:
+            raise WarploomError(f"the divisor of the grid {text!r} is {value!r}, not above 0")
+        product *= value
+    return max(1, round(product))
 
 
 def _shape(what: str, value: Value) -> Dim3:
