@@ -3,7 +3,8 @@
 // multiply 64 rows of Q with them, with the softmax made along the way. The product of the next
 // tile of K is under way while the product with the tile of V before it is.
 //
-// CAUSAL is 0 or 1. Statements between TWIN marks are what a test leaves out or changes.
+// CAUSAL is 0 or 1. REGISTERS(c) and OUTPUTS stand for the 32 sums of a product, as operands of asm
+// and in its text.
 #include <cuda_fp16.h>
 
 constexpr int D = 64, ROWS = 128, KEYS = 64, STAGES = 2;
@@ -50,7 +51,6 @@ __device__ unsigned long long descriptor(const void *at)
 {
     return shared(at) >> 4 | 64ull << 16 | 64ull << 32 | 1ull << 62;
 }
-#define FLOATS(c) REGISTERS(c)
 __device__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
@@ -62,7 +62,7 @@ __device__ void scores(float (&s)[32], const __half *q, const __half *k)
         asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
                      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {OUTPUTS}, "
                      "%32, %33, add, 1, 1, 0, 0;\n}"
-                     : FLOATS(s)
+                     : REGISTERS(s)
                      : "l"(descriptor(q) + 2 * i), "l"(descriptor(k) + 2 * i), "r"(i));
     commit();
 }
@@ -73,14 +73,14 @@ __device__ void values(float (&o)[32], const unsigned (&p)[16], const __half *v)
     for (int i = 0; i < KEYS / 16; i++)
         asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {OUTPUTS}, "
                      "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-                     : FLOATS(o)
+                     : REGISTERS(o)
                      : "r"(p[4 * i]), "r"(p[4 * i + 1]), "r"(p[4 * i + 2]), "r"(p[4 * i + 3]),
                        "l"(descriptor(v) + 128 * i));
     commit();
 }
 template <int PENDING> __device__ void wait_products(float (&c)[32])
 {
-    asm volatile("wgmma.wait_group.sync.aligned %32;" : FLOATS(c) : "n"(PENDING) : "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %32;" : REGISTERS(c) : "n"(PENDING) : "memory");
 }
 // Registers that products read must keep their values until here: the compiler takes none of them
 // for something else where this stands behind the wait.
@@ -150,7 +150,7 @@ __device__ void produce(Storage &to, const Map &q, const Map &k, const Map &v, i
     load(to.q[1], q, first + 64, head, &to.full_q);
     for (int tile = 0; tile < tiles; tile++) {
         int stage = tile % STAGES, parity = tile / STAGES % 2 ^ 1;
-        wait(&to.empty_k[stage], parity);  // TWIN no wait for an empty stage
+        wait(&to.empty_k[stage], parity);
         expect(&to.full_k[stage], TILE);
         load(to.k[stage], k, tile * KEYS, head, &to.full_k[stage]);
         wait(&to.empty_v[stage], parity);
@@ -177,15 +177,15 @@ __device__ void consume(Storage &in, const Map &out, float scale, int tiles)
         int next = tile % STAGES, now = (tile - 1) % STAGES;
         wait(&in.full_k[next], tile / STAGES % 2);
         scores(s, in.q[group], in.k[next]);
-        wait(&in.full_v[now], (tile - 1) / STAGES % 2);  // TWIN no wait for V
+        wait(&in.full_v[now], (tile - 1) / STAGES % 2);
         values(o, p, in.v[now]);
-        wait_products<1>(s);  // TWIN no wait for the scores
+        wait_products<1>(s);
         if (lane == 0) arrive(&in.empty_k[next]);
         mask(s, first, tile * KEYS);
         unsigned following[16];
         softmax.step(s, following);
-        wait_products<0>(o);  // TWIN no wait for the values
-        keep(p);  // TWIN registers of P taken for the next ones
+        wait_products<0>(o);
+        keep(p);
         if (lane == 0) arrive(&in.empty_v[now]);
         softmax.rescale(o);
         for (int i = 0; i < 16; i++) p[i] = following[i];
@@ -204,7 +204,7 @@ __device__ void consume(Storage &in, const Map &out, float scale, int tiles)
         *(__half2 *)(to + line * D + unit * 8 + lane % 4 * 2)
             = __floats2half2_rn(o[2 * i], o[2 * i + 1]);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // TWIN no proxy fence
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
     if (threadIdx.x % 128 == 0) {
         asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group "
