@@ -51,6 +51,8 @@ $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients,ptxas]" --group dev cffi poetry-core
 	$(CLIENTS)/bin/python tools/build_pycuda.py
+	$(CLIENTS)/bin/python -m pip install --quiet --no-deps --target $(CLIENTS)/cccl \
+	  nvidia-cuda-cccl==13.0.85
 	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner
 	$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-build-isolation \
 	  --no-binary kernel-tuner --dest $(CLIENTS)/kernel_tuner kernel-tuner
