@@ -101,15 +101,21 @@ def test_attention(engine: str, schedule: str, causal: int) -> None:
         assert error < CLOSE
 
 
-LATE = ("V", "the right phase of V", "all bytes of Q", "the scores", "the values")
-"""Twins that go wrong where nothing completes before it is waited for."""
+LATE = ("V", "all bytes of Q", "the scores", "the values", "the end of the registers of P")
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("twin", [*LATE, "the end of the registers of P"])
+@pytest.mark.parametrize("twin", LATE)
 def test_a_twin_is_wrong_where_nothing_completes_early(twin: str) -> None:
     _, error = attention(wl.Device("h100", schedule="adversarial"), twin, rows=2 * ROWS)
     assert error > 0.05
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("twin", ["the right phase of V", "an empty stage"])
+def test_a_twin_is_a_deadlock_where_nothing_completes_early(twin: str) -> None:
+    with pytest.raises(wl.DeadlockError, match=r"flash_attention|kernel\.cu"):
+        attention(wl.Device("h100", schedule="adversarial"), twin, rows=4 * ROWS)
 
 
 LOAD, STORE = "cp.async.bulk.tensor.3d.shared", "(__half2 *)(to"
