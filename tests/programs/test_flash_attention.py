@@ -14,6 +14,8 @@ import pytest
 
 import warploom as wl
 
+pytestmark = pytest.mark.nightly  # compiling it for a schedule takes 10 to 20 s
+
 TEXT = (Path(__file__).parent / "flash_attention.cu").read_text()
 ROWS, KEYS, DEPTH, THREADS = 128, 64, 64, 384
 TILE_BYTES, BARRIERS = KEYS * DEPTH * 2, 9
@@ -86,13 +88,13 @@ CLOSE = 2e-3
     ("engine", "schedule"),
     [
         ("compiled", "converge"),
-        pytest.param("compiled", "fair", marks=pytest.mark.nightly),
-        pytest.param("compiled", "random", marks=pytest.mark.nightly),
-        pytest.param("compiled", "adversarial", marks=pytest.mark.nightly),
-        pytest.param("reference", "converge", marks=pytest.mark.nightly),
+        ("compiled", "fair"),
+        ("compiled", "random"),
+        ("compiled", "adversarial"),
+        ("reference", "converge"),
     ],
 )
-@pytest.mark.parametrize("causal", [0, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("causal", [0, 1])
 def test_attention(engine: str, schedule: str, causal: int) -> None:
     rows = 2 * ROWS if engine == "compiled" else ROWS
     for seed in range(4 if schedule == "random" else 1):
@@ -104,14 +106,12 @@ def test_attention(engine: str, schedule: str, causal: int) -> None:
 LATE = ("V", "all bytes of Q", "the scores", "the values", "the end of the registers of P")
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("twin", LATE)
 def test_a_twin_is_wrong_where_nothing_completes_early(twin: str) -> None:
     _, error = attention(wl.Device("h100", schedule="adversarial"), twin, rows=2 * ROWS)
     assert error > 0.05
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("twin", ["the right phase of V", "an empty stage"])
 def test_a_twin_is_a_deadlock_where_nothing_completes_early(twin: str) -> None:
     with pytest.raises(wl.DeadlockError, match=r"flash_attention|kernel\.cu"):
@@ -128,7 +128,6 @@ RACES = {
 """Twins that have a race, and one of the two statements of it."""
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("twin", [None, *RACES])
 def test_races_are_found(twin: str | None) -> None:
     run, _ = attention(wl.Device("h100"), twin, rows=4 * ROWS, sanitize=("race",))
