@@ -45,12 +45,14 @@ test-all: $(VENV)/helpers
 	WARPLOOM_OPT_LEVEL=3 $(BIN)/python -m pytest -n 2 --dist worksteal --all --random-examples 40 $(PYTEST_ARGS)
 
 # Unmodified programs of every client, in an environment of their own, and Kernel Tuner's tests, which
-# its source distribution has. (Tests of numba-cuda want cffi.)
+# its source distribution has. (Tests of numba-cuda want cffi, CUTLASS CCCL of its time.)
 $(CLIENTS)/installed: pyproject.toml tools/build_pycuda.py
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(CLIENTS)/bin/python -m pip install --quiet --editable ".[clients,ptxas]" --group dev cffi poetry-core
 	$(CLIENTS)/bin/python tools/build_pycuda.py
+	$(CLIENTS)/bin/python -m pip install --quiet --no-deps --target $(CLIENTS)/cccl \
+	  nvidia-cuda-cccl==13.0.85
 	rm -rf $(CLIENTS)/kernel_tuner && mkdir $(CLIENTS)/kernel_tuner
 	$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-build-isolation \
 	  --no-binary kernel-tuner --dest $(CLIENTS)/kernel_tuner kernel-tuner
@@ -68,9 +70,12 @@ $(TORCH)/installed: pyproject.toml
 	  expecttest ninja
 	touch $@
 
-# Every form of an instruction that ptxas takes, of a list made from the manual, has to be decoded.
+# Every form of an instruction that ptxas takes, of a list made from the manual and of the wrappers
+# in CCCL's headers, has to be decoded.
 test-ptxas: $(VENV)/installed
 	$(BIN)/python tools/ptxas_forms.py $(wildcard $(VENV)/lib/python3*/site-packages/nvidia/*/bin/ptxas)
+	$(BIN)/python tools/cccl_wrappers.py $(wildcard $(VENV)/lib/python3*/site-packages/nvidia/*/bin/ptxas) \
+	  $(wildcard $(VENV)/lib/python3*/site-packages/nvidia/*/include/cccl/cuda/__ptx/instructions/generated)
 
 test-torch: $(TORCH)/installed
 	$(TORCH)/bin/python -m pytest tests/pytorch --warploom=h100 $(PYTEST_ARGS)

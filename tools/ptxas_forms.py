@@ -24,8 +24,8 @@ TARGETS = ("sm_90a", "sm_100a", "sm_120a")
 REQUIRED = 0.97
 
 REGISTERS = (
-    ".reg .b16 %h<8>; .reg .b32 %r<300>; .reg .b64 %rd<8>; .reg .f32 %f<300>; .reg .f64 %fd<8>;"
-    " .reg .pred %p<4>; .reg .b128 %q<4>;"
+    ".reg .b16 %h<300>; .reg .b32 %r<300>; .reg .b64 %rd<300>; .reg .f32 %f<300>; .reg .f64 %fd<300>;"
+    " .reg .pred %p<4>; .reg .b128 %q<300>;"
 )
 HOLDERS = {
     **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), "%h1"),
@@ -294,7 +294,7 @@ def forms() -> list[str]:
 
 
 def module(target: str, lines: list[str]) -> str:
-    head = f".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k() {{ {REGISTERS}\n"
+    head = f".version 9.2\n.target {target}\n.address_size 64\n.visible .entry k() {{ {REGISTERS}\n"
     return head + "\n".join(lines) + "\nret;\n}\n"
 
 

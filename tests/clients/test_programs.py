@@ -60,25 +60,31 @@ def test_an_unmodified_program(run_program: RunProgram, program: str) -> None:
     assert_runs(run_program, program)
 
 
+PERSISTENT = ["", pytest.param("persistent", marks=pytest.mark.nightly)]
+
+
+@pytest.mark.parametrize("persistent", PERSISTENT)
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_cute_on_hopper(run_program: RunProgram, blocks: int) -> None:
+def test_cute_on_hopper(run_program: RunProgram, blocks: int, persistent: str) -> None:
     """A product by copies of tensors and warp groups, alone and in clusters of two blocks, which
-    get B together."""
+    get B together; by blocks of one tile each, and of several."""
     if importlib.util.find_spec("cutlass") is None:
         pytest.skip("cutlass is not installed")
-    outcome = run_program("cute_hopper.py", str(blocks), device="h100")
+    outcome = run_program("cute_hopper.py", str(blocks), persistent, device="h100")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == ["True"]
     assert "defect" not in outcome.stderr
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("persistent", PERSISTENT)
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_cute_on_blackwell(run_program: RunProgram, blocks: int) -> None:
-    """A product whose sums are in tensor memory, by single blocks and by pairs of blocks."""
+def test_cute_on_blackwell(run_program: RunProgram, blocks: int, persistent: str) -> None:
+    """A product whose sums are in tensor memory, by single blocks and by pairs of blocks, of one
+    tile each and of several."""
     if importlib.util.find_spec("cutlass") is None:
         pytest.skip("cutlass is not installed")
-    outcome = run_program("cute_blackwell.py", str(blocks), device="b200")
+    outcome = run_program("cute_blackwell.py", str(blocks), persistent, device="b200")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == ["True"]
     assert "defect" not in outcome.stderr

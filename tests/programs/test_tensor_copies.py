@@ -173,6 +173,23 @@ def test_a_wait_that_is_missing_or_wrong_shows(engine: str, policy: str) -> None
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_phase_completes_no_more_than_it_expects(engine: str) -> None:
+    """Of two boxes, where the bytes of one are expected, the second is not there yet."""
+    gpu = wl.Device("h100", engine=engine, schedule="adversarial")
+    data = gpu.to_device(WORDS)
+    box = gpu.tensor_map(data, (4, 8))
+    both = COPY.replace("[%buf]", "[%buf+128]") + COPY
+    assert (one(gpu, box, copy=both) == 0).all()
+    assert (one(gpu, box, copy=both, bytes="256") == WORDS[1:5, 4:12]).all()
+
+
+def test_a_map_keeps_its_buffer() -> None:
+    gpu = wl.Device("h100")
+    box = gpu.tensor_map(gpu.to_device(WORDS), (4, 8))
+    assert (one(gpu, box) == WORDS[1:5, 4:12]).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_stores_are_read_when_they_are_waited_for(engine: str) -> None:
     """Who changes shared memory before the group is waited for has the new words stored."""
     store = """

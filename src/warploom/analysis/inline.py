@@ -21,8 +21,10 @@ from warploom.analysis.flat import Flat
 from warploom.analysis.inlining import kept_functions
 from warploom.analysis.program import Copy, Site
 from warploom.analysis.services import service_function
+from warploom.analysis.warp_groups import meeting_behind
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.types import TYPES
+from warploom.isa.ops.wgmma import is_wait
 from warploom.isa.spec import decode
 from warploom.ptx.ir import (
     Address,
@@ -157,6 +159,8 @@ class _Inliner:
             self.flat.add(_branch(made, frame.end), site)
         else:
             self.flat.add(self._with_addresses(made), site)
+            if is_wait(made.operation):
+                self.flat.add(meeting_behind(made), site, hidden=True)
 
     def _with_addresses(self, made: Instruction) -> Instruction:
         """Return the instruction with the addresses of functions in place of their names."""

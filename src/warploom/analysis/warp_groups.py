@@ -11,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warploom.isa.ops.wgmma import GroupProduct, group_product, is_group_product, is_wait
+from warploom.isa.ops.wgmma import (
+    MEETING,
+    GroupProduct,
+    group_product,
+    is_group_product,
+    is_wait,
+)
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
+from warploom.rules.plan_words import BARRIERS, GROUP_THREADS
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,12 @@ def group_operands(instruction: Instruction) -> GroupOperands:
     negated = len(signs) == 2 and signs[0] != signs[1]
     product = group_product(operation, shared, transposed_a, transposed_b, negated)
     return GroupOperands(d, a, b, metadata, scale_d, product)
+
+
+def meeting_behind(wait: Instruction) -> Instruction:
+    """Return the meeting of the warp group behind a wait."""
+    operands = (Immediate(BARRIERS), Immediate(GROUP_THREADS))
+    return replace(wait, operation=MEETING, operands=operands)
 
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:

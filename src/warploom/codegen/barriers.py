@@ -18,6 +18,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.wgmma import is_group_meeting
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction
 from warploom.rules.plan_words import (
@@ -26,6 +27,7 @@ from warploom.rules.plan_words import (
     BARRIERS,
     CLUSTER_ARRIVED,
     CLUSTER_BARRIER,
+    GROUP_WARPS,
     INSTRUCTION,
 )
 from warploom.rules.warp_table import ARGUMENT, ARGUMENT_2, PASS, VOTE
@@ -160,15 +162,23 @@ class BarrierCode:
         given = sources(made)[: -1 if votes(made) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in given)
         threads = count[0] if count else I64(0)
+        if is_group_meeting(made.operation):
+            number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
+        else:
+            self._check(index, on, number, threads)
+        if self.sanitizing and self.sanitizing.synchronisation:
+            self.sanitizing.barrier(index, on, number, threads)
+        return number, threads
+
+    def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Stop the launch at a barrier that no block has, or that awaits part of a warp."""
+        b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
         with b.if_then(b.or_(unknown, uneven), likely=False):
             lowest = [self.lanes.bits(on), I1(0)]
             lane = self.lanes.intrinsic("llvm.cttz.i32", I32, lowest)
             self.frame.fault(BAD_BARRIER, index, lane, number, threads)
-        if self.sanitizing and self.sanitizing.synchronisation:
-            self.sanitizing.barrier(index, on, number, threads)
-        return number, threads
 
 
 def _simple(made: Instruction) -> int | None:

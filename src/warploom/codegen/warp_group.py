@@ -26,10 +26,11 @@ from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.moves import Result
 from warploom.codegen.products import constant, register_type
 from warploom.core.types import B32, PRED, U32, U64
-from warploom.isa.ops.wgmma import GROUP_WARPS, is_group_product
+from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import SharedOperand, unit_address
 from warploom.isa.sparsity import Sparsity
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
+from warploom.rules.plan_words import GROUP_WARPS
 
 PART_OF_A_WARP_GROUP, TOO_MANY_IN_FLIGHT = 21, 22
 """Kinds of faults (`machine.faults.FaultKind`)."""

@@ -40,10 +40,12 @@ def compile_cuda(
         if stored is None:
             raise CompileError(without_nvrtc())
         return _limited(stored, options)
-    chosen = [f"-I{path}" for path in (Path(name).parent, *header_folders())]
+    # Folders that options name come before CUDA's, as for nvcc.
+    chosen = [f"-I{Path(name).parent}", *options]
+    chosen += [f"-I{path}" for path in header_folders()]
     if not any(option.startswith(ARCHITECTURE_OPTIONS) for option in options):
         chosen.append(f"-arch=compute_{_architecture(nvrtc, compute_capability)}")
-    encoded = [option.encode() for option in ("-lineinfo", *chosen, *options)]
+    encoded = [option.encode() for option in ("-lineinfo", *chosen)]
     program = _value(nvrtc, nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)

@@ -99,7 +99,9 @@ class MakesTensorMaps:
         WarploomError for what cuTensorMapEncodeTiled refuses.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
-        return encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
+        made = encode_tiled(_tensor(buffer, layout, interleave, swizzle, fill), tuple(box)[::-1])
+        made.buffer = buffer
+        return made
 
     @checked("Device.im2col_map(...)")
     def im2col_map(
@@ -125,4 +127,6 @@ class MakesTensorMaps:
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
-        return encode_im2col(tensor, tuple(lower)[::-1], tuple(upper)[::-1], channels, pixels)
+        made = encode_im2col(tensor, tuple(lower)[::-1], tuple(upper)[::-1], channels, pixels)
+        made.buffer = buffer
+        return made

@@ -142,10 +142,12 @@ class Tensor:
 
 
 class TensorMap:
-    """The 128 bytes that a kernel gets for a `CUtensorMap`, by value."""
+    """The 128 bytes that a kernel gets for a `CUtensorMap`, by value. It keeps `buffer`, whose
+    memory it describes, from being freed before it."""
 
     def __init__(self, words: npt.NDArray[np.int64]) -> None:
         self._data = words.tobytes()
+        self.buffer: object = None
 
     def __bytes__(self) -> bytes:
         return self._data

@@ -160,6 +160,8 @@ def _for_members(table: Words, members: int) -> str:
 def _at_barrier(barrier: int, threads: int) -> str:
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
+    if barrier >= BARRIERS:
+        return "the other warps of the warp group at wgmma.wait_group"
     who = f"{threads} threads" if threads else "all threads of the block that have not exited"
     return f"{who} at barrier {barrier}"
 
@@ -205,9 +207,8 @@ def deadlock_error(
 
 def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
     """Of each barrier that somebody waits at: who has come, and who of the others is left."""
-    numbers = (NONE, CLUSTER_BARRIER)
     places = dict.fromkeys(
-        (w.block, w.barrier) for w in waiting if w.barrier not in numbers and w.lanes
+        (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )
     for block, barrier in list(places)[:SHOWN]:
         own = [w for w in waiting if w.block == block]

@@ -15,10 +15,12 @@ from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
     BARRIER_WAIT,
+    BARRIERS,
     BLOCKED,
     CLUSTER_BARRIER,
     ENDED,
     FROM_TABLE,
+    GROUP_WARPS,
     INDEPENDENT,
     RESUME,
     RUNNABLE,
@@ -73,7 +75,7 @@ def settle(plan: Words, states: Words, tables: Words, first: int) -> int:
         release(plan, states, tables, first, barrier)
         return RUNNABLE
     released = 0
-    for number in range(16):
+    for number in range(BARRIERS + plan[WARPS] // GROUP_WARPS):
         released += settle_one(plan, states, tables, first, number)
     if released > 0:
         return RUNNABLE

@@ -27,11 +27,17 @@ def is_valid(word: int) -> bool:
 
 
 @jitable
+def phase(word: int) -> int:
+    """Return the phase of an mbarrier, which counts modulo 4."""
+    return (word >> PHASE_AT) & 3
+
+
+@jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
     """Return whether a wait with that parity, or that token, ends."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
-    return (word >> PHASE_AT) & 3 != (wanted >> PHASE_AT) & 3
+    return phase(word) != phase(wanted)
 
 
 @jitable
@@ -40,11 +46,11 @@ def settled(word: int) -> int:
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word
-    phase = ((word >> PHASE_AT) + 1) & 3
+    following = (phase(word) + 1) & 3
     # The highest bit is the sign of a word.
-    phase -= (phase & 2) << 1
+    following -= (following & 2) << 1
     expected = (word >> EXPECTED_AT) & counts
-    return (word & ((1 << PHASE_AT) - 1)) | expected | (phase << PHASE_AT)
+    return (word & ((1 << PHASE_AT) - 1)) | expected | (following << PHASE_AT)
 
 
 @jitable

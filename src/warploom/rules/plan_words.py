@@ -64,9 +64,15 @@ HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted."""
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""
 
+GROUP_WARPS, GROUP_THREADS = 4, 128
+GROUP_BARRIERS = 8
+ALL_BARRIERS = BARRIERS + GROUP_BARRIERS
+"""The warp groups of a block at most; each has a barrier of its own, whose number is behind those
+that programs name."""
+
 STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
-AWAITED = ARRIVALS + BARRIERS
-CLUSTER_ARRIVED = AWAITED + BARRIERS
+AWAITED = ARRIVALS + ALL_BARRIERS
+CLUSTER_ARRIVED = AWAITED + ALL_BARRIERS
 STATE_WORDS = CLUSTER_ARRIVED + 1
 """A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
 else a number of the compiled code); the barrier at which it waits as a whole and the number of
@@ -76,7 +82,7 @@ before: it looked at a clock and nobody changed memory. By barrier, its threads 
 without waiting, and how many those said that the barrier AWAITED. CLUSTER_ARRIVED: its lanes that
 have arrived at the phase of the cluster's barrier which is not complete."""
 
-CLUSTER_BARRIER = BARRIERS
+CLUSTER_BARRIER = ALL_BARRIERS
 """The number under which lanes wait at the barrier of their cluster."""
 
 NONE_BEGUN, ENDED_BLOCK = NONE, -3

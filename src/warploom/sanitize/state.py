@@ -18,6 +18,7 @@ from warploom.machine.launch import Launch, all_shared_bytes
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
+from warploom.rules.plan_words import ALL_BARRIERS
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.unchecked import Unchecked, unchecked_loads
 
@@ -210,7 +211,7 @@ class _Layout:
             (words.SLOT_WRITTEN, written_words(head[words.SHARED_BYTES])),
             (words.SLOT_CELLS, cells),
             (words.SLOT_LINES, lines * words.LINE_WORDS),
-            (words.SLOT_BARRIERS, (1 + words.BARRIERS) * barrier),
+            (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
             (words.SLOT_ROWS, threads * row + 2 * threads),
         ):
             head[word] = at

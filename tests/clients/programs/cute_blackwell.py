@@ -1,5 +1,6 @@
 """CuTe DSL: a product of matrices on Blackwell, with copies of tensors, a pipeline and sums in
-tensor memory, by single blocks or by pairs of blocks."""
+tensor memory, by single blocks or by pairs of blocks; by those of each tile, or (`persistent`) by
+some that compute one tile after the other."""
 
 import sys
 
@@ -16,6 +17,8 @@ from cutlass.utils import blackwell_helpers as blackwell
 PAIR = len(sys.argv) > 1 and sys.argv[1] == "2"
 M, N, K = 256, 128, 256
 TILE = (256 if PAIR else 128, 64, 64)
+ACROSS = N // TILE[1]
+PERSISTENT = "persistent" in sys.argv
 STAGES, THREADS = 3, 128
 GROUP = tcgen05.CtaGroup.TWO if PAIR else tcgen05.CtaGroup.ONE
 COLUMNS = 64
@@ -44,7 +47,8 @@ def gemm(
 ):
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-    row, column, _ = cute.arch.block_idx()
+    row, first, _ = cute.arch.block_idx()
+    _, places, _ = cute.arch.grid_dim()
     each = cute.size(tiled_mma.thr_id.shape)
     rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
     leads = rank % each == 0
@@ -78,65 +82,69 @@ def gemm(
         is_two_cta=PAIR,
         two_cta_tmem_dealloc_mbar_ptr=storage.free.ptr,
     )
-    where = (row // each, column, None)
-    of_a = cute.local_tile(a, TILE, where, proj=(1, None, 1))
-    of_b = cute.local_tile(b, TILE, where, proj=(None, 1, 1))
-    of_c = cute.local_tile(c, TILE, where, proj=(1, 1, None))
-    mine = tiled_mma.get_slice(rank % each)
-    part_c = mine.partition_C(of_c)
-    left, right = tiled_mma.make_fragment_A(shared_a), tiled_mma.make_fragment_B(shared_b)
-    sums = tiled_mma.make_fragment_C(tiled_mma.partition_shape_C(TILE[:2]))
-    to_a, from_a = cpasync.tma_partition(
-        copy_a,
-        0,
-        cute.make_layout(1),
-        cute.group_modes(shared_a, 0, 3),
-        cute.group_modes(mine.partition_A(of_a), 0, 3),
-    )
-    to_b, from_b = cpasync.tma_partition(
-        copy_b,
-        0,
-        cute.make_layout(1),
-        cute.group_modes(shared_b, 0, 3),
-        cute.group_modes(mine.partition_B(of_b), 0, 3),
-    )
     if cutlass.const_expr(PAIR):
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
+    left, right = tiled_mma.make_fragment_A(shared_a), tiled_mma.make_fragment_B(shared_b)
+    sums = tiled_mma.make_fragment_C(tiled_mma.partition_shape_C(TILE[:2]))
     memory.allocate(COLUMNS)
     memory.wait_for_alloc()
     place = memory.retrieve_ptr(SUM)
     sums = cute.make_tensor(place, sums.layout)
-    if warp == 0:
-        count = cute.size(of_a, mode=[2])
-        empty = summing.acquire_and_advance()
-        for _k in cutlass.range(count, prefetch_stages=STAGES - 2):
-            slot = filling.acquire_and_advance()
-            at, into = (None, slot.count), (None, slot.index)
-            cute.copy(copy_a, from_a[at], to_a[into], tma_bar_ptr=slot.barrier)
-            cute.copy(copy_b, from_b[at], to_b[into], tma_bar_ptr=slot.barrier)
-            if leads:
-                full = using.wait_and_advance()
-                for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
-                    one = (None, None, part, full.index)
-                    cute.gemm(tiled_mma, sums, left[one], right[one], sums)
-                    tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
-                full.release()
-        if leads:
-            empty.commit()
     memory.relinquish_alloc_permit()
-    full = reading.wait_and_advance()
-    atom = cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x64), SUM)
-    whole = (cute.size(sums, mode=[0, 0]), cute.size(sums, mode=[0, 1]))
-    tiles = cute.zipped_divide(sums, (whole,))
-    copy = tcgen05.make_tmem_copy(atom, tiles[None, 0])
-    own = copy.get_slice(thread)
-    source = own.partition_S(tiles)
-    target = own.partition_D(cute.zipped_divide(part_c, (whole,)))
-    kept = cute.make_rmem_tensor(target[None, None, 0].shape, SUM)
-    cute.copy(copy, source[None, None, 0], kept)
-    cute.autovec_copy(kept, target[None, None, 0])
-    full.release()
+    for column in cutlass.range(first, ACROSS, places, unroll=1):
+        where = (row // each, column, None)
+        of_a = cute.local_tile(a, TILE, where, proj=(1, None, 1))
+        of_b = cute.local_tile(b, TILE, where, proj=(None, 1, 1))
+        of_c = cute.local_tile(c, TILE, where, proj=(1, 1, None))
+        mine = tiled_mma.get_slice(rank % each)
+        part_c = mine.partition_C(of_c)
+        to_a, from_a = cpasync.tma_partition(
+            copy_a,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(shared_a, 0, 3),
+            cute.group_modes(mine.partition_A(of_a), 0, 3),
+        )
+        to_b, from_b = cpasync.tma_partition(
+            copy_b,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(shared_b, 0, 3),
+            cute.group_modes(mine.partition_B(of_b), 0, 3),
+        )
+        if warp == 0:
+            count = cute.size(of_a, mode=[2])
+            tiled_mma.set(tcgen05.Field.ACCUMULATE, False)
+            if leads:
+                summing.acquire()
+            for k in cutlass.range(count, prefetch_stages=STAGES - 2):
+                slot = filling.acquire_and_advance()
+                at, into = (None, k), (None, slot.index)
+                cute.copy(copy_a, from_a[at], to_a[into], tma_bar_ptr=slot.barrier)
+                cute.copy(copy_b, from_b[at], to_b[into], tma_bar_ptr=slot.barrier)
+                if leads:
+                    full = using.wait_and_advance()
+                    for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
+                        one = (None, None, part, full.index)
+                        cute.gemm(tiled_mma, sums, left[one], right[one], sums)
+                        tiled_mma.set(tcgen05.Field.ACCUMULATE, True)
+                    full.release()
+            if leads:
+                summing.commit()
+            summing.advance()
+        full = reading.wait_and_advance()
+        atom = cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x64), SUM)
+        whole = (cute.size(sums, mode=[0, 0]), cute.size(sums, mode=[0, 1]))
+        tiles = cute.zipped_divide(sums, (whole,))
+        copy = tcgen05.make_tmem_copy(atom, tiles[None, 0])
+        own = copy.get_slice(thread)
+        source = own.partition_S(tiles)
+        target = own.partition_D(cute.zipped_divide(part_c, (whole,)))
+        kept = cute.make_rmem_tensor(target[None, None, 0].shape, SUM)
+        cute.copy(copy, source[None, None, 0], kept)
+        cute.autovec_copy(kept, target[None, None, 0])
+        full.release()
     pipeline.sync(barrier_id=1)
     memory.free(place)
 
@@ -164,7 +172,8 @@ def launch(a: cute.Pointer, b: cute.Pointer, c: cute.Pointer):
         loads, second, cute.slice_(layout_b, tuple(stage)), TILE, tiled_mma, blocks.shape
     )
     given = tiled_mma, copy_a, tensor_a, copy_b, tensor_b, result, layout_a, layout_b, blocks
-    gemm(*given).launch(grid=(M // 128, N // TILE[1], 1), block=(THREADS, 1, 1), cluster=shape)
+    grid = (M // 128, 1 if PERSISTENT else ACROSS, 1)
+    gemm(*given).launch(grid=grid, block=(THREADS, 1, 1), cluster=shape)
 
 
 def on_device(host):

@@ -1,4 +1,5 @@
-"""CuTe DSL: a product of matrices on Hopper, with copies of tensors, a pipeline and warp groups."""
+"""CuTe DSL: a product of matrices on Hopper, with copies of tensors, a pipeline and warp groups; by
+a block for each tile, or (`persistent`) by blocks that compute one tile after the other."""
 
 import sys
 
@@ -17,6 +18,8 @@ TILE = (64, 128, 64)
 STAGES = 3
 ALONG = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 """Blocks of a cluster, along M."""
+PERSISTENT = "persistent" in sys.argv
+DOWN, ACROSS = M // TILE[0], N // TILE[1]
 
 
 @cute.kernel
@@ -32,7 +35,8 @@ def gemm(
     cluster: cute.Layout,
 ):
     thread, _, _ = cute.arch.thread_idx()
-    row, column, _ = cute.arch.block_idx()
+    first, column, _ = cute.arch.block_idx()
+    blocks, _, _ = cute.arch.grid_dim()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
 
@@ -57,63 +61,66 @@ def gemm(
         tx_count=size,
         cta_layout_vmnk=cute.make_layout((1, *cluster.shape)),
     )
-    where = (row, column, None)
-    of_a = cute.local_tile(a, TILE, where, proj=(1, None, 1))
-    of_b = cute.local_tile(b, TILE, where, proj=(None, 1, 1))
-    of_c = cute.local_tile(c, TILE, where, proj=(1, 1, None))
-    to_a, from_a = cpasync.tma_partition(
-        copy_a,
-        0,
-        cute.make_layout(1),
-        cute.group_modes(shared_a, 0, 2),
-        cute.group_modes(of_a, 0, 2),
-    )
-    to_b, from_b = cpasync.tma_partition(
-        copy_b,
-        rank,
-        cute.make_layout(ALONG),
-        cute.group_modes(shared_b, 0, 2),
-        cute.group_modes(of_b, 0, 2),
-    )
-    mine = tiled_mma.get_slice(thread)
-    part_c = mine.partition_C(of_c)
-    left = tiled_mma.make_fragment_A(mine.partition_A(shared_a))
-    right = tiled_mma.make_fragment_B(mine.partition_B(shared_b))
-    sums = cute.make_rmem_tensor(part_c.shape, cutlass.Float32)
-    count = cute.size(of_a, mode=[2])
     write = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, STAGES)
     read = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, STAGES)
     mask = cutlass.Int16((1 << ALONG) - 1)
-    tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
-    for k in cutlass.range(count + STAGES - 1, unroll=1):
-        if warp == 0 and k < count:
-            stages.producer_acquire(write)
-            barrier = stages.producer_get_barrier(write)
-            cute.copy(copy_a, from_a[None, k], to_a[None, write.index], tma_bar_ptr=barrier)
-            if cutlass.const_expr(ALONG > 1):
-                cute.copy(
-                    copy_b,
-                    from_b[None, k],
-                    to_b[None, write.index],
-                    tma_bar_ptr=barrier,
-                    mcast_mask=mask,
-                )
-            else:
-                cute.copy(copy_b, from_b[None, k], to_b[None, write.index], tma_bar_ptr=barrier)
-            stages.producer_commit(write)
-        write.advance()
-        if k >= STAGES - 1:
-            stages.consumer_wait(read)
-            warpgroup.fence()
-            for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
-                place = (None, None, part, read.index)
-                cute.gemm(tiled_mma, sums, left[place], right[place], sums)
-                tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
-            warpgroup.commit_group()
-            warpgroup.wait_group(0)
-            stages.consumer_release(read)
-            read.advance()
-    cute.autovec_copy(sums, part_c)
+    for row in cutlass.range(first, DOWN, blocks, unroll=1):
+        where = (row, column, None)
+        of_a = cute.local_tile(a, TILE, where, proj=(1, None, 1))
+        of_b = cute.local_tile(b, TILE, where, proj=(None, 1, 1))
+        of_c = cute.local_tile(c, TILE, where, proj=(1, 1, None))
+        to_a, from_a = cpasync.tma_partition(
+            copy_a,
+            0,
+            cute.make_layout(1),
+            cute.group_modes(shared_a, 0, 2),
+            cute.group_modes(of_a, 0, 2),
+        )
+        to_b, from_b = cpasync.tma_partition(
+            copy_b,
+            rank,
+            cute.make_layout(ALONG),
+            cute.group_modes(shared_b, 0, 2),
+            cute.group_modes(of_b, 0, 2),
+        )
+        mine = tiled_mma.get_slice(thread)
+        part_c = mine.partition_C(of_c)
+        left = tiled_mma.make_fragment_A(mine.partition_A(shared_a))
+        right = tiled_mma.make_fragment_B(mine.partition_B(shared_b))
+        sums = cute.make_rmem_tensor(part_c.shape, cutlass.Float32)
+        count = cute.size(of_a, mode=[2])
+        tiled_mma.set(warpgroup.Field.ACCUMULATE, False)
+        for k in cutlass.range(count + STAGES - 1, unroll=1):
+            if k < count:
+                if warp == 0:
+                    stages.producer_acquire(write)
+                    barrier = stages.producer_get_barrier(write)
+                    to = write.index
+                    cute.copy(copy_a, from_a[None, k], to_a[None, to], tma_bar_ptr=barrier)
+                    if cutlass.const_expr(ALONG > 1):
+                        cute.copy(
+                            copy_b,
+                            from_b[None, k],
+                            to_b[None, to],
+                            tma_bar_ptr=barrier,
+                            mcast_mask=mask,
+                        )
+                    else:
+                        cute.copy(copy_b, from_b[None, k], to_b[None, to], tma_bar_ptr=barrier)
+                    stages.producer_commit(write)
+                write.advance()
+            if k >= STAGES - 1:
+                stages.consumer_wait(read)
+                warpgroup.fence()
+                for part in cutlass.range_constexpr(cute.size(left, mode=[2])):
+                    place = (None, None, part, read.index)
+                    cute.gemm(tiled_mma, sums, left[place], right[place], sums)
+                    tiled_mma.set(warpgroup.Field.ACCUMULATE, True)
+                warpgroup.commit_group()
+                warpgroup.wait_group(0)
+                stages.consumer_release(read)
+                read.advance()
+        cute.autovec_copy(sums, part_c)
     if cutlass.const_expr(ALONG > 1):
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
@@ -145,7 +152,7 @@ def launch(a: cute.Pointer, b: cute.Pointer, c: cute.Pointer):
     )
     cluster = cute.make_layout((ALONG, 1, 1))
     gemm(copy_a, tensor_a, copy_b, tensor_b, result, tiled_mma, layout_a, layout_b, cluster).launch(
-        grid=(M // TILE[0], N // TILE[1], 1), block=(128, 1, 1), cluster=(ALONG, 1, 1)
+        grid=(ALONG if PERSISTENT else DOWN, ACROSS, 1), block=(128, 1, 1), cluster=(ALONG, 1, 1)
     )
 
 

@@ -13,12 +13,10 @@ from functools import cache
 from warploom.isa.fragments import WARP, Product, accumulator, extents, operand
 from warploom.isa.shared_matrices import SharedOperand
 from warploom.isa.sparsity import Sparsity
-from warploom.isa.spec import Operation, Unit, declare
+from warploom.isa.spec import Modifiers, Operation, OpSpec, Unit, declare
 
 ROWS = 16
 """Rows that one warp of the group holds."""
-
-GROUP_WARPS = 4
 
 DOC = """D = A * B + D, or A * B; complete when waited for   PTX ISA: wgmma.mma_async"""
 SPARSE_DOC = """D = A * B + D, A's columns by metadata of lanes sel   PTX ISA: wgmma.mma_async.sp"""
@@ -135,6 +133,29 @@ declare(
     unit=Unit.MATRIX,
     doc="waits until at most n groups are pending, the newest ones   PTX ISA: wgmma.wait_group",
 )
+
+
+MEETING = Operation(
+    "barrier.warp.group",
+    OpSpec(
+        "barrier",
+        "barrier.warp.group",
+        (),
+        (),
+        Unit.BARRIER,
+        None,
+        "waits until all warps of the warp group are there",
+    ),
+    Modifiers({"warp": "warp", "group": "group"}),
+)
+"""Stands hidden behind each wait for products, and in no table. A product is one operation of the
+whole group, so that none of its warps finds it complete before all have issued it; one thread of
+the group may then tell others that the product has read its matrices."""
+
+
+def is_group_meeting(operation: Operation) -> bool:
+    """Return whether an operation is the meeting of a warp group behind `wgmma.wait_group`."""
+    return operation.text == MEETING.text
 
 
 def is_group_product(operation: Operation) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.analysis.uses import sources, votes
 from warploom.core.types import PRED, U32
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.wgmma import is_group_meeting
 from warploom.isa.spec import Unit
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
@@ -113,6 +114,8 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     given = sources(instruction)[: -1 if votes(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in given)
     threads = count[0] if count else 0
+    if is_group_meeting(instruction.operation):
+        return number + warp.number // plan_words.GROUP_WARPS, threads
     if number >= plan_words.BARRIERS or threads % warp.size:
         place = (index, warp.block.number, warp.number, lane)
         fault = Fault(FaultKind.BAD_BARRIER, *place, number, threads)

@@ -13,7 +13,6 @@ import numpy as np
 
 from warploom.analysis.warp_groups import GroupOperands, group_operands
 from warploom.core.types import B32, PRED, U32, U64
-from warploom.isa.ops.wgmma import GROUP_WARPS
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference.access import Request, gather, part
@@ -32,6 +31,7 @@ from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import Warp
 from warploom.ptx.ir import Immediate, Instruction, Space
 from warploom.rules.in_flight import CAPACITY, completes_late
+from warploom.rules.plan_words import GROUP_WARPS
 
 WORDS = UNIT_BYTES // U32.bytes
 

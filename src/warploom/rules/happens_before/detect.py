@@ -18,7 +18,6 @@ from warploom.rules.happens_before.words import (
     BARRIER_ARRIVE,
     BARRIER_HEAD,
     BARRIER_SYNC,
-    BARRIERS,
     BLOCK_WORDS,
     E_BLOCK,
     E_INSTRUCTION,
@@ -52,7 +51,7 @@ from warploom.rules.happens_before.words import (
     WARP_WORDS,
     WARPS,
 )
-from warploom.rules.plan_words import SLOT
+from warploom.rules.plan_words import ALL_BARRIERS, SLOT
 
 
 def detect_event(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
@@ -119,7 +118,7 @@ def begin_block(s: Any) -> None:
     if s[EXACT] == 0:
         return
     clear(s, slot + s[SLOT_LANES], s[THREADS] * LANE_WORDS)
-    for number in range(BARRIERS):
+    for number in range(ALL_BARRIERS):
         clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
     if s[ROW] > s[THREADS]:
         clear(s, agents_base(s), 2 * s[THREADS])

@@ -220,7 +220,6 @@ made, and, where that was of a narrow scope, that of its last fence of a wide on
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
-BARRIERS = 16
 OF_ALL = 1 << 8
 """Marks a wait at a barrier of all threads of the block."""
 

@@ -60,8 +60,15 @@ def complete_lane(memory: Memory, held: Row, entry: int, lane: int) -> None:
 
 
 @jitable
-def complete_due(memory: Memory, held: Row) -> int:
-    """Completes what is due, and takes it out of the list; returns how many copies."""
+def is_past(memory: Memory, barrier: int, phase: int) -> bool:
+    """Returns whether a phase of an mbarrier is complete; False where there is none (0)."""
+    return barrier != 0 and mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8)) != phase
+
+
+@jitable
+def complete_due(memory: Memory, held: Row, barrier: int, phase: int) -> int:
+    """Completes what is due, and takes it out of the list; returns how many copies. What is due
+    once an mbarrier, if it is not 0, is past a phase stays in the list."""
     kept, done = 0, 0
     for number in range(held[COUNT]):
         entry = entry_at(number)
@@ -71,8 +78,11 @@ def complete_due(memory: Memory, held: Row) -> int:
             held[entry + MASK] &= ~due
             for lane in range(LANES):
                 if due >> lane & 1 and held[entry + KIND] != GROUP_END:
-                    complete_lane(memory, held, entry, lane)
-                    done += 1
+                    if is_past(memory, barrier, phase):
+                        held[entry + MASK] |= 1 << lane
+                    else:
+                        complete_lane(memory, held, entry, lane)
+                        done += 1
         if held[entry + MASK]:
             if kept != number:
                 for word in range(ENTRY_WORDS):
@@ -87,12 +97,13 @@ def complete_oldest(memory: Memory, held: Row) -> None:
     """Completes the older half of a full list."""
     for number in range(CAPACITY // 2):
         held[entry_at(number) + DUE] = held[entry_at(number) + MASK]
-    complete_due(memory, held)
+    complete_due(memory, held, 0, 0)
 
 
 @jitable
 def complete_at_barrier(memory: Memory, held: Row, barrier: int) -> int:
-    """Completes the copies that tell an mbarrier; returns how many."""
+    """Completes the copies that tell an mbarrier, oldest first, until its phase is complete;
+    returns how many."""
     found = 0
     for number in range(held[COUNT]):
         entry = entry_at(number)
@@ -100,7 +111,8 @@ def complete_at_barrier(memory: Memory, held: Row, barrier: int) -> int:
             if held[entry + MASK] >> lane & 1 and held[row_at(entry, BARRIER, lane)] == barrier:
                 held[entry + DUE] |= 1 << lane
                 found = 1
-    return complete_due(memory, held) if found else 0
+    phase = mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8))
+    return complete_due(memory, held, barrier, phase) if found else 0
 
 
 @jitable
@@ -119,7 +131,7 @@ def complete_groups_held(
                     held[ENDS + lane] += int(held[entry + KIND] == GROUP_END)
                     if held[ENDS + lane] > left:
                         held[entry + DUE] |= 1 << lane
-    return int(complete_due(memory, held))
+    return int(complete_due(memory, held, 0, 0))
 
 
 @jitable
@@ -133,4 +145,4 @@ def retire_held(memory: Memory, held: Row, start: int, end: int) -> None:
                 held[entry + DUE] = held[entry + MASK]
             else:
                 held[entry + MASK] = 0
-    complete_due(memory, held)
+    complete_due(memory, held, 0, 0)

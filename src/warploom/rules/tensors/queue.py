@@ -148,10 +148,13 @@ def is_due(queue: Row, number: int, barrier: int) -> bool:
 
 @jitable
 def complete_barrier(memory: Memory, queue: Row, work: Row, barrier: int) -> int:
-    """Complete the copies that tell an mbarrier; returns how many."""
-    kept, done = 0, 0
+    """Complete the copies that tell an mbarrier, oldest first, until its phase is complete; returns
+    how many."""
+    kept, done, place = 0, 0, barrier - ORIGIN
+    phase = mbarrier.phase(read_bytes(memory, place, 8))
     for number in range(int(queue[COUNT])):
-        if is_due(queue, number, barrier):
+        waits = mbarrier.phase(read_bytes(memory, place, 8)) == phase
+        if waits and is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
             done += 1
         else:

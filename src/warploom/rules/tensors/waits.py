@@ -51,8 +51,11 @@ def wait_copies(
             if check_shared(scratch, address, 8) == 0:
                 place = host_address(scratch, address)
                 word = read_bytes(memory, place - ORIGIN, 8)
-                if not is_complete(word, int(data[LANES * VALUE_ROW + lane]), by_parity):
+                wanted = int(data[LANES * VALUE_ROW + lane])
+                if not is_complete(word, wanted, by_parity):
                     plan[CHANGES] += complete_barrier(memory, queue, work, place)
+                    word = read_bytes(memory, place - ORIGIN, 8)
+                if not is_complete(word, wanted, by_parity):
                     plan[CHANGES] += complete_at_barrier(memory, held, place)
     return 0
 
