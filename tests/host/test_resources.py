@@ -97,6 +97,22 @@ def test_ptxas_is_believed_where_it_is_found(
     assert (error.resource, error.requested, error.limit) == ("registers", 131072, 65536)
 
 
+@pytest.mark.parametrize(
+    ("target", "architecture"),
+    [
+        ("sm_90", "sm_90"),
+        ("sm_90a", "sm_90a"),
+        ("sm_52, debug", "sm_90"),
+        ("sm_90a, debug", "sm_90a"),
+    ],
+)
+def test_targets_with_features_of_their_own_are_assembled_for_these(
+    target: str, architecture: str
+) -> None:
+    ptx = f".version 8.0\n.target {target}\n.address_size 64\n"
+    assert ptxas.architecture_of(ptx, (9, 0)) == architecture
+
+
 @pytest.mark.parametrize("status", [0, 1])
 def test_ptxas_is_asked_once_for_all_processes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int

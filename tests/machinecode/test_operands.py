@@ -25,6 +25,8 @@ from warploom.machinecode.operands import Kind, ListingError, read_operands
         ("R10, SR_CTAID.X", "RS", ["R10"]),
         ("R0, R4, R4, UR4, UR6, 2D, 0x3", "RRRUUSN", ["R0", "R4", "UR4", "UR6"]),
         ("SB0, 0x0, {3,2}", "SNB", []),
+        ("R24, R28, gdesc[UR4].tnspB, R24", ["REGISTER", "REGISTER", "MATRIX", "REGISTER"], None),
+        ("gdesc[UR8], R4", ["MATRIX", "REGISTER"], ["UR8", "R4"]),
         ("", "", []),
     ],
 )

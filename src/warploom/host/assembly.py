@@ -19,7 +19,15 @@ from pathlib import Path
 
 from warploom.analysis.program import Program
 from warploom.codegen import cache
-from warploom.host.ptxas import INSTALL, SECONDS, Assembled, find_tool, identity, read_messages
+from warploom.host.ptxas import (
+    INSTALL,
+    SECONDS,
+    Assembled,
+    architecture_of,
+    find_tool,
+    identity,
+    read_messages,
+)
 from warploom.machinecode.counted import Matching
 from warploom.machinecode.lines import own_lines
 from warploom.machinecode.listing import read_listing
@@ -60,7 +68,7 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
         missing = " and ".join(name for name, found in parts.items() if found is None)
         return NoAssembly(f"{missing} cannot be found; {INSTALL}")
     text, owners = own_lines(program.module)
-    architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    architecture = architecture_of(text, compute_capability)
     parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)
     try:
         printed = _printed(parts, ptxas, nvdisasm)

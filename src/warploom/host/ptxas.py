@@ -19,6 +19,9 @@ from warploom.codegen import cache
 INSTALL = 'pip install "warploom[ptxas]"'
 """Command that installs ptxas, nvdisasm and SciPy."""
 
+SPECIFIC = re.compile(r"^\s*\.target\s+sm_\d+[af]\b", re.MULTILINE)
+"""A target of one architecture or family (PTX ISA, ".target")."""
+
 SECONDS = 120
 """Longer than this, ptxas is not waited for."""
 
@@ -60,7 +63,7 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
     ptxas = find_tool("ptxas")
     if ptxas is None:
         return {}
-    architecture = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    architecture = architecture_of(ptx, compute_capability)
     key = cache.key_of((*identity(ptxas), architecture, ptx), ())
     found = cache.find("ptxas", key)
     if found is not None:
@@ -70,6 +73,13 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> dict[str, Assembl
         return {}
     cache.keep("ptxas", key, messages.encode())
     return dict(read_messages(messages))
+
+
+def architecture_of(ptx: str, compute_capability: tuple[int, int]) -> str:
+    """Return what ptxas calls the architecture for which a text is assembled: with its own features
+    where the text is for such (`.target sm_90a`, `.target sm_100f`)."""
+    plain = f"sm_{compute_capability[0]}{compute_capability[1]}"
+    return plain + "a" * (SPECIFIC.search(ptx) is not None)
 
 
 def identity(ptxas: str) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
     operands = operand {"," operand}
     operand  = [sign] place ["." modifiers] | number | label | barrier | "{" numbers "}" | special
-    place    = register | "|" register "|" | constant | memory
+    place    = register | "|" register "|" | constant | memory | matrix
     constant = "c[" bank "][" address "]" | "cx[" uniform "][" address "]"
     memory   = ["desc[" uniform "]"] "[" address "]"
+    matrix   = ("gdesc" | "idesc" | "tmem") "[" uniform "]"
 
 Source: CUDA Binary Utilities, "Instruction Set Reference" and the listings of `nvdisasm`.
 """
@@ -30,6 +31,7 @@ class Kind(Enum):
     PREDICATE = "predicate"
     CONSTANT = "constant"
     MEMORY = "memory"
+    MATRIX = "matrix"
     NUMBER = "number"
     LABEL = "label"
     BARRIER = "barrier"
@@ -49,6 +51,7 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     (Kind.LABEL, r"`\(.*\)"),
     (Kind.CONSTANT, r"[-~!|+]*cx?\[[^\]]*\]\[[^\]]*\](?:\.\w+)*\|?(?:\.\w+)*"),
     (Kind.MEMORY, r"(?:[a-z]+\[\w+\])*\[[^\]]*\](?:\.\w+)*"),
+    (Kind.MATRIX, r"[a-z]+\[U?R(?:\d+|Z)\](?:\.\w+)*"),
     (Kind.UNIFORM, r"[-~!|+]*U(?:R\d+|RZ)\|?(?:\.\w+)*"),
     (Kind.PREDICATE, r"[!]?U?P(?:\d+|T|R)(?:\.\w+)*"),
     (Kind.REGISTER, r"[-~!|+]*R(?:\d+|Z)\|?(?:\.\w+)*"),

@@ -86,8 +86,8 @@ def host_waits_for(handle: int | None) -> None:
 
 
 def copied(target: int, source: int, size: int) -> None:
-    """Tell of a copy that has been made. The host waits for copies that are in no stream, and for those to
-    memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
+    """Tell of a copy that has been made. The host waits for copies that are in no stream, and for
+    those to memory that is pageable (CUDA Driver API, "API synchronization behavior")."""
     memory = state.device.memory
     ranges = [Copied(source, size, writes=False), Copied(target, size, writes=True)]
     _done("a copy", ranges, waits=memory.find(target) is None)
