@@ -11,14 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
-import warploom
 from warploom.clients.driver.state import state
 from warploom.clients.host_stack import Frame, is_program, program_frames, shown_frames
 from warploom.clients.session import session
 from warploom.sanitize.stream_order import HOST, LEGACY
 from warploom.sanitize.streams import Copied
 
-PACKAGES = (str(Path(warploom.__file__).parent), *map(str, sysconfig.get_paths().values()))
+PACKAGES = (str(Path(__file__).parents[2]), *map(str, sysconfig.get_paths().values()))
 """Where packages lie, this one first; a program calls them."""
 
 PER_THREAD = 2
