@@ -33,7 +33,7 @@ WHERE = (
 """What is checked if no file is named: what users read, and the code of the page."""
 
 
-PACKAGES = ["cli", "clients", "core", "frontends", "host", "isa", "observe", "ptx", "report", "ui"]
+PACKAGES = sorted(folder.name for folder in (ROOT / "src" / "warploom").iterdir() if folder.is_dir())
 """Packages whose docstrings are checked."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])

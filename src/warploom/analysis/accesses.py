@@ -1,4 +1,4 @@
-"""Which memory accesses a program can make: the rows in which both machines count them.
+"""Lists the memory accesses that a program can make: the rows in which both machines count them.
 
 An access row is one instruction reaching one state space in one way. A generic instruction has a
 row for each space that its addresses may fall into.
@@ -146,7 +146,7 @@ def reached(space: Space) -> tuple[Space, ...]:
 
 
 def access_rows(program: Program) -> tuple[AccessRow, ...]:
-    """Every access row of a program, in instruction order; parameters are not counted, nor
+    """Return every access row of a program, in instruction order; parameters are not counted, nor
     is the stack of calls."""
     private = program.private
     return tuple(

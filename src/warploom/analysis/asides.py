@@ -21,8 +21,8 @@ LONGEST = 24
 
 
 def asides(program: Program, formation: Formation, shapes: Shapes) -> dict[int, int]:
-    """By blocks that end with a branch, the block that those lanes run which do not go straight on
-    to where all meet, if it can run under a mask."""
+    """Return, by blocks that end with a branch, the block that those lanes run which do not go
+    straight on to where all meet, if it can run under a mask."""
     blocks = program.blocks
     found = bodies(program)
     readings = {body: Reading(program, formation, shapes.at(body)) for body in found.values()}

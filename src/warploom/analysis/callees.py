@@ -146,8 +146,8 @@ def _own_places(
 def _saved(
     part: Part, end: int, reached: Reached
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
-    """By the number of a call, the registers that it must keep and where: those that are read
-    behind it, if it may lead back into this function."""
+    """Return, by the number of a call, the registers that it must keep and where: those that are
+    read behind it, if it may lead back into this function."""
     name, flat = part.function.name, part.flat
     again = [
         kept
@@ -203,7 +203,7 @@ def _rewritten(
 
 
 def _add_rewritten(new: Flat, old: Flat, at: int, places: Mapping[str, int]) -> None:
-    """One instruction, with what it names on the stack."""
+    """Add one instruction, with what it names on the stack."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

@@ -1,4 +1,4 @@
-"""Which functions of a module can call which, and which of them cannot be inlined.
+"""Finds which functions of a module can call which, and which of them cannot be inlined.
 
 A function that can come to call itself has no end of copies. A call through a register may reach
 any function whose address is taken and that takes and gives what the prototype says.

@@ -108,13 +108,13 @@ class _Told(Reading):
         return known if held is None else Known(known.shape, held & cut)
 
     def follow(self, made: Instruction) -> None:
-        """An instruction has been executed by all threads."""
+        """Follow an instruction that all threads have executed."""
         found = dict(self._results(made)) if made.guard is None else {}
         self.forget(made)
         self.held |= found
 
     def forget(self, made: Instruction) -> None:
-        """An instruction has been executed by some."""
+        """Forget what an instruction writes that some threads have executed."""
         for register in writes(made):
             self.held.pop(register, None)
 

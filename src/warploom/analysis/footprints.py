@@ -134,7 +134,7 @@ class _Flow:
         self.states: dict[int, dict[str, Value]] = {0: {}}
 
     def reaches(self) -> Iterable[Reach]:
-        """Every access to global memory, with what is known of its address."""
+        """Yield every access to global memory, with what is known of its address."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]

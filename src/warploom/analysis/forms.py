@@ -53,7 +53,7 @@ class Form:
         return all(variable.extent is not None for variable, _ in self.strides)
 
     def plus(self, other: Form, times: int = 1) -> Form:
-        """This plus `times` the other."""
+        """Return this plus `times` the other."""
         strides = dict(self.strides)
         for variable, stride in other.strides:
             strides[variable] = strides.get(variable, 0) + times * stride

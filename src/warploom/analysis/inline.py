@@ -193,7 +193,7 @@ class _Inliner:
             self._inline(call, site, callee, end)
 
     def _keep(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """A call that stays one."""
+        """Keep a call as one."""
         graph = self.graph
         reached = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.Reach(reached, any(graph.may_exit(name) for name in reached))
@@ -201,7 +201,7 @@ class _Inliner:
         calls.keep_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """A call with its function in its place."""
+        """Put a function in the place of its call."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
         top = self._keep_top(call, site, callee, suffix)
@@ -230,7 +230,7 @@ class _Inliner:
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
-        """A call that the machine answers: its arguments and results go through registers."""
+        """Lower a call that the machine answers: its arguments and results go through registers."""
         self.calls += 1
         returns, target, given = call.operands[:3]
         assert isinstance(returns, Vector)

@@ -33,8 +33,8 @@ class Loop:
 
 
 def loops_to_leave(program: Program) -> tuple[Loop, ...]:
-    """Such loops, each before those inside of it. In none of them do lanes wait for others, or look
-    at what others hold: those may have left."""
+    """Return such loops, each before those inside of it. In none of them do lanes wait for others,
+    or look at what others hold: those may have left."""
     if program.depth is not None:
         return ()
     before: list[list[int]] = [[] for _ in range(program.exit + 1)]

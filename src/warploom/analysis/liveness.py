@@ -1,4 +1,4 @@
-"""Which registers still matter at the start of each block.
+"""Finds the registers that still matter at the start of each block.
 
 A register is live where some path reads it before writing it. A guarded write may leave the old
 value, so it ends nothing; a plain write does, lane by lane, whatever the mask. Sets of registers

@@ -88,7 +88,7 @@ class Partings:
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Every block at whose end lanes may part, and where they go then."""
+        """Return every block at whose end lanes may part, and where they go then."""
         made = self.program.instructions
         return [(b.index, b.successors) for b in self.program.blocks if splits(made[b.stop - 1])]
 
@@ -100,7 +100,7 @@ class Partings:
 
     @cached_property
     def others(self) -> dict[int, list[int]]:
-        """By reconvergence point, the blocks at which lanes may wait for their turn."""
+        """Return, by reconvergence point, the blocks at which lanes may wait for their turn."""
         waiting: dict[int, set[int]] = {index: set() for index in self.joins}
         for block, ways in self._branches:
             point = self.program.reconvergence[block]

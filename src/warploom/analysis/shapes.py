@@ -1,5 +1,6 @@
-"""Which registers hold the same for all lanes of a warp, or differ by a fixed stride: what follows
-for each instruction from the shapes of what it reads. `analysis.shaping` finds those of a program.
+"""Tells which registers hold the same for all lanes of a warp, or differ by a fixed stride: what
+follows for each instruction from the shapes of what it reads. `analysis.shaping` finds those of a
+program.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ NO_SHAPES = Shapes({}, (), ())
 
 
 class Formation(Enum):
-    """How the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
+    """Names how the threads of a block lie in its warps (CUDA C++ Programming Guide, "Thread
     Hierarchy"). LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4: each run of 16, 8
     or 4 lanes that begins at a multiple of its length is so many threads along x. BLOCK:
     what is asked is not how lanes differ but whether all threads of a block agree. ALONG_X: how

@@ -72,7 +72,7 @@ class TermShapes:
         return self._of(term).constant
 
     def chosen(self, term: Term) -> Term | None:
-        """Which side a `select` takes, if its condition is constant."""
+        """Return which side a `select` takes, if its condition is constant."""
         condition = self.constant(term.args[0])
         return None if condition is None else term.args[1 if condition else 2]
 

@@ -36,8 +36,8 @@ from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class Kind(Enum):
-    """What an instruction takes on such a way. SHAPED: one look at the first warp says what it
-    gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
+    """Names what an instruction takes on such a way. SHAPED: one look at the first warp says what
+    it gives in all. COMPUTED: each warp computes. ACCESS: a load or store, of which that look says
     where all warps reach. NONE: nothing."""
 
     SHAPED = auto()
@@ -95,7 +95,7 @@ class Sweep:
 
     @property
     def own(self) -> tuple[int, ...]:
-        """Its body, if it has one."""
+        """Return its body, if it has one."""
         return () if self.body is None else (self.body,)
 
     @property
@@ -135,8 +135,9 @@ def sweeps(
     formation: Formation,
     shapes: Shapes,
 ) -> list[Sweep]:
-    """One way at most from each site, through some blocks, in launches whose warps are formed so.
-    `partly` are those blocks that some lanes can run while others wait (`analysis.asides`)."""
+    """Return one way at most from each site, through some blocks, in launches whose warps are
+    formed so. `partly` are those blocks that some lanes can run while others wait
+    (`analysis.asides`)."""
     search = SweepSearch(program, frozenset(among), frozenset(partly), formation, shapes)
     return [way for site in search.sites() if (way := next(search.ways(site), None)) is not None]
 

@@ -1,4 +1,4 @@
-"""Which registers and symbols an instruction reads and writes."""
+"""Finds the registers and symbols that an instruction reads and writes."""
 
 from __future__ import annotations
 

@@ -198,12 +198,12 @@ class AccessCache:
     # ---- counts ---------------------------------------------------------------------------------
 
     def count(self, group: Group, times: Value) -> None:
-        """So many more accesses of all of a group."""
+        """Count so many more accesses of all of a group."""
         assert group.counter is not None
         self.lanes.add_to(group.counter, times)
 
     def count_alone(self, group: Group, index: int) -> None:
-        """One more access of a group without the others."""
+        """Count one more access of a group without the others."""
         if index == group.members[0][0]:
             self.count(group, I64(1))
             for other, _ in group.members[1:]:
@@ -212,11 +212,12 @@ class AccessCache:
             self._add_own(group, index, 1)
 
     def take_back(self, group: Group, index: int) -> None:
-        """One of the group's accesses, not the first, has not been when the group was counted."""
+        """Take back one of the group's accesses, not the first, that had not been when the group
+        was counted."""
         self._add_own(group, index, -1)
 
     def _add_own(self, group: Group, index: int, amount: int) -> None:
-        """So many more of one access, not the first of its group, than of the group."""
+        """Count so many more of one access, not the first of its group, than of the group."""
         assert group.place is not None
         number, counter = group.place
         row = self.places.number(index, group.shape.space)

@@ -80,7 +80,7 @@ def _name_of(way: str, shape: Shape, operation: Operation, count: int, *, tells:
 
 
 def _emit(access: Call, update: Update | None) -> None:
-    """The body of one access function."""
+    """Emit the body of one access function."""
     b, shape, moves = access.lanes.b, access.shape, AccessMoves(access)
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):
         b.ret(I64(0))

@@ -112,8 +112,8 @@ class AccessMoves:
                 self._scatter(offsets, at)
 
     def _scatter(self, offsets: Value, at: Value) -> None:
-        """One element a lane out of the data buffer, the lowest lane first: in a loop, for that is
-        as fast as the instructions that scatter, and there is none for less than words."""
+        """Store one element a lane out of the data buffer, the lowest lane first: in a loop, for
+        that is as fast as the instructions that scatter, and there is none for less than words."""
         b, element = self.b, self.access.shape.element
         places = self.access.told(offsets)
         head, body, done = (self.access.function.append_basic_block() for _ in range(3))
@@ -133,7 +133,7 @@ class AccessMoves:
         b.position_at_end(done)
 
     def _move_words(self, at: Value, ahead: int, mask: Value) -> None:
-        """An element of several 4-byte words, each on its own."""
+        """Move an element of several 4-byte words, each on its own."""
         b, whole, element = self.b, vector(self.access.shape.element), self.access.shape.element
         value = b.load(at, typ=whole, align=16)
         if self.access.shape.op == "load":

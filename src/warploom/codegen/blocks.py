@@ -18,7 +18,7 @@ from warploom.ptx.ir import Register
 
 
 class Copy(Enum):
-    """Which of the copies of a block."""
+    """Names the copies of a block."""
 
     CONVERGENT = "c"
     DIVERGENT = "d"
@@ -65,7 +65,7 @@ class Blocks:
         return copy is not Copy.DIVERGENT or index in self._partings.parted or shaped
 
     def reached(self, copy: Copy, index: int) -> Copy:
-        """In which copy a block runs that is reached from a copy of another."""
+        """Return in which copy a block runs that is reached from a copy of another."""
         ends = copy is Copy.ROUND and (copy, index) not in self.copies
         return Copy.CONVERGENT if ends else copy
 

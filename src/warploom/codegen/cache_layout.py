@@ -57,7 +57,7 @@ than the group."""
 
 @dataclass(frozen=True)
 class CacheLayout:
-    """Where caches stand: `places` by row, in words from the keys on; `sizes` are the bytes that a
+    """Places caches: `places` by row, in words from the keys on; `sizes` are the bytes that a
     lane accesses, by row; `unit` is that of `AccessRules`, `size` the words of all."""
 
     unit: int

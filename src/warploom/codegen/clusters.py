@@ -96,5 +96,5 @@ class ClusterCode:
 
     @cached_property
     def _room(self) -> Value:
-        """Room for the addresses of lanes."""
+        """Return room for the addresses of lanes."""
         return self.frame.prologue.alloca(vector(I64), align=64)

@@ -132,7 +132,7 @@ class Control:
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """The running lanes go on at a block when it is their turn again."""
+        """Let the running lanes go on at a block when it is their turn again."""
         together = copy is not Copy.DIVERGENT
         if together and self.frame.shapes.around(index):
             with (
@@ -148,7 +148,8 @@ class Control:
     # ---- branches -------------------------------------------------------------------------------
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
-        """A guarded branch at the end of `block`; active lanes in which the guard holds take it."""
+        """Emit a guarded branch at the end of `block`; active lanes in which the guard holds take
+        it."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active()
@@ -175,7 +176,7 @@ class Control:
             self._part(copy, block, goes, stays, instruction)
 
     def _leave_loop(self, block: int, goes: Value, stays: Value, instruction: int) -> None:
-        """Some lanes leave a loop, and wait behind it for those that go on."""
+        """Let some lanes leave a loop, and wait behind it for those that go on."""
         loop = self.leaving.left_at(block)
         assert loop is not None
         target, following = self.program.blocks[block].successors
@@ -187,7 +188,7 @@ class Control:
         self.go(Copy.CONVERGENT, inside, block)
 
     def _go_together(self, copy: Copy, index: int, origin: int) -> None:
-        """All active lanes go one way at a branch on which they could have parted."""
+        """Let all active lanes go one way at a branch on which they could have parted."""
         if copy is Copy.ROUND:
             self.suspension.idle.note(origin, index)
         self.go(copy, index, origin)
@@ -195,7 +196,7 @@ class Control:
     def _step_aside(
         self, copy: Copy, block: int, goes: Value, stays: Value, instruction: int
     ) -> None:
-        """Some lanes run a block, and meet the others right behind it."""
+        """Let some lanes run a block, and meet the others right behind it."""
         target, following = self.program.blocks[block].successors
         body = self.asides[block]
         self.frame.count(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -207,12 +208,12 @@ class Control:
         self.b.branch(self.blocks.beside[self.blocks.reached(copy, body), body])
 
     def step_back(self, copy: Copy, index: int) -> None:
-        """The end of such a block: all lanes that run together go on behind it."""
+        """End such a block: all lanes that run together go on behind it."""
         self.frame.activate(self.b.load(self._beside, typ=I32))
         self.go(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
-        """A branch at the end of `block` that all lanes take, or none."""
+        """Emit a branch at the end of `block` that all lanes take, or none."""
         target, following = self.program.blocks[block].successors
         self.b.cbranch(taken, *(self.way(copy, way, block) for way in (target, following)))
 
@@ -241,7 +242,8 @@ class Control:
     def _part_sides(
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
-        """Two sides of a branch, each a block and its lanes, meet at neither: one waits."""
+        """Part two sides of a branch, each a block and its lanes, which meet at neither: one
+        waits."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self.chooses:

@@ -144,7 +144,7 @@ ROW_WIDTH = ROW_END
 
 @dataclass(frozen=True)
 class CountLayout:
-    """Where each count of a program stands in the counts array (of i64), and by which rules its
+    """Places each count of a program in the counts array (of i64), and by which rules its
     accesses are counted.
 
     For each basic block its executions and the lanes active then; for each guarded instruction the

@@ -20,8 +20,8 @@ ROW = LANES // 2
 
 
 class BlockWide(ABC):
-    """What the first warp says of the others. Values are those of a register as its shape in a warp
-    keeps it, in 1 lane or in 2."""
+    """Describes what the first warp says of the others. Values are those of a register as its shape
+    in a warp keeps it, in 1 lane or in 2."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b

@@ -199,8 +199,8 @@ class Frame:
         return self.lanes.mask(self.active())
 
     def active(self) -> Value:
-        """Its bits, as an i32. So it is kept: what is asked of it most often is how many lanes it
-        has, and whether they all go one way."""
+        """Return its bits, as an i32. So it is kept: what is asked of it most often is how many
+        lanes it has, and whether they all go one way."""
         return self.lanes.b.load(self._active, typ=I32)
 
     def activate(self, bits: Value) -> None:
@@ -287,7 +287,8 @@ class Frame:
         return self._get(register, self.context_layout.apart[register], LANES)
 
     def loosen(self, origin: int, index: int) -> None:
-        """All lanes go on from one block to another: keep lane by lane what has no shape there."""
+        """Let all lanes go on from one block to another: keep lane by lane what has no shape
+        there."""
         for register in self._sorted(self.here.keys() & self.loosened(origin, index)):
             self.put_loose(register, self.load(register))
 
@@ -366,7 +367,7 @@ class Frame:
         self.leave(Status.FAULT)
 
     def forget(self, gone: Value) -> None:
-        """These lanes, as bits, have exited."""
+        """Forget these lanes, as bits, which have exited."""
         b = self.lanes.b
         b.store(I1(1), self.fewer)
         b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)
@@ -392,7 +393,7 @@ class Frame:
         return self._warp_values[key]
 
     def width(self, register: Register) -> int:
-        """In how many lanes code that is made now keeps a register."""
+        """Return in how many lanes code that is made now keeps a register."""
         return self.here[register].width if self.has_shape(register) else LANES
 
     def keep(self, register: Register, offset: int) -> None:

@@ -57,7 +57,7 @@ class GridFunction:
         self.b = self.lanes.b
 
     def emit(self) -> None:
-        """The whole function."""
+        """Emit the whole function."""
         if self.suspends:
             self._scheduled()
         else:

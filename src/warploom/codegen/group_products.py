@@ -32,7 +32,7 @@ HALVES = ROWS // 8
 
 @dataclass(frozen=True)
 class ProductBuffer:
-    """Where the operands of a product stand in its buffer, counted in vectors of 32 words: the
+    """Places the operands of a product in its buffer, counted in vectors of 32 words: the
     registers of D, those of A, metadata, the words of B, and room for the numbers of B."""
 
     wanted: GroupProduct

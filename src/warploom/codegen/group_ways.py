@@ -251,7 +251,7 @@ class GroupWays:
         self._all_on = True
 
     def count(self, index: int, group: Group) -> None:
-        """One more access of a group that is known; the last of them counts for all."""
+        """Count one more access of a group that is known; the last of them counts for all."""
         if group.alone is not None:
             self.cache.count_alone(group, index)
             return

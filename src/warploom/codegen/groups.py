@@ -22,8 +22,8 @@ from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class Form(Enum):
-    """How the lanes' places lie: by a SHAPE; at ANY places, of which code finds out if they follow
-    by one step; or STEPPED, by such a step, and put off (`codegen.put_off`)."""
+    """Names how the lanes' places lie: by a SHAPE; at ANY places, of which code finds out if they
+    follow by one step; or STEPPED, by such a step, and put off (`codegen.put_off`)."""
 
     SHAPE = 0
     ANY = 1
@@ -73,7 +73,7 @@ class Group:
         return {stride: laps for stride, laps in own.items() if laps}
 
     def without_values(self, alone: int) -> Group:
-        """One of its accesses on its own, in other code."""
+        """Return one of its accesses on its own, in other code."""
         return Group(
             self.shape,
             self.form,

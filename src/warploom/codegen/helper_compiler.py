@@ -80,7 +80,7 @@ def _not_optimised() -> Generator[None]:
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """One helper as a module: Numba's function, and a shim of the C signature around it.
+    """Return one helper as a module: Numba's function, and a shim of the C signature around it.
 
     Numba's own C wrapper would report Python exceptions; the helpers raise none.
     """

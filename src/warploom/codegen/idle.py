@@ -28,11 +28,11 @@ class IdleCode:
         self._noted = frame.variable(I1)
 
     def begin(self) -> None:
-        """A warp begins its part of a round."""
+        """Begin a warp's part of a round."""
         self.b.store(I1(0), self._noted)
 
     def note(self, branch: int, past: int) -> None:
-        """All lanes go from the branch at the end of a block to another block."""
+        """Note that all lanes go from the branch at the end of a block to another block."""
         if any(way.branch == branch and way.past == past for way in self._ways):
             self.b.store(I1(1), self._noted)
 

@@ -81,7 +81,7 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, made: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """An instruction that does not end a block; `on` are the lanes that execute it, by its
+        """Emit an instruction that does not end a block; `on` are the lanes that execute it, by its
         guard, if it has one."""
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
             self.memory.sanitizing.instruction(index, made, on)
@@ -272,7 +272,8 @@ class InstructionCode:
         return tuple(spread(made.operands[first:])), made.operation.source_types
 
     def _roots(self, made: Instruction) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
-        """By target, its term, what is computed of it, and the sources whose NaNs cannot show."""
+        """Return, by target, its term, what is computed of it, and the sources whose NaNs cannot
+        show."""
         first = len(made.operation.spec.destinations)
         terms = made.operation.terms_for(len(self._sources(made)[0]))
         for target, term in zip(spread(made.operands[:first]), terms, strict=False):
@@ -289,7 +290,8 @@ class InstructionCode:
         return term
 
     def _copied(self, target: Operand, made: Instruction) -> frozenset[int]:
-        """A move from one register that may hold any NaN to another keeps it as it is."""
+        """Emit a move from one register that may hold any NaN to another, which keeps it as it
+        is."""
         copies = is_copy(made) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
 
@@ -325,7 +327,7 @@ class _Writer:
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand | None]:
-    """Both destinations of `d|p`, or one and None."""
+    """Return both destinations of `d|p`, or one and None."""
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None

@@ -79,7 +79,7 @@ class LaneByLane:
         self._end()
 
     def emit_whole(self, places_from: PlacesFrom, *, agreed: bool) -> None:
-        """The same where all lanes are active and no policy chooses; if `agreed`, one operand
+        """Emit the same where all lanes are active and no policy chooses; if `agreed`, one operand
         stands for those of all lanes."""
         if agreed:
             self._agreed = self.b.load(self.access.data, typ=self.access.shape.element)
@@ -145,7 +145,7 @@ class LaneByLane:
         again(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
     def _by_policy(self, bits: Value, places: Value, place_of: PlaceOf) -> None:
-        """In the order that `rules.atomics.lane_order` gives."""
+        """Emit it in the order that `rules.atomics.lane_order` gives."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
         order = call(self.lanes, "lane_order", places, bits, plan, block)
@@ -166,7 +166,7 @@ class LaneByLane:
             self._combine(here, part, lane, place)
 
     def _combine(self, at: Value, part: int, lane: Value, place: Value) -> None:
-        """One element of one lane: read it, combine, write it, and keep what was there."""
+        """Combine one element of one lane: read it, combine, write it, and keep what was there."""
         b, count = self.b, self.access.shape.parts
         single = ir.VectorType(Lowering(self.lanes, 1).type(self.access.shape.type).element, 1)
         old = b.load(at, typ=single, align=1)

@@ -66,7 +66,7 @@ def zero(type: ir.Type) -> ir.Constant:
 
 
 def undefined(type: ir.Type) -> ir.Constant:
-    """Any value of a type."""
+    """Return any value of a type."""
     return _Short(type, "undef")
 
 
@@ -107,7 +107,7 @@ class Lanes:
         self.b: Any = builder
 
     def alloca(self, type: ir.Type, align: int | None = None) -> Value:
-        """Room for a value on the stack, as an opaque pointer."""
+        """Return room for a value on the stack, as an opaque pointer."""
         place = self.b.alloca(type)
         place.align, place.type = align, PTR
         return place
@@ -159,7 +159,7 @@ class Lanes:
         return self.b.add(spread, ir.Constant(spread.type, steps))
 
     def lane(self, value: Value, index: Value | int) -> Value:
-        """One lane of a vector."""
+        """Return one lane of a vector."""
         return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)
 
     def bits(self, mask: Value) -> Value:

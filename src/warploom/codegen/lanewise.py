@@ -183,7 +183,7 @@ def _count_steps(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
 
 
 def _before(lanes: Lanes, value: Value) -> Value:
-    """In each lane what the one before has; the first has its own."""
+    """Return in each lane what the one before has; the first has its own."""
     order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
     whole = ir.VectorType(I32, len(order))
     return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

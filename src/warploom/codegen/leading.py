@@ -26,7 +26,8 @@ _OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
 
 @dataclass(frozen=True)
 class Rise:
-    """What rises by one from lane to lane, from `lowest` on, compared with `bound`; both i64."""
+    """Holds what rises by one from lane to lane, from `lowest` on, compared with `bound`; both
+    i64."""
 
     comparison: str
     lowest: Value
@@ -61,8 +62,8 @@ class LeadingCode:
     def holds_first(
         self, made: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
-        """In how many of a number of lanes (an i64) one that leads holds, and whether it does:
-        whether none of them wraps around."""
+        """Return in how many of a number of lanes (an i64) one that leads holds, and whether it
+        does: whether none of them wraps around."""
         rise, b = self._rise(made), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))

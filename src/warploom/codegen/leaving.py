@@ -39,20 +39,21 @@ class LeavingCode:
         return next((loop for loop in self.frame.shapes.left if block in loop.exits), None)
 
     def enter(self, loops: Iterable[Loop]) -> None:
-        """The active lanes come to loops."""
+        """Let the active lanes come to loops."""
         for loop in loops:
             self.b.store(self.frame.active(), self._came[loop])
 
     def begin_anew(self, loops: Iterable[Loop]) -> None:
-        """All lanes come to loops from where they had parted: none has left these, and what some
-        had left behind when they parted is forgotten."""
+        """Let all lanes come to loops from where they had parted: none has left these, and what
+        some had left behind when they parted is forgotten."""
         for loop in loops:
             for register, place in self._behind[loop].items():
                 self.b.store(zero(storage_type(register.type)), place)
         self.enter(loops)
 
     def some_leave(self, loop: Loop, bits: Value, branch: int) -> None:
-        """Some of the active lanes, as bits, leave a loop at a branch. They stay active here."""
+        """Let some of the active lanes, as bits, leave a loop at a branch. They stay active
+        here."""
         b, gone = self.b, self.lanes.mask(bits)
         for register, place in self._behind[loop].items():
             held = b.load(place, typ=storage_type(register.type))
@@ -63,7 +64,7 @@ class LeavingCode:
         b.store(first, self._first[loop])
 
     def rest_leaves(self, loop: Loop) -> None:
-        """All active lanes leave a loop, and meet those that have left it before."""
+        """Let all active lanes leave a loop, and meet those that have left it before."""
         b, frame = self.b, self.frame
         for register, place in self._behind[loop].items():
             held = b.load(place, typ=storage_type(register.type))
@@ -74,9 +75,9 @@ class LeavingCode:
         frame.activate(self._came_to(loop))
 
     def note(self, block: int, live: frozenset[Register]) -> None:
-        """The active lanes, in a block inside of loops, are about to part in another way, or to
-        wait, with the `live` registers put where code for parted lanes finds them: note in the
-        warp's table who has left, and what those lanes hold."""
+        """Note where the active lanes, in a block inside of loops, are about to part in another
+        way, or to wait, with the `live` registers put where code for parted lanes finds them: note
+        in the warp's table who has left, and what those lanes hold."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active()

@@ -24,7 +24,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Where lanes reach in the window of a row: their words, and whether all are in it."""
+    """Holds where lanes reach in the window of a row: their words, and whether all are in it."""
 
     window: Value
     keys: Value
@@ -45,8 +45,8 @@ def words_of(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Words:
 
 
 def emit_listed(access: Call, update: Update, *, agreed: bool) -> None:
-    """The body of the function of the short way. Keys are its addresses, and its base is where the
-    window begins."""
+    """Emit the body of the function of the short way. Keys are its addresses, and its base is where
+    the window begins."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
     turns = LaneByLane(access, AccessMoves(access), update)
     count = b.load(lanes.slot(row, LISTED), typ=I64)

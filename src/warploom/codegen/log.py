@@ -73,8 +73,8 @@ arrived, other block, other lanes, parent; and number, lanes, block, status."""
 def record_block(
     log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
 ) -> int:
-    """A warp enters a basic block of `size` instructions; its table's head is current. `first` is
-    where the counts of the branches begin."""
+    """Record that a warp enters a basic block of `size` instructions; its table's head is current.
+    `first` is where the counts of the branches begin."""
     partings, meetings = 0, 0
     for branch in range(branches):
         partings += counts[first + 2 * branch]
@@ -145,7 +145,7 @@ def write_control(log: Any, table: Any) -> None:
 
 
 def record_guard(log: Any, instruction: int, lanes: int) -> int:
-    """The guard of an instruction holds in these lanes."""
+    """Record that the guard of an instruction holds in these lanes."""
     if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_ROOM]:
         at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
         log[at + G_ENTRY] = log[CURRENT]
@@ -156,13 +156,13 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
-    """These lanes reach into memory."""
+    """Record that these lanes reach into memory."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
 def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
-    """A request for texels touched sectors, which `rules.texels.touch` left: 32 of them are an
-    access, as if each were a lane's."""
+    """Record that a request for texels touched sectors, which `rules.texels.touch` left: 32 of them
+    are an access, as if each were a lane's."""
     touched = scratch[TOUCHED]
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
         scratch[index] <<= 5

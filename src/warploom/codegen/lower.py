@@ -54,7 +54,7 @@ class Lowering:
         return self.b.bitcast(whole, self.type(type)) if type.is_float else whole
 
     def node(self, term: Term, args: list[Value]) -> Value:
-        """One node, where its arguments have these values."""
+        """Lower one node, where its arguments have these values."""
         op = term.op
         if op == "const":
             return self.constant(int(str(term.attr)), term.type)

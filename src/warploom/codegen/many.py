@@ -105,7 +105,7 @@ def comparators() -> Iterator[tuple[int, int]]:
 
 
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """In each byte of the vectors their values in rising order."""
+    """Return, in each byte of the vectors, their values in rising order."""
     found = list(values)
     for one, two in comparators():
         pair = found[one], found[two]

@@ -45,7 +45,7 @@ class MatrixCode:
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, made: Instruction, on: Value) -> Results:
-        """Any of them, by name."""
+        """Emit any of them, by name."""
         name = made.operation.name
         if name == "wgmma":
             return self.groups.emit(index, made, on)
@@ -99,7 +99,7 @@ class MatrixCode:
     # ---- wmma.load and wmma.store ---------------------------------------------------------------
 
     def _move(self, index: int, made: Instruction, on: Value) -> Results:
-        """Each lane moves the elements that it holds, piece by piece."""
+        """Move the elements that each lane holds, piece by piece."""
         b, move = self.b, matrix_move(made.operation)
         first, second, *stride = made.operands
         address, held = (first, second) if move.stores else (second, first)
@@ -215,7 +215,7 @@ def _is_transposed(made: Instruction) -> bool:
 
 
 def _place(lane: int, element: int, transposed: bool) -> Place:
-    """Which element of an 8x8 matrix a lane holds in that half of its register."""
+    """Return which element of an 8x8 matrix a lane holds in that half of its register."""
     row, column = lane // 4, 2 * (lane % 4) + element
     return (column, row) if transposed else (row, column)
 

@@ -75,8 +75,8 @@ class Meetings:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """The path's lanes are gone; go on with whoever waits. Only nodes that gather at the exit
-        can be left: a point that post-dominates a branch is passed before the exit."""
+        """Go on, where the path's lanes are gone, with whoever waits. Only nodes that gather at the
+        exit can be left: a point that post-dominates a branch is passed before the exit."""
         b, frame = self.b, self.frame
         frame.forget(frame.active())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))

@@ -135,7 +135,7 @@ class MemoryCode:
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
     def store(self, index: int, made: Instruction, mask: Value) -> None:
-        """A store of the given elements."""
+        """Store the given elements."""
         type = made.operation.modifiers.scalar()
         sources = elements(made.operands[1])
         values = [self.operands.bits(s, type) for s in sources]
@@ -149,7 +149,7 @@ class MemoryCode:
     def store_at(
         self, index: int, shape: Shape, addresses: Value, values: list[Value], mask: Value
     ) -> None:
-        """A store of that shape; its space may be the generic one."""
+        """Emit a store of that shape; its space may be the generic one."""
         if shape.space is not Space.GENERIC:
             self.store_any(index, shape, addresses, values, mask)
             return

@@ -1,4 +1,4 @@
-"""Which registers may hold any NaN for the canonical one.
+"""Finds the registers that may hold any NaN for the canonical one.
 
 PTX arithmetic gives one canonical NaN; a processor gives one of many. Making each result canonical
 would cost every floating-point instruction two vector operations, though a NaN's bits show only

@@ -41,7 +41,7 @@ class NarrowAccess:
         return result
 
     def store(self, shape: Shape, pointer: Value, value: Value, on: Value) -> None:
-        """The lanes store their elements of a value."""
+        """Store each lane's elements of a value."""
         b, ways, done = self.b, *self._ways(on)
         for width, way in ways.items():
             b.position_at_end(way)

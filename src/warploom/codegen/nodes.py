@@ -74,7 +74,7 @@ class NodeCode:
         return self.frame.get(self.frame.node(node, BRANCH))
 
     def count_meeting(self, branch: Value, amount: Value) -> None:
-        """So many more reconvergences for a branch."""
+        """Count so many more reconvergences for a branch."""
         b = self.b
         table = self.frame.module.globals["meetings"]
         at = [I64(0), b.add(branch, I64(1))]
@@ -89,8 +89,8 @@ class NodeCode:
 
 
 def _meeting_table(frame: Frame) -> None:
-    """A constant of the module: where each branch instruction's meetings are counted, that of none
-    (NONE) first."""
+    """Return a constant of the module: where each branch instruction's meetings are counted, that
+    of none (NONE) first."""
     branches, unwanted = frame.layout.branches, frame.layout.unwanted
     size = len(frame.program.instructions)
     places = [I64(branches[i] + 1 if i in branches else unwanted) for i in range(NONE, size)]

@@ -50,7 +50,7 @@ class PartAccess:
         return self._cache.knows(group, self._cache.set_of(bits))
 
     def count(self, index: int, times: Value) -> None:
-        """They went so, once or never."""
+        """Count that they went so, once or never."""
         self._cache.count(self._groups[index], times)
 
     def load(self, index: int, made: Instruction, on: Value) -> Value:
@@ -62,7 +62,7 @@ class PartAccess:
         return value
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
-        """They store."""
+        """Store what they hold."""
         shape, first = self._first(index)
         value = self.memory.operands.bits(made.operands[1], shape.type)
         if self._groups[index].base.stride:

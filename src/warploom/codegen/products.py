@@ -41,7 +41,7 @@ def register_type(fragment: Fragment) -> ScalarType:
 
 
 def register_vector(type: ScalarType) -> ir.VectorType:
-    """Such a register in all lanes."""
+    """Return such a register in all lanes."""
     return vector(ir.IntType(type.bits))
 
 
@@ -174,7 +174,7 @@ class _ProductBody:
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """One element of D: what C has there, then every product in rising k."""
+        """Return one element of D: what C has there, then every product in rising k."""
         p, code = self.product, self.code
         places = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.at(p.c, c, places)

@@ -124,7 +124,7 @@ class PutOff:
         return reduce(b.and_, found)
 
     def keep(self, value: Value) -> None:
-        """The next store is put off."""
+        """Put the next store off."""
         pending = self._pending
         assert pending is not None
         at = self.memory.places.at(pending.kept * pending.group.shape.part_bytes)
@@ -153,7 +153,7 @@ class PutOff:
         count_change(self.lanes, self.frame.environment, I64(pending.kept))
 
     def _count(self, pending: _Pending) -> None:
-        """Each of those that have come is one more like an earlier one."""
+        """Count each of those that have come as one more like an earlier one."""
         for number in range(pending.kept):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
@@ -172,7 +172,7 @@ def _function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Val
 
 
 def _emit(lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]) -> None:
-    """A loop over the lanes."""
+    """Emit a loop over the lanes."""
     start, lap, done = (function.append_basic_block(name) for name in ("start", "lane", "done"))
     b, (first, step, data) = lanes.b, function.args
     b.position_at_end(start)

@@ -32,7 +32,7 @@ class RecordingCode:
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: Block) -> None:
-        """The warp enters a basic block."""
+        """Record that the warp enters a basic block."""
         frame, layout = self.frame, self.frame.layout
         self._saved.save_head()
         first = min(layout.branches.values(), default=0)
@@ -44,12 +44,12 @@ class RecordingCode:
         call(self.lanes, "record_block", self._log(), frame.context(0), frame.counts, *places)
 
     def guard(self, instruction: int, lanes: Value) -> None:
-        """An instruction's guard holds in these lanes, as bits."""
+        """Record that an instruction's guard holds in these lanes, as bits."""
         bits = self.b.zext(lanes, I64)
         call(self.lanes, "record_guard", self._log(), I64(instruction), bits)
 
     def access(self, instruction: int, shape: Shape, addresses: Value, lanes: Value) -> None:
-        """These lanes, as bits, reach into a space."""
+        """Record that these lanes, as bits, reach into a space."""
         if shape.space not in SPACES:
             return
         self.b.store(addresses, self._scratch)
@@ -59,7 +59,7 @@ class RecordingCode:
         call(self.lanes, "record_access", self._log(), *given)
 
     def texels(self, instruction: int, row: AccessRow, scratch: Value) -> None:
-        """A request touched the sectors that the rules left in `scratch`."""
+        """Record that a request touched the sectors that the rules left in `scratch`."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
         given = scratch, I64(instruction), I64(kind)
         call(self.lanes, "record_texels", self._log(), *given)

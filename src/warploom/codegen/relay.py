@@ -82,7 +82,7 @@ class Relay:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self._whole)
 
     def end(self, skip: Skip) -> None:
-        """The running warp has ended; `skip` as in `pass_on`, where all behind it live."""
+        """End the running warp; `skip` as in `pass_on`, where all behind it live."""
         b, frame = self.b, self.frame
         with b.if_else(self.together) as (relay, alone):
             with relay:
@@ -96,7 +96,7 @@ class Relay:
         self.b.unreachable()
 
     def wait(self, site: int, instruction: int, barrier: int) -> None:
-        """In relay, the running warp waits at a barrier of all threads; what it needs later is
+        """Let the running warp, in relay, wait at a barrier of all threads; what it needs later is
         saved. Code goes on where it does not run in relay."""
         self._waits[site] = instruction, barrier
         with self.b.if_then(self.together):
@@ -107,10 +107,10 @@ class Relay:
         return site in self._waits
 
     def pass_on(self, site: int, skip: Skip) -> None:
-        """In a round, the running warp waits at a barrier of all threads; what it needs later is
-        saved. Where none before it has come elsewhere, the next one goes on, unless code can `skip`
-        all that are left: it is given the site from which they go, and what then makes the last one
-        arrive."""
+        """Let the running warp, in a round, wait at a barrier of all threads; what it needs later
+        is saved. Where none before it has come elsewhere, the next one goes on, unless code can
+        `skip` all that are left: it is given the site from which they go, and what then makes the
+        last one arrive."""
         b, frame = self.b, self.frame
         known = frame.get(self._site)
         first = b.icmp_signed("==", known, I64(NONE))
@@ -126,17 +126,18 @@ class Relay:
         b.cbranch(in_round, self._round, self._behind)
 
     def _skipped(self) -> None:
-        """All warps that were left have come to the site."""
+        """Note that all warps that were left have come to the site."""
         self.frame.set_warp(self.frame.slot(Slot.WARPS))
         self._pay()
         self.b.branch(self._over)
 
     def take_turns(self) -> None:
-        """A sweep cannot be: the warps of the round go one after the other."""
+        """Let the warps of the round go one after the other, where a sweep cannot be."""
         self.b.branch(self._turn)
 
     def swept(self, site: int, used: Value) -> None:
-        """All warps have come to a site at once, or to the end, with so many instructions."""
+        """Note that all warps have come to a site at once, or to the end, with so many
+        instructions."""
         b, frame = self.b, self.frame
         if self.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
@@ -252,7 +253,7 @@ class Relay:
             frame.leave(Status.ENDED)
 
     def _next_round(self) -> None:
-        """All warps have ended, or all that live go on behind the barrier."""
+        """Go on where all warps have ended, or all that live go on behind the barrier."""
         b, frame = self.b, self.frame
         site = frame.get(self._site)
         rounds = b.add(frame.get(self._rounds), I64(1))

@@ -254,7 +254,7 @@ class SanitizingCode:
         return function
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """These lanes come to a barrier of the block."""
+        """Emit the event of lanes that come to a barrier of the block."""
         kind = event_of(self.frame.program.instructions[index])
         given = {
             words.E_KIND: I64(kind or 0),
@@ -264,7 +264,7 @@ class SanitizingCode:
         self._take(index, on, given)
 
     def instruction(self, index: int, made: Instruction, on: Value) -> None:
-        """These lanes execute an instruction, which may synchronise."""
+        """Emit the event of lanes that execute an instruction which may synchronise."""
         kind = event_of(made)
         if kind in (None, words.BARRIER_SYNC, words.BARRIER_ARRIVE):
             return
@@ -304,7 +304,7 @@ class SanitizingCode:
 
     @functools.cached_property
     def _values(self) -> Value:
-        """Room for what lanes store."""
+        """Return room for what lanes store."""
         return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
     def _clear(self, shape: Shape, memory: Memory) -> None:

@@ -32,7 +32,7 @@ class Saved:
         self.frame.steady = {register: self._together[register] for register in steady}
 
     def settle(self) -> None:
-        """All lanes are together again: no node of the table is in use."""
+        """Note that all lanes are together again: no node of the table is in use."""
         self.b.store(I64(NONE), self.frame.table(TOP))
         self.b.store(I64(ALL_NODES), self.frame.table(FREE))
 
@@ -74,14 +74,14 @@ class Saved:
             self.frame.fetch(register, self._together[register])
 
     def begin(self, lanes: Value) -> None:
-        """A warp begins with these lanes (an i32); its registers hold zeros."""
+        """Begin a warp with these lanes (an i32); its registers hold zeros."""
         self.frame.clear()
         if self._delays:
             FlightCode(self.frame).clear()
         self._stand(lanes)
 
     def _stand(self, lanes: Value) -> None:
-        """All lanes that live, these, are together."""
+        """Note that all lanes that live, these, are together."""
         b, frame = self.b, self.frame
         b.store(lanes, frame.live)
         frame.activate(lanes)

@@ -40,7 +40,7 @@ class ShapedCode:
         return found if found and shaped else None
 
     def width(self, made: Instruction) -> int:
-        """In how many lanes the results of an instruction with shapes are computed."""
+        """Return in how many lanes the results of an instruction with shapes are computed."""
         return max(shape.width for _, shape in self.reading.results(made))
 
     def _has_room(self, register: Register, shape: Shape) -> bool:
@@ -103,7 +103,7 @@ class _Evaluation:
         return self.lower.node(term, arguments)
 
     def _look(self, firsts: Value, shape: Shape, type: ScalarType) -> None:
-        """Whether a row leaves the range of its type."""
+        """Return whether a row leaves the range of its type."""
         b, reach = self.b, Shape(self.width, shape.stride).reach
         if self._block is not None and shape != UNIFORM:
             some = self._block.beyond(firsts, shape, type)

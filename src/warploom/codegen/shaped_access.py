@@ -130,7 +130,7 @@ class ShapedAccess:
     # ---- stores ---------------------------------------------------------------------------------
 
     def store(self, index: int, made: Instruction, on: Value) -> None:
-        """A store, at whatever addresses."""
+        """Emit a store, at whatever addresses."""
         group = self.ways.groups.get(index)
         if group is None:
             self.memory.store(index, made, on)

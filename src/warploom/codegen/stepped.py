@@ -34,7 +34,7 @@ class _Open:
     """The loads behind its last store."""
 
     def add(self, index: int, offset: int) -> None:
-        """One more store; the loads so far lie before it."""
+        """Add one more store; the loads so far lie before it."""
         self.group.members.append((index, offset))
         if len(self.group.members) > 1:
             self.group.crossed += self.loads

@@ -87,7 +87,7 @@ class Survey:
         return PartAccess(self.memory, self._lanes)
 
     def take_up(self, sweep: Sweep) -> None:
-        """The first warp begins, or goes on."""
+        """Begin the first warp, or let it go on."""
         self.frame.set_warp(I64(0))
         if sweep.site is None:
             self.saved.begin(I32(-1))
@@ -116,7 +116,7 @@ class Survey:
         return found
 
     def _ask(self, sweep: Sweep, found: Found) -> None:
-        """How many threads go through the body."""
+        """Return how many threads go through the body."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         opposite, made = self._question(sweep)
         count, stays = self._leading.holds_first(made, threads, opposite=opposite)
@@ -161,7 +161,8 @@ class Survey:
         return {r: self.frame.load(r, self.frame.width(r)) for r in known}
 
     def _question(self, sweep: Sweep) -> tuple[bool, Instruction]:
-        """Which comparison says who goes through the body, and whether where it does not hold."""
+        """Return which comparison says who goes through the body, and whether where it does not
+        hold."""
         block = self.program.blocks[sweep.before[-1]]
         made, guard = comparison_of(self.program, block), last_of(self.program, block).guard
         assert made is not None

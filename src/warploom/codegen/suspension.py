@@ -59,7 +59,7 @@ class Suspension:
         b.branch(self._leaving[status, whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
-        """The warp as a whole waits at a barrier at the end of `block`, all living lanes active.
+        """Let the warp as a whole wait at a barrier at the end of `block`, all living lanes active.
         `simple` is the barrier's number if that is a constant and it awaits all threads. Code goes
         on where the warp leaves."""
         with self._stepped(block) as behind:
@@ -108,7 +108,7 @@ class Suspension:
         return ways
 
     def emit_rounds(self) -> dict[int, ir.Block]:
-        """By site, where the next warp in relay goes on, if that is in a round."""
+        """Return, by site, where the next warp in relay goes on, if that is in a round."""
         begun = {
             block: self.blocks.reached(Copy.ROUND, self._behind(block)) for block in self.sites
         }

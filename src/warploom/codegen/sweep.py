@@ -62,7 +62,7 @@ class SweepWork:
         b.position_at_end(done)
 
     def go(self, found: Found, then: Callable[[], None]) -> None:
-        """All warps that have something to do go, and end with what `then` emits; not so some
+        """Let all warps go that have something to do, and end with what `then` emits; not so some
         threads that have nothing to do but the body."""
         sweep, b = found.sweep, self.b
         if found.goes_whole:
@@ -97,7 +97,8 @@ class SweepWork:
         self.each(first, last, lambda: self._go(found, way, then), rolled=rolled)
 
     def _go(self, found: Found, way: Mapping[int, Value | None], then: Callable[[], None]) -> None:
-        """The running warp goes through some blocks: with all its threads, or those that are on."""
+        """Let the running warp go through some blocks: with all its threads, or those that are
+        on."""
         sweep = found.sweep
         self._begin(sweep, found.starts)
         blocks = [i for i in (*sweep.before, *sweep.own, *sweep.after) if i in way]
@@ -108,13 +109,13 @@ class SweepWork:
         then()
 
     def _begin(self, sweep: Sweep, registers: Mapping[Register, Value]) -> None:
-        """The running warp has those registers which lie to the first one's, and those of its own
+        """Give the running warp those registers which lie to the first one's, and those of its own
         that it reads."""
         self.set(registers)
         self._fetch(sweep)
 
     def _through(self, found: Found, block: int, on: Value | None) -> None:
-        """The running warp goes through a block; where only lanes `on` do, it is the body, and
+        """Let the running warp go through a block; where only lanes `on` do, it is the body, and
         nobody reads what the others compute."""
         sweep = found.sweep
         with self._standing(block, convergent=True):
@@ -137,7 +138,7 @@ class SweepWork:
             found.part.store(index, made, on)
 
     def _load(self, index: int, made: Instruction, found: Found, on: Value | None) -> None:
-        """A load; what lanes or rows agree on comes in 1 lane or in 2."""
+        """Emit a load; what lanes or rows agree on comes in 1 lane or in 2."""
         type = made.operation.modifiers.scalar()
         whole = on is None
         values = found.access.load(index) if whole else [found.part.load(index, made, on)]
@@ -154,7 +155,7 @@ class SweepWork:
             self.frame.store(register, self.survey.layout.ahead(value, stride))
 
     def _fetch(self, sweep: Sweep) -> None:
-        """The running warp's other registers that it reads."""
+        """Load the running warp's other registers that it reads."""
         if sweep.site is None:
             return
         behind = self.program.blocks[sweep.site].successors[-1]

@@ -72,7 +72,8 @@ class SweepAccess:
         return b.or_(known, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """So many warps have gone the short way; the last access of a group counts for all."""
+        """Count the warps that have gone the short way; the last access of a group counts for
+        all."""
         group = self._groups[index]
         if index == group.members[-1][0]:
             self._cache.count(group, warps)
@@ -86,7 +87,7 @@ class SweepAccess:
         return self._transfers.load(group.shape, group.base, self._places(index), None)
 
     def store(self, index: int, made: Instruction) -> None:
-        """The store of the running warp."""
+        """Emit the store of the running warp."""
         group = self._groups[index]
         value = self.memory.operands.bits(made.operands[1], group.shape.type)
         self._transfers.store(group.shape, group.base, self._places(index), [value], None)

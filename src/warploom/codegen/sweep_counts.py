@@ -53,7 +53,8 @@ class SweepCounts:
     def _count_block(
         self, found: Found, block: int, full: Value, warps: Value, threads: Value
     ) -> None:
-        """So many have gone through a block, `full` of the warps with all their threads."""
+        """Count those that have gone through a block, `full` of the warps with all their
+        threads."""
         self.frame.count(2 * block, warps)
         self.frame.count(2 * block + 1, threads)
         for index in found.sweep.steps((block,)):

@@ -128,7 +128,7 @@ class SweepCode:
             self.relay.swept(site, self._counts.count([found]))
 
     def _pass(self, found: Found) -> None:
-        """The running warp has come to the barrier, or to the end."""
+        """Take the running warp past the barrier, or to its end."""
         if found.sweep.ends:
             self._end()
             return
@@ -138,14 +138,14 @@ class SweepCode:
         self._keep(found, found.sweep.changed)
 
     def _end(self) -> None:
-        """The running warp has come to the end."""
+        """End the running warp."""
         if self.relay.scheduled:
             self.frame.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 
     def _keep_own(self, found: Found) -> None:
-        """The running warp keeps what it has computed itself."""
+        """Keep what the running warp has computed itself."""
         self._keep(found, found.sweep.changed - self.survey.alike)
 
     def _keep(self, found: Found, registers: Iterable[Register]) -> None:

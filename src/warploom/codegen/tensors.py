@@ -152,7 +152,7 @@ class TensorCode:
 
     @cached_property
     def work(self) -> Value:
-        """Room for an entry of the queue."""
+        """Return room for an entry of the queue."""
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 

@@ -67,7 +67,7 @@ class Transfers:
         ]
 
     def _load_agreed(self, shape: Shape, firsts: Sequence[Value]) -> list[Value]:
-        """One place for each run, whether some of its lanes are on or not."""
+        """Load one place for each run, whether some of its lanes are on or not."""
         b, pointers = self.b, [self.pointer(shape, first) for first in firsts]
         found: list[Value] = []
         for part in range(shape.parts):
@@ -151,8 +151,8 @@ class Transfers:
         return self.b.gep(pointers, [ahead], source_etype=I8) if part else pointers
 
     def gather(self, shape: Shape, pointers: Value, on: Value) -> Value:
-        """One element a lane. There is no instruction that gathers less than words: a narrower
-        element is cut out of the aligned word that it lies in."""
+        """Gather one element a lane. There is no instruction that gathers less than words: a
+        narrower element is cut out of the aligned word that it lies in."""
         b, element = self.b, shape.element
         if shape.type.bytes >= WORD_BYTES:
             return self.lanes.gather(pointers, on, element)
@@ -213,7 +213,7 @@ class Transfers:
     def _store_agreed(
         self, shape: Shape, first: Value, values: Sequence[Value], on: Value | None
     ) -> None:
-        """All lanes store to one place; some lane is on."""
+        """Store from all lanes to one place; some lane is on."""
         highest: Value = I32(LANES - 1)
         if on is not None:
             behind = self.lanes.intrinsic("llvm.ctlz.i32", I32, [self.lanes.bits(on), I1(0)])

@@ -43,7 +43,7 @@ _TABLE_WORDS = table_words(LANES)
 
 
 def begin_launch(plan: Any, slots: Any) -> int:
-    """Nothing is resident yet."""
+    """Begin a launch, of which nothing is resident yet."""
     scheduling.start_blocks(plan, slots)
     return 0
 

@@ -26,8 +26,8 @@ Versions = Mapping[Register, int]
 
 @dataclass(frozen=True)
 class Step:
-    """What a register holds: what another had when that was written by an instruction of the block
-    (None: before it), and each of the strides so many times."""
+    """Describes what a register holds: what another had when that was written by an instruction of
+    the block (None: before it), and each of the strides so many times."""
 
     register: Register
     version: int | None
@@ -49,7 +49,7 @@ class Walks:
         return self._steps.get((register, version)) or Step(register, version)
 
     def note(self, index: int, made: Instruction, versions: Versions) -> None:
-        """An instruction of the block, before what it writes is noted."""
+        """Note an instruction of the block, before what it writes is noted."""
         if not self._loops or made.operation.name != "add" or made.guard is not None:
             return
         target, *given = made.operands

@@ -136,7 +136,7 @@ class WarpFunction:
         return found
 
     def _enter(self) -> None:
-        """The warp begins, or goes on where it left off."""
+        """Begin the warp, or go on where it left off."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         known = self.frame.get(self.frame.state(RESUME)) if self.suspends else I64(END)
@@ -195,7 +195,7 @@ class WarpFunction:
             self._body(copy, block, first)
 
     def _aside(self, copy: Copy, block: Block) -> None:
-        """A block that some lanes run under a mask; registers keep their shapes."""
+        """Emit a block that some lanes run under a mask; registers keep their shapes."""
         self.b.position_at_end(self.control.blocks.beside[copy, block.index])
         self._masked(block)
         self.control.step_back(copy, block.index)
@@ -212,7 +212,7 @@ class WarpFunction:
         self.instructions.shaped.partly = False
 
     def _body(self, copy: Copy, block: Block, first: int) -> None:
-        """The instructions of a block from one on, and what follows."""
+        """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
             made = self.program.instructions[index]
             self.frame.ahead = block.stop - index

@@ -54,7 +54,8 @@ class WarpGroupCode:
             self.buffer = self.frame.prologue.alloca(ir.ArrayType(I8, size), align=64)
 
     def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """Any of them but the fence; gives the sums of a product that completes where it stands."""
+        """Emit any of them but the fence; gives the sums of a product that completes where it
+        stands."""
         if is_group_product(made.operation):
             return self._issue(index, on)
         if self.delays and self.sites:

@@ -110,7 +110,7 @@ class WarpwideCode:
         return self.b.and_(self.lanes.bits(self.b.icmp_unsigned("==", value, one)), lanes)
 
     def _match_any(self, value: Value, mask: Value) -> Value:
-        """One turn for each distinct value: that of the lowest lane that has had no turn."""
+        """Emit one turn for each distinct value: that of the lowest lane that has had no turn."""
         b, lanes = self.b, self.lanes.bits(mask)
         b.store(splat_constant(0, I32), self._matched)
         b.store(lanes, self._remaining)

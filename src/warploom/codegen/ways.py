@@ -34,7 +34,7 @@ class WaysCode:
     def branch(
         self, copy: Copy, block: Block, index: int, made: Instruction, guard: Value | None
     ) -> None:
-        """The branch at the end of `block`."""
+        """Emit the branch at the end of `block`."""
         b, lanes = self.b, self.lanes
         targets = ways(made, self.frame.program.targets)
         table = self._table(index, targets)
@@ -120,7 +120,7 @@ class WaysCode:
             self._switch(Copy.DIVERGENT, block, found, index)
 
     def _goals(self) -> Value:
-        """Room for a word of each lane."""
+        """Return room for a word of each lane."""
         if not hasattr(self, "_room"):
             self._room = self.frame.prologue.alloca(vector(I64), align=64)
         return self._room
@@ -137,6 +137,6 @@ class WaysCode:
         self._fault(index, chosen, self._lowest(self.frame.mask()))
 
     def _fault(self, index: int, chosen: Value, lane: Value) -> None:
-        """The index of a lane (an i32) chooses no target."""
+        """Stop the launch where the index of a lane (an i32) chooses no target."""
         number = self.b.zext(self.lanes.lane(chosen, lane), I64)
         self.frame.fault(BAD_INDEX, index, lane, number, I64(0))

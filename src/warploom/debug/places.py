@@ -101,8 +101,8 @@ class Places:
 
     @cached_property
     def _lines(self) -> dict[tuple[str, int], list[int]]:
-        """By file and line, the instructions at which a run through that line begins. Coming back
-        from a function that the line calls is no begin."""
+        """Return, by file and line, the instructions at which a run through that line begins.
+        Coming back from a function that the line calls is no begin."""
         found: dict[tuple[str, int], list[int]] = {}
         before: tuple[tuple[str, int], ...] = ()
         for index in range(len(self._program.instructions)):

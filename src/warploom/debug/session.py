@@ -286,7 +286,7 @@ class Session(Breaking):
         return f"{PurePath(frame.file).name}:{frame.line}" if frame.line else f"*{instruction}"
 
     def _ended(self) -> Stop:
-        """The launch has ended, well or not."""
+        """Note that the launch has ended, well or not."""
         self.end_position = self.stepper.position
         error = self.stepper.error
         if error is None:

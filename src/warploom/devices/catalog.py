@@ -49,7 +49,7 @@ def _first_of(cc: str) -> DeviceSpec:
 
 @cache
 def catalog() -> dict[str, DeviceSpec]:
-    """Every device by name, in order of compute capability."""
+    """Return every device by name, in order of compute capability."""
     tables = _load("architectures.json")
     sources = {tag: Source(text, verified) for tag, (text, verified) in tables["sources"].items()}
     made: dict[str, DeviceSpec] = {}

@@ -1,4 +1,4 @@
-"""Which launches a device refuses, whatever else is running on it."""
+"""Refuses launches that a device cannot take, whatever else is running on it."""
 
 from __future__ import annotations
 

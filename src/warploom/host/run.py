@@ -144,7 +144,7 @@ class Run:
 
     @cached_property
     def counters(self) -> Counters:
-        """Everything that was counted."""
+        """Return everything that was counted."""
         return Counters(self.tally)
 
     @cached_property

@@ -136,7 +136,7 @@ def _chosen(launch: Launch, part: range, last: int) -> range:
 
 
 def _log(launch: Launch, blocks: range) -> Log:
-    """Room for all that the warps of these blocks do."""
+    """Return room for all that the warps of these blocks do."""
     warps = launch.blocks * launch.warps_per_block
     return Log.empty(launch, warps=warps, steps=1 << 40, blocks=blocks)
 

@@ -56,8 +56,8 @@ class Counted:
 
 
 def together(counted: Sequence[Callable[[], Tally]]) -> Tally:
-    """One tally of several launches of a program: counts are sums. What stands in it for a launch
-    alone (`launched_warps`) is that of the first."""
+    """Return one tally of several launches of a program: counts are sums. What stands in it for a
+    launch alone (`launched_warps`) is that of the first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
     for one in counted:

@@ -206,7 +206,8 @@ def deadlock_error(
 
 
 def _missing(launch: Launch, waiting: Sequence[Waiting]) -> Iterator[str]:
-    """Of each barrier that somebody waits at: who has come, and who of the others is left."""
+    """Return, of each barrier that somebody waits at: who has come, and who of the others is
+    left."""
     places = dict.fromkeys(
         (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )

@@ -15,7 +15,7 @@ ALIGNMENT = 16
 
 
 class Heap:
-    """Which allocations are kernels' own, and how much of `limit` bytes they take."""
+    """Keeps which allocations are kernels' own, and how much of `limit` bytes they take."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit, self.used = limit, 0

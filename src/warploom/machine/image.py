@@ -65,7 +65,7 @@ class Image:
         self._memory.write(self._addresses[variable.name], self._encode(variable))
 
     def contents(self) -> Iterator[tuple[str, npt.NDArray[np.uint8], int]]:
-        """Every variable that kernels can write: name, bytes (not a copy), address."""
+        """Return every variable that kernels can write: name, bytes (not a copy), address."""
         for variable in self._variables.values():
             if variable.space is not Space.CONST:
                 address = self._addresses[variable.name]
@@ -127,7 +127,7 @@ class Image:
 
 
 def _variables(module: Module) -> Iterator[Variable]:
-    """Every variable that the module defines, those inside of functions too."""
+    """Return every variable that the module defines, those inside of functions too."""
     bodies = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
     for variable in (*module.variables, *bodies):
         defined = variable.linkage != "extern" or variable.bank

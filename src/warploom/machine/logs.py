@@ -30,7 +30,8 @@ class Log:
     def empty(
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
-        """Room for so many warps and so many steps of each; of `blocks`, where they are chosen."""
+        """Return room for so many warps and so many steps of each; of `blocks`, where they are
+        chosen."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {
@@ -65,9 +66,9 @@ class Log:
         return self.data[start : start + rows * width].reshape(rows, width)
 
     def region(self, place: int, length: int) -> Words:
-        """So many words of a region."""
+        """Return so many words of a region."""
         return self.data[int(self.data[place]) :][:length]
 
     def numbers(self, launch: Launch) -> Words:
-        """By warp of the launch, one more than its number in the log."""
+        """Return, by warp of the launch, one more than its number in the log."""
         return self.region(words.NUMBERS_AT, launch.blocks * launch.warps_per_block)

@@ -77,7 +77,7 @@ def _own(work: Work, space: Space) -> Allocation | None:
 
 
 def _deadlock(work: Work) -> Exception:
-    """Everything that waits in the resident blocks."""
+    """Return everything that waits in the resident blocks."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [
         found

@@ -127,7 +127,7 @@ class Outfit:
         return room
 
     def give_back(self, room: Room) -> None:
-        """A launch has ended, and nobody looks at its arrays any more."""
+        """Take back the arrays of a launch that has ended, at which nobody looks any more."""
         if self.keeps:
             self._free.append(room)
 
@@ -175,7 +175,7 @@ class Room:
         return self.counted.copy() if self._outfit.keeps else self.counted
 
     def clear(self) -> None:
-        """As it was at first."""
+        """Make it what it was at first."""
         outfit = self._outfit
         used = int(self.plan[plan_words.MOST_RESIDENT]) if outfit.kernel.suspends else 1
         self.arena[outfit.counts_at : outfit.starts[Slot.STATES_BASE]] = 0
@@ -195,7 +195,7 @@ class Room:
         self._caches[self._outfit.kernel.layout.caches.rooms()] = 0
 
     def words(self, start: int, count: int) -> Words:
-        """So many 64-bit words."""
+        """Return so many 64-bit words."""
         return self.arena[start : start + 8 * count].view(np.int64)
 
 

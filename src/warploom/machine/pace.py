@@ -18,7 +18,7 @@ class Pace:
         self.instructions = FIRST
 
     def took(self, seconds: float) -> None:
-        """That many took so long."""
+        """Note that so many took so long."""
         if seconds < SHORTEST:
             self.instructions *= 2
         elif seconds > LONGEST and self.instructions > 1:

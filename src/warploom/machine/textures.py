@@ -71,7 +71,7 @@ class TextureTable:
             self._forget(handle)
 
     def drop(self, handle: int) -> None:
-        """The same for finalizers, which may come in the midst of another call."""
+        """Do the same for finalizers, which may come in the midst of another call."""
         self._lock.when_free(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:

@@ -31,7 +31,7 @@ class Runner:
 
     @classmethod
     def borrow(cls) -> Runner:
-        """One that has nothing to do."""
+        """Return one that has nothing to do."""
         try:
             return cls._idle.pop()
         except IndexError:
@@ -71,7 +71,7 @@ class Runner:
 
     @classmethod
     def forget(cls) -> None:
-        """The threads of a process are not in what is forked from it."""
+        """Forget the threads of a process, which are not in what is forked from it."""
         cls._idle.clear()
 
 

@@ -112,7 +112,8 @@ class Work:
 
     @property
     def _instructions_per_block(self) -> int:
-        """Of a kernel in which nothing repeats, as many as there can be where no lanes part."""
+        """Return, of a kernel in which nothing repeats, as many as there can be where no lanes
+        part."""
         return len(self.kernel.program.instructions) * self.launch.warps_per_block
 
     @property

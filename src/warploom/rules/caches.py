@@ -65,7 +65,7 @@ def count_cached(
 
 @jitable
 def look_up_sector(caches: Row, sm: int, line: int, sector: int, path: int, row: Row) -> None:
-    """One sector on its path, down to L2 where it must."""
+    """Look one sector up on its path, down to L2 where it must."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = -1

@@ -1,4 +1,4 @@
-"""Which rules a device goes by.
+"""Chooses the rules that a device goes by.
 
 A `DeviceSpec` names its memory's families ("in order", "banks of 8 bytes"); here the families
 become the functions that both machines call, by their names.
@@ -88,7 +88,7 @@ class AccessRules:
 
     @property
     def unit(self) -> int:
-        """No rule looks at more of an address than its place in so many bytes."""
+        """Return in how many bytes rules look at the place of an address, and at no more of it."""
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:

@@ -1,4 +1,4 @@
-"""Which split of a warp goes next, by the policy."""
+"""Chooses which split of a warp goes next, by the policy."""
 
 from __future__ import annotations
 

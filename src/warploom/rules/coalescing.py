@@ -110,7 +110,7 @@ def count_touched(addresses: Addresses, mask: int, size: int, row: Row) -> None:
 
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """The same in the layout of local memory."""
+    """Count the same in the layout of local memory."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)

@@ -52,7 +52,7 @@ PATIENCE = 64
 
 @jitable
 def begin(table: Table, live: int, lanes: int, policy: int) -> int:
-    """A warp at its start. Answers whether its lanes begin parked."""
+    """Begin a warp. Answers whether its lanes begin parked."""
     table[LANES] = lanes
     table[LIVE] = live
     table[MASK] = live

@@ -132,7 +132,7 @@ def count_scattered(addresses: Addresses, mask: int, shift: int) -> int:
 
 @jitable
 def first_lanes(addresses: Addresses, mask: int, shift: int) -> int:
-    """Of the lanes that touch the same 2^shift bytes, the first."""
+    """Return the first of the lanes that touch the same 2^shift bytes."""
     bits = np.uint64(shift)
     firsts = 0
     for lane in range(32):

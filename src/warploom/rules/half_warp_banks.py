@@ -19,7 +19,7 @@ BANKS = 16
 
 @jitable
 def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """A read; steps beyond one for each half-warp and word are bank conflicts."""
+    """Count a read; steps beyond one for each half-warp and word are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -33,7 +33,7 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, row: Row) -
 
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """A store, or an atomic."""
+    """Count a store, or an atomic."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0

@@ -1,4 +1,5 @@
-"""When the products of a warp group are complete: `wgmma.mma_async` (PTX ISA, "wgmma.wait_group").
+"""Says when the products of a warp group are complete: `wgmma.mma_async` (PTX ISA,
+"wgmma.wait_group").
 
 They may complete at any time from when they are issued until a wait for their group ends. By
 default they do at once. Where the policy is "adversarial" they do as late as they may: what they

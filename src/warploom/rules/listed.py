@@ -49,9 +49,9 @@ Many = tuple[int, int, int, int, int, int, int]
 
 
 def count_many(row: Row, count: int) -> Many:
-    """Of the first `count` accesses on the list of a row, at least one: how many words, sectors,
-    lines and wavefronts they take, each added up; the sum of the most lanes on one word; the most
-    wavefronts of any; and which access was the first to take so many."""
+    """Count, of the first `count` accesses on the list of a row, at least one: how many words,
+    sectors, lines and wavefronts they take, each added up; the sum of the most lanes on one word;
+    the most wavefronts of any; and which access was the first to take so many."""
     counts = [_count_one(row, access) for access in range(count)]
     words, sectors, lines, wavefronts, most = (list(one) for one in zip(*counts, strict=True))
     worst = max(wavefronts)

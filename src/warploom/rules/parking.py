@@ -62,9 +62,9 @@ def park_apart(table: Table, block: int, mask: int, node: int) -> None:
 
 @jitable
 def park_at_turn_end(table: Table, digest: int, changes: int, idle: bool) -> None:
-    """The running split has used up its turn. `digest` stands for its registers, `changes` for all
-    of memory: if both are as at its last turn's end, it goes round without getting anywhere. So it
-    does for now where it is `idle`: it waits for the clock."""
+    """Park the running split, which has used up its turn. `digest` stands for its registers,
+    `changes` for all of memory: if both are as at its last turn's end, it goes round without
+    getting anywhere. So it does for now where it is `idle`: it waits for the clock."""
     mask = table[MASK]
     lane = first_lane(mask)
     row = split_at(table, lane)

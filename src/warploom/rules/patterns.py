@@ -63,7 +63,7 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, row: Row) -> None:
 
 @jitable
 def step_of(offsets: Addresses, mask: int) -> int:
-    """By how much the places of the lanes rise from lane to lane."""
+    """Return by how much the places of the lanes rise from lane to lane."""
     lowest = first_lane(mask)
     step = ANY_STEP
     for lane in range(lowest + 1, 32):

@@ -1,4 +1,4 @@
-"""Which block and which warp run next: the order in which both machines serve them.
+"""Chooses which block and which warp run next: the order in which both machines serve them.
 
 Blocks are resident in slots. A block's warps have turns in rounds: a warp runs until it ends,
 waits, or has used up its turn at the end of some lap. After a round, barriers that are full let
@@ -109,7 +109,7 @@ SHORT_TURN = 64
 
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
-    """Nothing is resident yet."""
+    """Begin with no block resident."""
     plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
     plan[HOPELESS] = 0

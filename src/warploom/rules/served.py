@@ -1,4 +1,4 @@
-"""Which lanes each transaction or pass of an access serves, and which bytes it moves.
+"""Finds which lanes each transaction or pass of an access serves, and which bytes it moves.
 
 The rules count; this module says the same lane by lane, for people who want to see it. For every
 rule, what is listed here is as many as the rule counts (the tests hold the two together). Sources

@@ -52,7 +52,7 @@ def synced_lanes(table: Table, members: int) -> int:
 
 @jitable
 def merge_synced(table: Table, first: int, members: int) -> None:
-    """All that wait for a member mask are ready; those at one block with split `first` join it."""
+    """Make all ready that wait for a member mask; those at one block with split `first` join it."""
     into = split_at(table, first)
     left = waiting(table, AT_SYNC, members)
     while left != 0:

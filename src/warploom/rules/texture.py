@@ -172,7 +172,7 @@ def find_corners(
 def add_integer_corner(
     table: Row, t: int, data: Addresses, lane: int, level: int, shape: int, scratch: Row
 ) -> None:
-    """The texel that integer coordinates name; outside there is none."""
+    """Add the texel that integer coordinates name; outside there is none."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
     if shape != ONE and shape != ONE_ARRAY:
         y = signed_at(data, Y_ROW, lane)
@@ -195,7 +195,7 @@ def add_corners(
     table: Row, t: int, sampler: int, data: Addresses, lane: int, request: int,
     level: int, weight: int, scratch: Row,
 ) -> None:  # fmt: skip
-    """The texels of one level: one, or two along each axis."""
+    """Add the texels of one level: one, or two along each axis."""
     shape = request >> SHAPE & 15
     u, v, w, layer, faced = position(table, t, data, lane, request)
     scale = (sampler | faced) & NORMALIZED

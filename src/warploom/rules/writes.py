@@ -29,20 +29,20 @@ from warploom.rules.plan_words import (
 
 @jitable
 def write_by_address(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """One write for each address."""
+    """Count one write for each address."""
     row[WRITES] += count_distinct(addresses, mask, 0)
 
 
 @jitable
 def write_by_halves(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """One write for each address in each half-warp."""
+    """Count one write for each address in each half-warp."""
     row[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
     row[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
 
 @jitable
 def write_by_lane(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """One write for each lane."""
+    """Count one write for each lane."""
     row[WRITES] += count_lanes(mask)
 
 

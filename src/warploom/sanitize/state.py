@@ -129,8 +129,8 @@ def _wanted(
 
 @dataclass(frozen=True)
 class _Kept:
-    """What is kept of a launch: the bits of written bytes of some allocations, by address, those
-    that it only reads, whether it is to look for `races`, and to keep what it `touched`."""
+    """Says what is kept of a launch: the bits of written bytes of some allocations, by address,
+    those that it only reads, whether it is to look for `races`, and to keep what it `touched`."""
 
     unwritten: Mapping[int, Words]
     only_read: frozenset[int]

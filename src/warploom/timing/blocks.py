@@ -1,4 +1,4 @@
-"""Which SM gets which block: in order, where there is room.
+"""Says which SM gets which block: in order, where there is room.
 
 SMs run apart within a quantum, so each has blocks reserved for those of its own that end in it.
 What is reserved and was not needed goes to whoever has room, once no other blocks are left."""

@@ -28,8 +28,8 @@ class Cache(NamedTuple):
 
 @jitable
 def place_of(line: int, places: int) -> int:
-    """Which of so many sets or slices a line belongs to: neighbours to different ones, and strides
-    to all of them (an estimate: NVIDIA publishes no hash)."""
+    """Return which of so many sets or slices a line belongs to: neighbours to different ones, and
+    strides to all of them (an estimate: NVIDIA publishes no hash)."""
     group = line // places
     mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
     return int((line + (mixed >> 20 & 0xFFFFFF)) % places)
@@ -37,8 +37,9 @@ def place_of(line: int, places: int) -> int:
 
 @jitable
 def bank_of(line: int, bits: int) -> int:
-    """Which of 2 ** `bits` banks of DRAM holds a line: any, so that at a moment some have more to
-    do than others, but of each group of 16 lines a bank every bank has as many (an estimate)."""
+    """Return which of 2 ** `bits` banks of DRAM holds a line: any, so that at a moment some have
+    more to do than others, but of each group of 16 lines a bank every bank has as many (an
+    estimate)."""
     some = bits + 4
     mask = (1 << some) - 1
     group = line >> some

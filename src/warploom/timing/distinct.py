@@ -29,7 +29,7 @@ def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
 
 
 def mixed_rows(rows: Words) -> tuple[Hashes, Hashes]:
-    """Two hashes of each row."""
+    """Return two hashes of each row."""
     one = np.zeros(len(rows), np.uint64)
     other = np.zeros(len(rows), np.uint64)
     for column in rows.T:

@@ -51,8 +51,8 @@ def run_sms(
 
 @jitable
 def fetch_sm(p: Words, m: Words) -> None:
-    """An SM is the next one: ask the host for its warps, schedulers and registers, and for the
-    answers that it gets. All SMs are more than the host's nearest caches hold."""
+    """Fetch the SM that is the next one: ask the host for its warps, schedulers and registers, and
+    for the answers that it gets. All SMs are more than the host's nearest caches hold."""
     for place in range(0, min(p[w.AT_MSHRS], MOST_FETCHED), w.LINE):
         fetch(m, place)
     first = p[w.AT_REQUESTS]

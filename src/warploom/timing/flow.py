@@ -11,7 +11,7 @@ from warploom.timing.waits import close_gap, set_state, settle, sleep, stop_read
 
 @jitable
 def enter(g: Machine, m: Words, warp: int) -> None:
-    """The warp's entry is a new one: begin its basic block."""
+    """Enter the basic block of a warp's new entry."""
     entry = m[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = g.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
     m[warp + w.V_OP] = g.blocks[block + w.BLOCK_START]
@@ -80,7 +80,7 @@ def copy(g: Machine, m: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive(g: Machine, m: Words, warp: int, op: int, now: int) -> bool:
-    """A warp comes to a barrier; whether it has to wait there."""
+    """Let a warp come to a barrier; returns whether it has to wait there."""
     row, block = op * w.OP_WORDS, m[warp + w.V_BLOCK]
     number, need = g.ops[row + w.OP_X] % w.BARRIERS, g.ops[row + w.OP_Y]
     waits = need >= 0
@@ -120,7 +120,7 @@ def release(g: Machine, m: Words, block: int, number: int, now: int) -> None:
 
 @jitable
 def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
-    """A warp has ended: those left may be all that a barrier waits for."""
+    """Note that a warp has ended: those left may be all that a barrier waits for."""
     if m[block + w.B_WAITING] > 0 and m[block + w.B_WAITING] >= m[block + w.B_WARPS]:
         for number in range(w.BARRIERS):
             release(g, m, block, number, now)
@@ -128,8 +128,8 @@ def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
 
 @jitable
 def part(g: Machine, m: Words, now: int) -> None:
-    """All have come where warps of several SMs meet: those of this one go on, once they have been
-    told."""
+    """Let the warps part that have met those of other SMs: those of this one go on, once they have
+    been told."""
     m[w.MET] = 0
     told = now + (g.p[w.LATENCY_L2] if g.p[w.L2_SETS] > 0 else g.p[w.LATENCY_DRAM])
     for slot in range(g.p[w.SLOTS]):
@@ -144,7 +144,7 @@ def part(g: Machine, m: Words, now: int) -> None:
 
 @jitable
 def leave(g: Machine, m: Words, warp: int, now: int) -> None:
-    """A warp has ended; with the last of its block, the block, and another one may come."""
+    """End a warp; with the last of its block, the block, and another one may come."""
     s, block = m[warp + w.V_SCHEDULER], m[warp + w.V_BLOCK]
     count_live(m, now)
     set_state(g, m, warp, w.NOT_SELECTED, now)

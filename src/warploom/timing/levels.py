@@ -68,7 +68,8 @@ def l2(p: Words, m: Words) -> Cache:
 
 @jitable
 def fetch_set(cache: Cache, place: int) -> None:
-    """A set is wanted soon: its tags, and what the line least recently used gives way for."""
+    """Fetch a set that is wanted soon: its tags, and what the line least recently used gives way
+    for."""
     first = place * cache.ways
     fetch(cache.m, tag_at(cache, first))
     fetch(cache.m, tag_at(cache, first + cache.ways - 1))
@@ -78,7 +79,7 @@ def fetch_set(cache: Cache, place: int) -> None:
 
 @jitable
 def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
-    """One request: its slice, L2, DRAM where it must, and the way back."""
+    """Serve one request: its slice, L2, DRAM where it must, and the way back."""
     line, sectors = sms[at + w.R_LINE], sms[at + w.R_SECTORS]
     kind = sms[at + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -103,14 +104,15 @@ def serve(p: Words, sms: Words, m: Words, at: int, sm: int) -> None:
 
 @jitable
 def base_latency(p: Words) -> int:
-    """Of a request that waits for nothing: of L2, or of DRAM where there is no L2."""
+    """Return the latency of a request that waits for nothing: of L2, or of DRAM where there is no
+    L2."""
     return int(p[w.LATENCY_L2] if p[w.L2_SETS] > 0 else p[w.LATENCY_DRAM])
 
 
 @jitable
 def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, now: int) -> int:
-    """When the sectors of a line are there, in ticks, less the latency of L2. What is written has
-    to go to DRAM at some time, and is charged when it is first written."""
+    """Return when the sectors of a line are there, in ticks, less the latency of L2. What is
+    written has to go to DRAM at some time, and is charged when it is first written."""
     count = 0
     if p[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):

@@ -44,7 +44,7 @@ def work_queue(g: Machine, m: Words, now: int) -> None:
 
 @jitable
 def look_again(m: Words, s: int, now: int) -> None:
-    """There may be room for what the ready warps of a scheduler wait for."""
+    """Look again whether there is room for what the ready warps of a scheduler wait for."""
     if m[s + w.S_READY] > 0:
         m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
 
@@ -111,8 +111,8 @@ def room_for(g: Machine, m: Words, lines: int, start: int) -> bool:
 
 @jitable
 def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, start: int) -> int:
-    """The lines of an access: those sectors that L1 has not go on to L2. Returns which lines had
-    some of those, a bit for each of the first."""
+    """Reach the lines of an access: those sectors that L1 has not go on to L2. Returns which lines
+    had some of those, a bit for each of the first."""
     missed = 0
     kind = g.patterns[pattern + w.P_KIND]
     first = g.patterns[pattern + w.P_LINES_AT]
@@ -199,7 +199,7 @@ def count_sectors(m: Words, sectors: int, missing: int) -> None:
 
 @jitable
 def await_line(g: Machine, m: Words, flight: int, fills: int, sectors: int, soonest: int) -> None:
-    """A flight needs sectors of a line that L1 has, or that are on their way to it."""
+    """Let a flight wait for sectors of a line that L1 has, or that are on their way to it."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             fill = m[fills + sector]
@@ -249,7 +249,7 @@ def request(
 
 @jitable
 def pair(g: Machine, m: Words, flight: int, number: int) -> None:
-    """A flight waits for the answer to a request of this quantum."""
+    """Let a flight wait for the answer to a request of this quantum."""
     at = g.p[w.AT_PAIRS] + 2 * m[w.PAIR_COUNT]
     m[at] = flight
     m[at + 1] = number
@@ -259,13 +259,13 @@ def pair(g: Machine, m: Words, flight: int, number: int) -> None:
 
 @jitable
 def land_at(m: Words, flight: int, time: int) -> None:
-    """A part of a flight ends then."""
+    """Let a part of a flight end then."""
     m[flight + w.F_TIME] = max(m[flight + w.F_TIME], time)
 
 
 @jitable
 def take_answers(g: Machine, m: Words, now: int) -> None:
-    """The answers to all requests of the last quantum are known: flights end."""
+    """Take the answers to all requests of the last quantum: flights end."""
     cache = l1(g, m)
     for number in range(m[w.REQUEST_COUNT]):
         at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
@@ -294,7 +294,7 @@ def take_answers(g: Machine, m: Words, now: int) -> None:
 
 @jitable
 def land(g: Machine, m: Words, flight: int, now: int) -> None:
-    """It is known when a flight ends: its registers are ready then."""
+    """Land a flight of which it is known when it ends: its registers are ready then."""
     number = (flight - g.p[w.AT_FLIGHTS]) // w.F_WORDS
     warp, row = m[flight + w.F_WARP], m[flight + w.F_OP] * w.OP_WORDS
     time = m[flight + w.F_TIME]
@@ -319,7 +319,7 @@ def land(g: Machine, m: Words, flight: int, now: int) -> None:
 
 @jitable
 def settle_register(m: Words, register: int, number: int, time: int) -> None:
-    """A register that waits for a flight is ready at that time."""
+    """Make a register that waits for a flight ready at that time."""
     value = m[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         m[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

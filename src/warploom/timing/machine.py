@@ -36,7 +36,7 @@ def behind(words: Words, count: int) -> Words:
 
 
 def fetch(words: Words, place: int) -> None:
-    """A word of an array is wanted soon. Compiled code asks the host's memory for it."""
+    """Fetch a word of an array that is wanted soon. Compiled code asks the host's memory for it."""
 
 
 def called(

@@ -25,7 +25,7 @@ FAR, NEAR, SHORT = 400, 25, 4
 
 
 def issue_order(program: Program) -> list[list[int]]:
-    """By basic block, its instructions in the order in which they issue."""
+    """Return, by basic block, its instructions in the order in which they issue."""
     return [_ordered(program, block) for block in program.blocks]
 
 
@@ -52,7 +52,8 @@ def _ordered(program: Program, block: Block) -> list[int]:
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """By instruction, those that must come after it: for its registers, or for what it does."""
+    """Return, by instruction, those that must come after it: for its registers, or for what it
+    does."""
     after: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
@@ -86,8 +87,8 @@ def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
 
 
 class _Kind(Enum):
-    """How an instruction moves: PURE past all but WALL, which nothing passes; LOAD past loads, and
-    past a STORE that cannot change what it reads; ORDERED past pure ones alone."""
+    """Names how an instruction moves: PURE past all but WALL, which nothing passes; LOAD past
+    loads, and past a STORE that cannot change what it reads; ORDERED past pure ones alone."""
 
     PURE = 0
     LOAD = 1

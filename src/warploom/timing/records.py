@@ -139,19 +139,19 @@ class Recorder:
 
     @cached_property
     def _asks(self) -> npt.NDArray[np.bool_]:
-        """By basic block, whether it is a loop that only asks memory."""
+        """Return, by basic block, whether it is a loop that only asks memory."""
         polls = polls_of(self.program)
         return np.array([block.index in polls for block in self.program.blocks])
 
     @cached_property
     def _waits(self) -> npt.NDArray[np.bool_]:
-        """By basic block, whether it ends with a barrier."""
+        """Return, by basic block, whether it ends with a barrier."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
         return np.array([made.operation.spec.unit is Unit.BARRIER for made in last])
 
     @cached_property
     def _issued(self) -> Words:
-        """By instruction, its place in the order of issue."""
+        """Return, by instruction, its place in the order of issue."""
         order = [index for block in self._order for index in block]
         found = np.zeros(len(self.program.instructions), np.int64)
         found[order] = np.arange(len(order))
@@ -269,7 +269,8 @@ def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
 
 
 def _hashed(rows: Words, ends: Words) -> Words:
-    """Two hashes of the rows of each stretch, and how many they are, shape (stretches, 3)."""
+    """Return two hashes of the rows of each stretch, and how many they are, shape (stretches,
+    3)."""
     sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in mixed_rows(rows)]
     found = [(one[ends[1:]] - one[ends[:-1]]).astype(np.int64) for one in sums]
     return np.stack([*found, np.diff(ends)], axis=1)

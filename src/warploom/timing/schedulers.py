@@ -26,7 +26,7 @@ MOST_RANK = 1 << 60
 
 @jitable
 def step(g: Machine, m: Words, number: int, now: int) -> None:
-    """One cycle of a scheduler, in which something may happen."""
+    """Step a scheduler by one cycle, in which something may happen."""
     s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
     if m[s + w.S_FREE] > now:
         m[s + w.S_NEXT] = m[s + w.S_FREE]
@@ -60,7 +60,7 @@ def step(g: Machine, m: Words, number: int, now: int) -> None:
 
 @jitable
 def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
-    """The warps whose time has come are ready."""
+    """Wake the warps whose time has come."""
     first, each = w.NEVER, g.p[w.SCHEDULERS]
     for place in range((g.p[w.SLOTS] - number + each - 1) // each):
         time = m[s + w.S_WAKES + place]
@@ -126,7 +126,7 @@ def is_active(g: Machine, m: Words, s: int, warp: int) -> bool:
 
 @jitable
 def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
-    """The ready warps that do not issue, each with its reason."""
+    """Count the ready warps that do not issue, each with its reason."""
     for place in range(m[s + w.S_READY]):
         warp = m[s + w.S_RING + place]
         why = m[warp + w.V_TRY]
@@ -139,7 +139,7 @@ def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
 
 @jitable
 def issue_second(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
-    """The warp's next instruction goes with the one just issued, where it needs nothing of it and
+    """Issue the warp's next instruction with the one just issued, where it needs nothing of it and
     its unit takes it."""
     if m[warp + w.V_STATE] != w.READY or m[warp + w.V_LEFT] == 0:
         return

@@ -26,7 +26,7 @@ _PLAIN = (*PURE, Unit.MEMORY, Unit.CONTROL)
 
 
 def polls_of(program: Program) -> dict[int, int]:
-    """By basic block that is such a loop, the load with which it asks last."""
+    """Return, by basic block that is such a loop, the load with which it asks last."""
     found = ((block.index, _poll(program, block)) for block in program.blocks)
     return {index: poll for index, poll in found if poll >= 0}
 
@@ -51,8 +51,9 @@ def _poll(program: Program, block: Block) -> int:
 
 
 def last_turns(entries: Words, lanes: Words, asks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Of a log's entries, shape (entries, 2), warp and basic block, sorted by warp: those to keep.
-    `lanes` are those of each entry, as bits; `asks` says of each block whether it only asks.
+    """Return, of a log's entries, shape (entries, 2), warp and basic block, sorted by warp, those
+    to keep. `lanes` are those of each entry, as bits; `asks` says of each block whether it only
+    asks.
 
     A turn is not the last where the next entry that any of its lanes has is another one.
     """
@@ -74,9 +75,9 @@ def last_turns(entries: Words, lanes: Words, asks: npt.NDArray[np.bool_]) -> npt
 def early_parts(
     entries: Words, lanes: Words, live: Words, waits: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Of the same entries, those that come to a barrier before other lanes of their warp do: the
-    warp has come when the last of them has. `live` are a warp's lanes that have not ended; `waits`
-    says of each block whether it ends with a barrier."""
+    """Return, of the same entries, those that come to a barrier before other lanes of their warp
+    do: the warp has come when the last of them has. `live` are a warp's lanes that have not ended;
+    `waits` says of each block whether it ends with a barrier."""
     found = np.zeros(len(entries), np.bool_)
     waiting = waits[entries[:, 1]]
     apart = np.unique(entries[waiting & (lanes != live), 0])

@@ -29,10 +29,10 @@ INSTRUCTIONS_OF_A_LINE = 8
 
 
 class Shape(NamedTuple):
-    """What the engine must know of a launch: registers and operations of its code, whether it
-    copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared memory
-    leaves, words of a warp in the record, how many SMs get blocks, and how many warps meet where
-    they wait in memory for each other."""
+    """Describes what the engine must know of a launch: registers and operations of its code,
+    whether it copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared
+    memory leaves, words of a warp in the record, how many SMs get blocks, and how many warps meet
+    where they wait in memory for each other."""
 
     registers: int
     operations: int

@@ -1,4 +1,4 @@
-"""Which time it is that a warp comes to an instruction.
+"""Counts which time it is that a warp comes to an instruction.
 
 A state of the timeline says which operation was next, the record through which basic blocks the
 warp went."""

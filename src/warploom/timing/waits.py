@@ -30,7 +30,7 @@ def close_gap(m: Words, s: int, now: int) -> None:
 
 @jitable
 def set_state(g: Machine, m: Words, warp: int, state: int, now: int) -> None:
-    """A warp is in this state from `now` on, before its current operation."""
+    """Put a warp into this state from `now` on, before its current operation."""
     close_gap(m, m[warp + w.V_SCHEDULER], now)
     close_state(g, m, warp, now)
     count_as(m, warp, state)
@@ -40,7 +40,7 @@ def set_state(g: Machine, m: Words, warp: int, state: int, now: int) -> None:
 
 @jitable
 def count_as(m: Words, warp: int, state: int) -> None:
-    """The warp's scheduler counts it in this state."""
+    """Count the warp in this state, at its scheduler."""
     counts = m[warp + w.V_SCHEDULER] + w.S_WARPS
     m[counts + m[warp + w.V_COUNTED]] -= 1
     m[counts + state] += 1
@@ -81,7 +81,7 @@ def note(g: Machine, m: Words, warp: int, since: int, until: int) -> None:
 
 @jitable
 def get_ready(m: Words, warp: int) -> None:
-    """A warp is one of the ready ones of its scheduler."""
+    """Make a warp one of the ready ones of its scheduler."""
     s = m[warp + w.V_SCHEDULER]
     m[warp + w.V_STATE] = w.READY
     m[m[warp + w.V_WAKE_AT]] = w.NEVER
@@ -91,7 +91,7 @@ def get_ready(m: Words, warp: int) -> None:
 
 @jitable
 def stop_ready(m: Words, warp: int) -> None:
-    """A warp is no longer one of them, if it was."""
+    """Make a warp no longer one of them, if it was."""
     if m[warp + w.V_STATE] != w.READY:
         return
     s = m[warp + w.V_SCHEDULER]
@@ -105,7 +105,8 @@ def stop_ready(m: Words, warp: int) -> None:
 
 @jitable
 def needs_of(g: Machine, m: Words, warp: int, op: int) -> int:
-    """When the last of the registers that an operation needs is ready, and why one waits for it."""
+    """Return when the last of the registers that an operation needs is ready, and why one waits for
+    it."""
     base = m[warp + w.V_REGISTERS]
     row = op * w.OP_WORDS
     first = g.ops[row + w.OP_NEEDS_AT]
@@ -139,7 +140,7 @@ def settle(g: Machine, m: Words, warp: int, now: int, earliest: int, why: int) -
 
 @jitable
 def sleep(g: Machine, m: Words, warp: int, wake: int, why: int, now: int) -> None:
-    """A warp sleeps from `now` until then."""
+    """Put a warp to sleep from `now` until then."""
     s = m[warp + w.V_SCHEDULER]
     stop_ready(m, warp)
     m[warp + w.V_STATE] = w.ASLEEP
@@ -154,7 +155,8 @@ def sleep(g: Machine, m: Words, warp: int, wake: int, why: int, now: int) -> Non
 
 @jitable
 def recheck(g: Machine, m: Words, warp: int, now: int) -> None:
-    """A memory instruction of a sleeping warp is over, or left the queue: can it go on, and when?
+    """Look whether a sleeping warp can go on, and when: a memory instruction of it is over, or left
+    the queue.
 
     V_AWAITS is 0, or for a fence 1 + twice its cycles, or for copies 2 + twice the groups that may
     still be on their way; less than 0 where the warp waits for all that meet.
@@ -177,7 +179,7 @@ def recheck(g: Machine, m: Words, warp: int, now: int) -> None:
 
 @jitable
 def awaited(m: Words, warp: int, awaits: int, now: int) -> int:
-    """When a fence or a wait for copies is over, once all is known."""
+    """Return when a fence or a wait for copies is over, once all is known."""
     if awaits & 1:
         return int(max(now, m[warp + w.V_ACK]) + (awaits >> 1))
     until = now

@@ -32,7 +32,8 @@ _LENGTHS = np.array([0.5, 1.0, 2.0, 4.0])
 
 @dataclass(frozen=True)
 class Belief:
-    """What is known of the logarithms of all configurations' seconds: a normal distribution."""
+    """Holds what is known of the logarithms of all configurations' seconds: a normal
+    distribution."""
 
     mean: Floats
     covariance: Floats

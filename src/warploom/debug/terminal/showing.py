@@ -141,7 +141,7 @@ def _set(shell: Shell, rest: str) -> None:
 
 
 def _lanes(shell: Shell, rest: str) -> None:
-    """An expression in all lanes of the warp."""
+    """Show an expression in all lanes of the warp."""
     session = shell.session
     focus, shown = session.focus, list[str]()
     warp = session.thread().warp
@@ -165,7 +165,7 @@ def _lanes(shell: Shell, rest: str) -> None:
 
 
 def _grid(shell: Shell, rest: str) -> None:
-    """An expression in all threads of the block, as its first two axes lie."""
+    """Show an expression in all threads of the block, as its first two axes lie."""
     session = shell.session
     focus, launch = session.focus, session.launch
     wide, high, deep = launch.block

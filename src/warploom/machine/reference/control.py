@@ -107,8 +107,8 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def _in_order(warp: Warp, point: int, taken: Side, through: Side) -> tuple[Side, Side]:
-    """Which side of a branch goes first, and the other: a side that is where they meet has nothing
-    to run, else the policy chooses."""
+    """Return which side of a branch goes first, and the other: a side that is where they meet has
+    nothing to run, else the policy chooses."""
     if point in (taken.block, through.block):
         return (through, taken) if taken.block == point else (taken, through)
     table = warp.splits.table
@@ -140,7 +140,7 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
 
 
 def _begin_side(warp: Warp, block: int) -> int:
-    """The lanes that have just parted from others go on, unless the policy gives them turns."""
+    """Let the lanes that have just parted from others go on, unless the policy gives them turns."""
     plan = warp.run.plan
     if plan[plan_words.INDEPENDENT] and plan[plan_words.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block

@@ -163,7 +163,7 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Any `wmma`."""
+    """Execute any `wmma`."""
     does = multiply if "mma" in instruction.operation.modifiers else move
     does(warp, index, instruction, mask, on)
 
@@ -259,7 +259,7 @@ def _pointing(count: int) -> int:
 
 
 def _place(lane: int, element: int, transposed: bool) -> Place:
-    """Which element of an 8x8 matrix a lane holds in that half of its register."""
+    """Return which element of an 8x8 matrix a lane holds in that half of its register."""
     row, column = lane // 4, 2 * (lane % 4) + element
     return (column, row) if transposed else (row, column)
 

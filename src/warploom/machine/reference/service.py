@@ -13,7 +13,7 @@ from warploom.ptx.ir import Instruction, Space, Vector
 
 
 def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """A `call` that is for the machine; any other has nothing left to do."""
+    """Serve a `call` that is for the machine; any other has nothing left to do."""
     name = service_of(instruction)
     if name is None:
         return

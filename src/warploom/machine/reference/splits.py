@@ -97,8 +97,8 @@ class Splits:
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """The running lanes come to `block`: RUNNABLE with the lanes that go on, GATHERS where they
-        wait for others, or ENDED."""
+        """Let the running lanes come to `block`: RUNNABLE with the lanes that go on, GATHERS where
+        they wait for others, or ENDED."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]
@@ -122,8 +122,8 @@ class Splits:
         return GATHERS if table[LIVE] else ENDED
 
     def leave(self, mask: int) -> None:
-        """Some of the running lanes exit, not all. The nodes that they are in all end at the exit,
-        for whatever can exit before a point is not post-dominated by it."""
+        """Let some of the running lanes exit, not all. The nodes that they are in all end at the
+        exit, for whatever can exit before a point is not post-dominated by it."""
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask

@@ -39,22 +39,25 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Listener(Protocol):
-    """Who is told what happens, as it happens."""
+    """Is told what happens, as it happens."""
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """A warp executes an instruction, in the lanes of `mask`; nothing of it is done yet."""
+        """Hear that a warp executes an instruction, in the lanes of `mask`; nothing of it is done
+        yet."""
         ...
 
     def reached(self, warp: Warp, access: Access) -> None:
-        """A warp's instruction reaches into memory; the access is legal and not done yet."""
+        """Hear that a warp's instruction reaches into memory; the access is legal and not done
+        yet."""
         ...
 
 
 class Sanitizer(Protocol):
-    """Who checks what happens, and may keep lanes from memory that they must not reach."""
+    """Checks what happens, and may keep lanes from memory that they must not reach."""
 
     def reaches(self, warp: Warp, wanted: Wanted) -> int:
-        """A warp's instruction is about to reach into memory; returns the lanes that may."""
+        """Hear that a warp's instruction is about to reach into memory; returns the lanes that
+        may."""
         ...
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:

@@ -17,7 +17,7 @@ from warploom.rules.tensor_memory.words import DATA_ROWS, LOAD, MOST_REGISTERS, 
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Any `tcgen05` that does something."""
+    """Execute any `tcgen05` that does something."""
     asked, run = memory_request(instruction), warp.run
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
     for given in asked.inputs:

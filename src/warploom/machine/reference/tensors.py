@@ -40,7 +40,7 @@ THREADS = 64
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Any operation of `isa.ops.tensors`."""
+    """Execute any operation of `isa.ops.tensors`."""
     asked = tensor_request(instruction)
     data = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row, operand, type in asked.inputs:

@@ -29,7 +29,7 @@ from warploom.rules.texture_requests import NO_PATH, serve_texels
 
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Any instruction of textures and surfaces."""
+    """Execute any instruction of textures and surfaces."""
     asked, run = texel_request(instruction), warp.run
     data = np.zeros((DATA_ROWS, warp.size), np.uint64)
     data[HANDLE_ROW] = _handles(warp, asked.handle)

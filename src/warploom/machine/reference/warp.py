@@ -128,7 +128,7 @@ ACCESSES = {
 
 
 def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """An instruction that is the same function in each lane: its terms."""
+    """Execute an instruction that is the same function in each lane: its terms."""
     operation = instruction.operation
     first = len(operation.spec.destinations)
     targets = tuple(spread(instruction.operands[:first]))
@@ -249,6 +249,6 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
 def _write_pair(
     warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
 ) -> None:
-    """A word, and a predicate where there is a second destination."""
+    """Write a word, and a predicate where there is a second destination."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)

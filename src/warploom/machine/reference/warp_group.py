@@ -54,7 +54,7 @@ class Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Any `wgmma` but the fence."""
+    """Execute any `wgmma` but the fence."""
     modifiers = instruction.operation.modifiers
     if "mma_async" in modifiers:
         _issue(warp, index, instruction, mask, on)

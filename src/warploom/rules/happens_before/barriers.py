@@ -80,7 +80,7 @@ def barrier_at(s: Any, number: int) -> int:
 
 @jitable
 def arrive(s: Any, e: Any, waits: int) -> None:
-    """The lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
+    """Let the lanes of an event arrive at a barrier; if `waits`, they go on when it is complete."""
     warp, lanes, awaited = e[E_WARP], e[E_LANES], e[E_COUNT]
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     whole = awaited == 0 or awaited >= s[WARPS] * 32
@@ -110,7 +110,7 @@ def arrive(s: Any, e: Any, waits: int) -> None:
 
 @jitable
 def arrive_together(s: Any, warp: int, lanes: int, waits: int) -> None:
-    """Some lanes of a warp come to a barrier of all threads, in a kernel that has no others."""
+    """Let some lanes of a warp come to a barrier of all threads, in a kernel that has no others."""
     become(s, (warp << 5) + first_lane(lanes))
     at = s[ME_WARP_AT]
     if s[at + V_INTERVAL] != s[ME_INTERVAL]:
@@ -140,8 +140,8 @@ def note_line(s: Any, e: Any) -> None:
 
 @jitable
 def arrive_at_whole(s: Any) -> None:
-    """The current thread comes to a barrier of all threads: what it knows of others is known to all
-    behind it."""
+    """Let the current thread come to a barrier of all threads: what it knows of others is known to
+    all behind it."""
     block, mind = s[ME_SLOT], s[ME_MIND_AT]
     s[s[ME_LANE_AT] + L_GENERATION] = s[ME_INTERVAL]
     if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
@@ -156,7 +156,7 @@ def arrive_at_whole(s: Any) -> None:
 
 @jitable
 def arrive_at_part(s: Any, number: int) -> None:
-    """The current thread adds what it knows to a barrier of some threads."""
+    """Add what the current thread knows to a barrier of some threads."""
     at = barrier_at(s, number)
     generation = s[at + G_GENERATION]
     s[s[ME_LANE_AT] + L_GENERATION] = generation
@@ -211,7 +211,7 @@ def depart(s: Any, warp: int, lanes: int) -> None:
 
 @jitable
 def begin_interval(s: Any) -> None:
-    """All threads of the block have met."""
+    """Begin an interval: all threads of the block have met."""
     block = s[ME_SLOT]
     s[block + B_INTERVAL] += 1
     s[block + B_BARRIER_LINE] = 0
@@ -238,7 +238,8 @@ def meet(s: Any, e: Any, masks: Any) -> None:
 
 @jitable
 def meet_lanes(s: Any, e: Any, lanes: int, whole: int) -> None:
-    """These lanes know from now on what each of them knew; `whole`: all of the warp that live."""
+    """Let these lanes know from now on what each of them knew; `whole`: all of the warp that
+    live."""
     first = e[E_WARP] << 5
     if whole and not any_row(s, first, lanes):
         become(s, first)

@@ -1,4 +1,4 @@
-"""Which allocation an access lies in, and whether it may be there."""
+"""Finds which allocation an access lies in, and whether it may be there."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def wait_for_copies(s: Any, e: Any, flags: int) -> None:
 
 @jitable
 def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
-    """The current thread works on an mbarrier, whose word is `word` before it does."""
+    """Let the current thread work on an mbarrier, whose word is `word` before it does."""
     place = location(s, key, 1)
     if place == 0:
         return
@@ -122,7 +122,7 @@ def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
 
 @jitable
 def complete_copy(s: Any, key: int, word: int) -> None:
-    """The bytes of the current thread's last copy have come at an mbarrier."""
+    """Note that the bytes of the current thread's last copy have come at an mbarrier."""
     place = location(s, key, 0)
     if place and s[place + O_CHAIN]:
         mbarrier(s, key, word, 0)

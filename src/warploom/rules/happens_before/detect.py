@@ -109,7 +109,7 @@ def synchronise(s: Any, e: Any, masks: Any) -> None:
 
 @jitable
 def begin_block(s: Any) -> None:
-    """A block begins in the current slot: nothing is known of anybody."""
+    """Begin a block in the current slot: nothing is known of anybody."""
     slot = s[ME_SLOT]
     clear(s, slot, BLOCK_WORDS)
     s[slot + B_BLOCK] = s[ME_BLOCK] + 1

@@ -1,4 +1,4 @@
-"""Who the current thread is, and which accesses before its own it knows of."""
+"""Keeps who the current thread is, and which accesses before its own it knows of."""
 
 from __future__ import annotations
 

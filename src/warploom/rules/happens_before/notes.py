@@ -51,7 +51,7 @@ def note_release(s: Any, at: int, scope: int) -> None:
 
 @jitable
 def learn_release(s: Any, at: int) -> None:
-    """The current thread knows from now on what a release at `at` knew. Who knows of the release
+    """Let the current thread know from now on what a release at `at` knew. Who knows of the release
     itself knows that already."""
     first = s[at + K_BLOCK] << BLOCK_AT | s[at + K_INTERVAL]
     if is_ordered(s, first, s[at + K_TIME] - 1 << TIME_AT | s[at + K_THREAD]):

@@ -79,8 +79,8 @@ def is_included(s: Any, release: int, scope: int) -> int:
 
 @jitable
 def read_strongly(s: Any, key: int, flags: int) -> None:
-    """The current thread reads a location by a strong access: it acquires what was released there,
-    or will, at its next fence."""
+    """Let the current thread read a location by a strong access: it acquires what was released
+    there, or will, at its next fence."""
     place = location(s, key, 0)
     if place == 0 or s[place + O_CHAIN] == 0:
         return
@@ -108,7 +108,7 @@ def continues(s: Any, chain: int, earlier: int) -> int:
 
 @jitable
 def acquire_chain(s: Any, chain: int, scope: int) -> None:
-    """The current thread learns of the releases of a chain whose scopes fit."""
+    """Let the current thread learn of the releases of a chain whose scopes fit."""
     known, first, lane = s[s[ME_LANE_AT] + L_ACQUIRED], chain, s[ME_LANE_AT]
     while chain and chain != known:
         if is_included(s, s[chain + C_RELEASE], scope):
@@ -120,7 +120,7 @@ def acquire_chain(s: Any, chain: int, scope: int) -> None:
 
 @jitable
 def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
-    """The current thread writes a location by a strong access: with it, or with the fence before
+    """Let the current thread write a location by a strong access: with it, or with the fence before
     it, a release. Read-modify-writes continue what was released there."""
     scope, fence = flags >> SCOPE_AT & 3, s[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or s[fence + K_BLOCK] == s[ME_BLOCK] + 1
@@ -174,7 +174,7 @@ def same_release(s: Any, release: int, fence: int, scope: int) -> int:
 
 @jitable
 def forget_releases(s: Any, key: int) -> None:
-    """A weak write to a location ends what was released there."""
+    """End, by a weak write to a location, what was released there."""
     place = location(s, key, 0)
     if place:
         s[place + O_CHAIN] = 0
@@ -204,7 +204,7 @@ def fence(s: Any, e: Any, flags: int) -> None:
 
 @jitable
 def acquire_what_was_read(s: Any, scope: int) -> None:
-    """The current thread passes a fence: it learns of what strong reads have seen, as far as the
+    """Let the current thread pass a fence: it learns of what strong reads have seen, as far as the
     fence's scope goes. What they saw of a wider scope is left for a fence of that scope."""
     node, kept = s[s[ME_LANE_AT] + L_READ], 0
     while node:

@@ -107,7 +107,7 @@ class _Rerouting:
         return Rerouted(changed, starts, stops, max(0.0, 1 - missed / whole) if whole else 0.0)
 
     def _weights(self) -> Words:
-        """By basic block of the PTX, the weight of its token."""
+        """Return, by basic block of the PTX, the weight of its token."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
