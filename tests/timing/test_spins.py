@@ -113,3 +113,46 @@ def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
 )
 def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
     assert meeting(np.array(asked), 2) == come
+
+
+MBARRIER = r"""
+extern "C" __global__ void k(float *x) {
+    __shared__ unsigned long long bar;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at));
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        WAIT
+        x[threadIdx.x] += 1;
+    } else {
+        float s = 0;
+        for (int i = 0; i < 64; i++) s += x[64 + i];
+        x[threadIdx.x] = s;
+        __syncwarp();
+        if (threadIdx.x == 32)
+            asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" :: "r"(at) : "memory");
+    }
+}
+"""  # noqa: E501
+TRY = "mbarrier.try_wait.parity.shared::cta.b64"
+WAITS = {
+    "one block": f"""int done = 0; while (!done) asm volatile("{{ .reg .pred p; {TRY} p, [%1], 0;
+        selp.u32 %0, 1, 0, p; }}" : "=r"(done) : "r"(at) : "memory");""".replace("\n", ""),
+    "a jump back": f"""asm volatile("{{ .reg .pred p; AGAIN: {TRY} p, [%0], 0; @p bra DONE;
+        bra AGAIN; DONE: }}" :: "r"(at) : "memory");""".replace("\n", ""),
+}
+"""The two forms in which compilers write a wait for an mbarrier."""
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_looks_at_an_mbarrier_in_vain_take_no_time(wait: str) -> None:
+    """How often a warp looked before the other one arrived depends on the functional run."""
+    cycles: list[int] = []
+    for schedule in ("converge", "fair"):
+        gpu = wl.Device("h100", record=True, schedule=schedule)
+        x = gpu.zeros(256, np.float32)
+        run = gpu.compile(MBARRIER.replace("WAIT", wait))["k"][1, 64](x)
+        cycles.append(run.time().cycles)
+        balanced(run.time())
+    assert cycles[0] == pytest.approx(cycles[1], rel=0.1)
+    assert cycles[0] < 10_000  # far less than 64 latencies of DRAM one after the other

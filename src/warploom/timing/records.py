@@ -24,7 +24,7 @@ from warploom.ptx.ir import Space
 from warploom.timing.distinct import mixed_rows, unique_rows
 from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
-from warploom.timing.spins import early_parts, last_turns, polls_of
+from warploom.timing.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
 
 Words = npt.NDArray[np.int64]
 
@@ -139,9 +139,21 @@ class Recorder:
 
     @cached_property
     def _asks(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is a loop that only asks memory."""
-        polls = polls_of(self.program)
-        return np.array([block.index in polls for block in self.program.blocks])
+        """Return, by basic block, whether it is a loop that only asks."""
+        loops = asking_loops(self.program)
+        return np.array([block.index in loops for block in self.program.blocks])
+
+    @cached_property
+    def _ways_round(self) -> npt.NDArray[np.bool_]:
+        """Return, by basic block, whether it is part of such a loop and does nothing but jump."""
+        jumps = ways_round(self.program)
+        return np.array([block.index in jumps for block in self.program.blocks])
+
+    @cached_property
+    def _polls(self) -> npt.NDArray[np.bool_]:
+        """Return, by basic block, whether it is a loop that only asks by loads."""
+        loops = polls_of(self.program)
+        return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
     def _waits(self) -> npt.NDArray[np.bool_]:
@@ -173,12 +185,14 @@ class Recorder:
         order = inside[np.argsort(warp[inside], kind="stable")]
         found = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
         if self._asks.any():
+            turns = ~self._ways_round[found[:, 1]]
+            order, found = order[turns], found[turns]
             kept = last_turns(found, rows[order, words.E_MASK], self._asks)
             order, found = order[kept], found[kept]
         lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
         early = early_parts(found, lanes, live, self._waits)
         count = len(blocks) * self.launch.warps_per_block
-        self._asked.append(np.bincount(found[self._asks[found[:, 1]], 0], minlength=count))
+        self._asked.append(np.bincount(found[self._polls[found[:, 1]], 0], minlength=count))
         found[early, 1] += len(self.program.blocks)
         place = np.full(len(rows), -1, np.int64)
         place[order] = np.arange(len(order))

@@ -1,5 +1,5 @@
-"""Loops that do nothing but ask memory until somebody else has written there, and warps of which
-only a part waits so.
+"""Loops that do nothing but ask memory until somebody else has written there, or an mbarrier for
+its phase, and warps of which only a part waits so.
 
 How often they turn in the functional run says nothing about time: its order of warps is its own.
 So a record keeps only the last turn, that which found what the loop waits for. Where all blocks
@@ -14,7 +14,8 @@ import numpy.typing as npt
 from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Block, Program
 from warploom.analysis.uses import writes
-from warploom.isa.spec import Unit
+from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
+from warploom.isa.spec import Operation, Unit
 from warploom.timing.order import PURE
 
 Words = npt.NDArray[np.int64]
@@ -25,29 +26,69 @@ WAITS = ("membar", "fence", "nanosleep")
 _PLAIN = (*PURE, Unit.MEMORY, Unit.CONTROL)
 
 
+def asking_loops(program: Program) -> dict[int, int]:
+    """Return, by basic block that is such a loop, the instruction with which it asks last."""
+    found = ((block.index, _asking(program, block)) for block in program.blocks)
+    return {index: asking for index, asking in found if asking >= 0}
+
+
 def polls_of(program: Program) -> dict[int, int]:
-    """Return, by basic block that is such a loop, the load with which it asks last."""
-    found = ((block.index, _poll(program, block)) for block in program.blocks)
-    return {index: poll for index, poll in found if poll >= 0}
+    """Return those loops that ask by a load, in which warps of several blocks may meet."""
+    return {
+        index: asking
+        for index, asking in asking_loops(program).items()
+        if program.instructions[asking].operation.name == "ld"
+    }
 
 
-def _poll(program: Program, block: Block) -> int:
-    """Return the last load of a loop of one block that only asks; -1 where it is none. No register
-    may come back changed: then the next turn does not do the same again."""
+def ways_round(program: Program) -> set[int]:
+    """Return the blocks in which such loops do nothing but jump back to their first."""
+    loops = asking_loops(program)
+    return {
+        block.index
+        for block in program.blocks
+        if _only_jumps(program, block) and block.successors[0] in loops
+    }
+
+
+def _only_jumps(program: Program, block: Block) -> bool:
+    """Return whether a block is a branch without a guard, and no more."""
+    code = program.instructions[block.start : block.stop]
+    return len(code) == 1 and code[0].operation.name == "bra" and code[0].guard is None
+
+
+def _comes_round(program: Program, block: Block) -> bool:
+    """Return whether a block follows itself, at once or behind a jump."""
+    behind = (program.blocks[at] for at in block.successors if at < len(program.blocks))
+    ways = {at for one in behind if _only_jumps(program, one) for at in one.successors}
+    return block.index in ways.union(block.successors)
+
+
+def _asking(program: Program, block: Block) -> int:
+    """Return the last load, or look at an mbarrier, of a loop that only asks, in one block and
+    perhaps another that jumps back; -1 where it is none. No register may come back changed: then
+    the next turn does not do the same again."""
     code = program.instructions[block.start : block.stop]
     written = {register for made in code for register in writes(made)}
-    if block.index not in block.successors or written & set(program.live_in[block.index]):
+    if written & set(program.live_in[block.index]) or not _comes_round(program, block):
         return -1
-    poll = -1
+    asking = -1
     for index, made in enumerate(code, block.start):
         operation = made.operation
-        if operation.name == "ld" and not ASKS.isdisjoint(operation.text.split(".")):
-            poll = index
+        if _asks(operation):
+            asking = index
         elif (accesses(made) and operation.name != "ld") or (
             operation.spec.unit not in _PLAIN and operation.name not in WAITS
         ):
             return -1
-    return poll
+    return asking
+
+
+def _asks(operation: Operation) -> bool:
+    """Return whether an operation sees what others write, or looks at the phase of an mbarrier."""
+    if operation.name == "mbarrier":
+        return operation.modifiers["op"] in WAITS_FOR_PHASES
+    return operation.name == "ld" and not ASKS.isdisjoint(operation.text.split("."))
 
 
 def last_turns(entries: Words, lanes: Words, asks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
