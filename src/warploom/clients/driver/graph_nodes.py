@@ -78,7 +78,7 @@ def _entries(kind: str, version: str, make: Callable[[int], Task], size: int, ab
     def get(node: int, target: int) -> None:
         if not target:
             raise DriverError(Result.INVALID_VALUE)
-        ctypes.memmove(target, ctypes.addressof(_described(node, about)), size)
+        ctypes.memmove(target, bytes(_described(node, about)), size)
 
     @entry(f"cuGraph{kind}NodeSetParams{version}")
     def set_parameters(node: int, given: int) -> None:

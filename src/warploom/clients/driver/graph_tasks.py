@@ -50,7 +50,11 @@ def first_kernel_task(address: int) -> Task:
 
 
 def copy_task(address: int) -> Task:
-    about = copied(Copy3D, address)
+    return copy_task_of(copied(Copy3D, address))
+
+
+def copy_task_of(about: Copy3D) -> Task:
+    """Return the copy that a structure describes, which the task keeps."""
     return Task(Kind.MEMCPY, partial(boxes, ctypes.addressof(about)), about)
 
 

@@ -6,12 +6,11 @@ that is instantiated.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 
 from warploom.clients.driver import graph_launches, graph_nodes
-from warploom.clients.driver.graph_tasks import copied, copy_task
+from warploom.clients.driver.graph_tasks import copied, copy_task_of
 from warploom.clients.driver.graphs import Kind, Task, node_at
 from warploom.clients.registry import Entry
 from warploom.clients.runtime.arrays import driver_copy
@@ -22,7 +21,7 @@ from warploom.clients.runtime.table import entry
 
 def box_copy_task(parameters: int) -> Task:
     """Return the copy that a cudaMemcpy3DParms describes."""
-    return copy_task(ctypes.addressof(driver_copy(copied(BoxCopy, parameters))))
+    return copy_task_of(driver_copy(copied(BoxCopy, parameters)))
 
 
 def _copying(kind: str, make: Callable[..., Task]) -> None:
