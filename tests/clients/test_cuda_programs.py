@@ -69,7 +69,9 @@ def test_default_streams_of_threads(build: Build, run_program: RunProgram) -> No
             (),
             # 8x4 texels count up by rows. Row 1 from texel 4: 12, and 7 further 19. The second
             # array: rows 1 to 3 of the first, then texels 2 and 3 behind its first one.
-            "info 32 1 8 4 0 0; stretch 12 19; past the end 1; arrays 8 31 2 3; column 2 26",
+            # A graph of three copies is launched twice, with another first float each time.
+            "info 32 1 8 4 0 0; stretch 12 19; past the end 1; arrays 8 31 2 3; column 2 26;"
+            " graph 1 31; graph 2 31",
         ),
         ("pools.cu", (), "pool 1 128 7; graph 128 6; trimmed 0"),
         (

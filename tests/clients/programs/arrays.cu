@@ -1,9 +1,22 @@
-// Copies to, from and between CUDA arrays: stretches that cross rows, and rows.
+// Copies to, from and between CUDA arrays: stretches that cross rows, and rows; boxes, in a graph.
 #include <cstring>
 
 #include "must.h"
 
 enum { WIDTH = 8, HEIGHT = 4, COUNT = WIDTH * HEIGHT };
+
+// Adds a copy of a row of COUNT floats behind another node, if there is one.
+static cudaGraphNode_t add_copy(cudaGraph_t graph, cudaGraphNode_t *before, void *from, void *to)
+{
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr = make_cudaPitchedPtr(from, COUNT * sizeof(float), COUNT, 1);
+    copy.dstPtr = make_cudaPitchedPtr(to, COUNT * sizeof(float), COUNT, 1);
+    copy.extent = make_cudaExtent(COUNT * sizeof(float), 1, 1);
+    copy.kind = cudaMemcpyDefault;
+    cudaGraphNode_t node = nullptr;
+    cudaGraphAddMemcpyNode(&node, graph, before, before ? 1 : 0, &copy);
+    return node;
+}
 
 int main()
 {
@@ -42,6 +55,23 @@ int main()
     MUST(cudaMemcpy2DFromArray(column, sizeof(float), first, 2 * sizeof(float), 0, sizeof(float),
                                HEIGHT, cudaMemcpyDeviceToHost));
     printf("column %g %g\n", column[0], column[3]);
+
+    float *there, *again;
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    MUST(cudaMalloc(&there, sizeof given));
+    MUST(cudaMalloc(&again, sizeof given));
+    MUST(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t in = add_copy(graph, nullptr, given, there);
+    cudaGraphNode_t on = add_copy(graph, &in, there, again);
+    cudaGraphNode_t out = add_copy(graph, &on, again, found);
+    MUST(out ? cudaGraphInstantiate(&ready, graph, 0) : cudaGetLastError());
+    for (int round = 1; round < 3; ++round) {
+        given[0] = round, found[0] = found[COUNT - 1] = -1;
+        MUST(cudaGraphLaunch(ready, stream));
+        MUST(cudaStreamSynchronize(stream));
+        printf("graph %g %g\n", found[0], found[COUNT - 1]);
+    }
     MUST(cudaFreeArray(first));
     MUST(cudaFreeArray(second));
     return 0;
