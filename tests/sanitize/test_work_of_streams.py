@@ -14,6 +14,7 @@ import pytest
 
 import warploom as wl
 from warploom.clients.nvcc import real_nvcc
+from warploom.sanitize import streams
 from warploom.sanitize.stream_order import HOST, LEGACY, Clock, Issued, StreamOrder
 
 KERNELS = r"""
@@ -234,6 +235,20 @@ def test_a_copy_to_the_host_that_waits_for_no_stream(gpu: wl.Device) -> None:
     y.copy_to_host()
     found = [*waited.findings, *early.findings, *gpu.streams.findings]
     assert [(one.kind, one.buffer) for one in found] == [("streams", "y")]
+
+
+def test_no_more_is_kept_of_work_that_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two words of 8 bytes for each copy: three copies fit, and the fourth drops the first. Its
+    race with a copy in the second stream is not found then, that of the fourth one is."""
+    monkeypatch.setattr(streams, "MOST_BYTES", 3 * 16)
+    gpu = wl.Device()
+    buffers = [gpu.to_device(np.zeros(8, np.int8), f"x{number}") for number in range(4)]
+    kept = streams.Streams(gpu.memory)
+    for stream, chosen in (("a", buffers), ("b", [buffers[0], buffers[3]])):
+        for buffer in chosen:
+            copied = streams.Copied(buffer.address, buffer.nbytes, writes=True)
+            kept.copied(kept.order.issue(stream), "a copy", [copied])
+    assert [one.buffer for one in kept.findings] == ["x3"]
 
 
 def test_a_program_with_streams_and_events(tmp_path: Path) -> None:

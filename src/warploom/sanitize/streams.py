@@ -18,6 +18,9 @@ from warploom.sanitize.stream_order import HOST, Issued, StreamOrder
 
 Words = npt.NDArray[np.int64]
 
+MOST_BYTES = 1 << 30
+"""So much is kept of work that the host has not waited for; what is oldest goes first."""
+
 NIBBLE = 15
 READS = (words.T_READ_AT, words.T_STRONG_READ_AT)
 WRITES = (words.T_WRITTEN_AT, words.T_STRONG_WRITTEN_AT)
@@ -43,6 +46,11 @@ class Work:
     what: str
     touched: tuple[Touched, ...]
     line: Callable[[int], str]
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that are kept of it."""
+        return sum(part.kept.nbytes for part in self.touched)
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,9 @@ class Streams:
             self._done.append(work)
             if not self._running:
                 self._done = [one for one in self._done if not self.order.is_known(one.issued)]
+            kept = sum(one.size for one in self._done)
+            while kept > MOST_BYTES:
+                kept -= self._done.pop(0).size
         return found
 
 
