@@ -33,7 +33,9 @@ WHERE = (
 """What is checked if no file is named: what users read, and the code of the page."""
 
 
-PACKAGES = sorted(folder.name for folder in (ROOT / "src" / "warploom").iterdir() if folder.is_dir())
+PACKAGES = sorted(
+    folder.name for folder in (ROOT / "src" / "warploom").iterdir() if folder.is_dir()
+)
 """Packages whose docstrings are checked."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
