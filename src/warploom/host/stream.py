@@ -48,13 +48,13 @@ class Queued(Generic[T]):
         if not self.future.done():
             self.check_reachable()
         try:
-            result = self.future.result()
+            return self.future.result()
         except KeyboardInterrupt:
             self.cancel()
             raise
-        if self.on_wait is not None:
-            self.on_wait()
-        return result
+        finally:
+            if self.on_wait is not None and self.future.done():
+                self.on_wait()
 
     def cancel(self) -> None:
         """Stops it where it runs, and drops it where it does not."""

@@ -85,8 +85,7 @@ def tune(
     `measured` are seconds on hardware, by configuration or in a file of Kernel Tuner
     (`warploom.tuning.measured`): they correct what is modelled on the same device.
     `Tuned.measure(k)` says which to measure next, and what is lost by taking the best of them.
-    `progress` is called with how
-    many are done, and of how many.
+    `progress` is called with how many are done, and of how many.
 
     A configuration that does not compile, is refused, or goes wrong is a trial with its reason.
     Raises WarploomError for a space, an objective or a device that means nothing.
