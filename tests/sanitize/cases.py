@@ -42,9 +42,29 @@ namespace cg = cooperative_groups;
 #define BULK_OUT(to, from, n) asm volatile("cp.async.bulk.global.shared::cta.bulk_group \
     [%0], [%1], %2;" :: "l"(to), "r"(SHARED(from)), "r"(n) : "memory")
 #define FENCE_PROXY() asm volatile("fence.proxy.async;" ::: "memory")
+__device__ unsigned of_block(unsigned at, unsigned rank) {
+  unsigned found;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(found) : "r"(at), "r"(rank));
+  return found;
+}
+#define OTHER (b & 1 ^ 1)
+#define PEER(p) cg::this_cluster().map_shared_rank(p, OTHER)
+#define CLUSTER_SYNC cg::this_cluster().sync();
+#define CLUSTER_ARRIVE asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+#define CLUSTER_ARRIVE_RELAXED asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#define CLUSTER_WAIT asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+#define ARRIVE_AT(at) asm volatile( \
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(at) : "memory")
+#define WAIT_CLUSTER(parity) { int done = 0; while (!done) asm volatile("{ .reg .pred p; \
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" \
+    : "=r"(done) : "r"(bar), "r"(parity) : "memory"); }
+#define MULTICAST(to, from, n, mask) asm volatile("cp.async.bulk.shared::cluster.global" \
+    ".mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" \
+    :: "r"(SHARED(to)), "l"(from), "r"(n), "r"(bar), "h"((short)(mask)) : "memory")
 """
+ATTRIBUTES = {"clusters": "__cluster_dims__(2)"}
 KERNEL = (
-    'extern "C" __global__ void {name}(int *out, int *flag, int *data, int *fresh) {{'
+    'extern "C" __global__ void {attributes} {name}(int *out, int *flag, int *data, int *fresh) {{'
     " const int i = threadIdx.x, b = blockIdx.x; __shared__ __align__(16) int s[N];"
     " __shared__ unsigned long long bars[2]; const unsigned bar = SHARED(bars);"
 )
@@ -90,7 +110,8 @@ def read_cases(file: str) -> File:
         twins = any(_marks(line) & {"pass", "fail"} for line in body)
         for twin in ("pass", "fail") if twins else ("pass",):
             name, grid, block, kinds = head
-            lines.append(KERNEL.format(name=f"{name}_{twin}"))
+            attributes = ATTRIBUTES.get(file, "")
+            lines.append(KERNEL.format(name=f"{name}_{twin}", attributes=attributes))
             marked: set[int] = set()
             for line in body:
                 marks = _marks(line)

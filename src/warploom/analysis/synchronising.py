@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction
 from warploom.rules.happens_before import words
@@ -17,6 +18,8 @@ def event_of(made: Instruction) -> int | None:
     modifiers, name = made.operation.modifiers, made.operation.name
     if is_warp_barrier(made):
         return words.WARP_SYNC
+    if is_cluster_barrier(made.operation):
+        return words.CLUSTER_ARRIVE if "arrive" in modifiers else words.CLUSTER_WAIT
     if made.operation.spec.unit is Unit.BARRIER:
         return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
     if name in ("fence", "membar"):

@@ -88,6 +88,8 @@ class BarrierCode:
     ) -> None:
         """Arrive or wait at the barrier of the cluster, at the end of a block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
+        if self.sanitizing and self.sanitizing.synchronisation:
+            self.sanitizing.barrier(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in made.operation.modifiers:
             at = frame.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)

@@ -182,6 +182,9 @@ class MemoryCode:
         base, limit = self.places.space(shape.space)
         in_cluster = self._is_in_cluster(index, shape)
         if in_cluster:
+            if self.sanitizing:
+                memory = Memory(base, limit, self.places.at(0))
+                mask = self.sanitizing.filter(index, shape, addresses, mask, memory)
             addresses = self.clusters.places(index, addresses, mask, shape.size)
             base = self.b.inttoptr(self.clusters.start(), PTR)
             limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))

@@ -105,6 +105,14 @@ class SanitizingCode:
         fault = reach(mask)
         return self._rarely(self.b.icmp_unsigned("!=", fault, I64(0)), again, fault)
 
+    def filter(
+        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+    ) -> Value:
+        """Emit the event of an access that may lead to other blocks of the cluster; return the
+        lanes that may do it. The others load zeros."""
+        self._clear(shape, memory)
+        return self.access(index, shape, addresses, mask, memory)
+
     def _rarely(self, when: Value, emit: Callable[[], Value], usual: Value) -> Value:
         """Return what `emit` gives where `when` holds, which is rare, else the usual value."""
         b, before = self.b, self.b.block
@@ -266,7 +274,7 @@ class SanitizingCode:
     def instruction(self, index: int, made: Instruction, on: Value) -> None:
         """Emit the event of lanes that execute an instruction which may synchronise."""
         kind = event_of(made)
-        if kind in (None, words.BARRIER_SYNC, words.BARRIER_ARRIVE):
+        if kind is None or kind in words.AT_BARRIERS:
             return
         given = {words.E_KIND: I64(kind)}
         if kind == words.WARP_SYNC:

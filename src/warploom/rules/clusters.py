@@ -73,6 +73,17 @@ def cluster_block(plan: Words, cluster: int, rank: int) -> int:
 
 
 @jitable
+def peer_block(plan: Words, block: int, own: int, rank: int) -> int:
+    """Return the number in the grid of the block at `rank` of a cluster in which `block` is the one
+    at `own`."""
+    wide, high = plan[CLUSTER_X], plan[CLUSTER_Y]
+    x = rank % wide - own % wide
+    y = rank // wide % high - own // wide % high
+    z = rank // (wide * high) - own // (wide * high)
+    return int(block + x + plan[GRID_X] * (y + plan[GRID_Y] * z))
+
+
+@jitable
 def end_block(plan: Words, slots: Words, slot: int) -> None:
     """Note that the block in a slot has ended; its slot is free when its whole cluster has."""
     plan[RESIDENT] -= 1

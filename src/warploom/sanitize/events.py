@@ -90,7 +90,7 @@ class EventSource:
         """Takes another instruction that synchronises."""
         made = warp.run.program.instructions[instruction]
         kind = event_of(made)
-        if kind in (None, words.BARRIER_SYNC, words.BARRIER_ARRIVE):
+        if kind is None or kind in words.AT_BARRIERS:
             return
         at, masks = {words.E_KIND: kind}, NO_ADDRESSES
         if kind == words.WARP_SYNC:

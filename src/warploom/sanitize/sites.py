@@ -8,9 +8,11 @@ from warploom.analysis.accesses import is_bulk_copy
 from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
+from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
+from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Register
 from warploom.rules.happens_before import words
@@ -80,14 +82,19 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
     if name in ("mbarrier", "cp") and operation.spec.unit is Unit.ATOMIC:
         return _mbarrier_flags(made)
     if name == "cp":
-        return words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(made)
+        return _copy_flags(made)
     if name in ("fence", "membar"):
         return _fence_flags(made)
+    if is_cluster_barrier(operation):
+        arrives = "arrive" in modifiers and modifiers["sem"] != "relaxed"
+        return words.RELEASES * arrives
+    completes = name in ("st", "red") and COMPLETES_BYTES in modifiers
+    flags = completes * (words.ASYNC | words.BULK | words.COMPLETES)
     if operation.spec.unit is Unit.ATOMIC:
-        swaps = words.COMPARES * (modifiers["op"] == "cas")
-        return words.STRONG | swaps | _order(modifiers["sem"] or "") | _scope(made, words.GPU)
-    if name == "st" and COMPLETES_BYTES in modifiers:
-        return words.ASYNC | words.BULK | words.COMPLETES
+        flags |= words.STRONG | words.COMPARES * (modifiers["op"] == "cas")
+        return flags | _order(modifiers["sem"] or "") | _scope(made, words.GPU)
+    if completes:
+        return flags
     if name not in ("ld", "st", "ldu"):
         return 0
     flags = words.COPIES * (name != "st" and _registers(made) <= copies)
@@ -99,12 +106,24 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
     return flags | words.STRONG | _order(order) | _scope(made, words.GPU)
 
 
+def _copy_flags(made: Instruction) -> int:
+    """Returns the flags of a `cp`: reductions in memory are relaxed at gpu scope (PTX ISA,
+    "cp.reduce.async.bulk")."""
+    modifiers = made.operation.modifiers
+    flags = words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(made)
+    if "reduce" in modifiers:
+        flags |= words.STRONG | words.GPU << words.SCOPE_AT
+    return flags
+
+
 def _is_copy(made: Instruction) -> bool:
     """Returns whether a `cp` copies bytes."""
     modifiers = made.operation.modifiers
     if "bulk" not in modifiers:
         return "global" in modifiers
-    return is_bulk_copy(made.operation) or ("tensor" in modifiers and "prefetch" not in modifiers)
+    return is_bulk_copy(made.operation) or (
+        is_tensor_operation(made.operation) and "prefetch" not in modifiers
+    )
 
 
 def _mbarrier_flags(made: Instruction) -> int:

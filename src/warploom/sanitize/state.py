@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.block_wide import comes_to_barriers_together
+from warploom.analysis.clusters import has_cluster_barrier
 from warploom.analysis.program import Program
 from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
-from warploom.machine.launch import Launch, all_shared_bytes
+from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
@@ -159,9 +160,11 @@ class _Layout:
         threads = launch.warps_per_block * 32
         head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
         head[words.ROW] = threads * (1 + self.sites.agents)
-        head[words.EXACT] = int(self.sites.exact)
+        head[words.EXACT] = int(self.sites.exact or launch.cluster_blocks > 1)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
         head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
+        head[words.SHARED_STRIDE] = shared_stride(program, launch)
+        head[words.CLUSTER_BLOCKS] = launch.cluster_blocks
         head[words.LOCATIONS] = LOCATION_ROOM
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)
@@ -216,6 +219,9 @@ class _Layout:
         ):
             head[word] = at
             at += _padded(size)
+        if has_cluster_barrier(self.program):
+            head[words.SLOT_MEETINGS] = at
+            at += _padded(2 * (words.MEETING_HEAD + row))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
         slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))

@@ -7,7 +7,7 @@ several stores to one address the highest lane's lasts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -258,11 +258,13 @@ def reach(
     for lane in lanes_of(mask):
         inside, offset = _locate(request.space, where[lane])
         store = _store(warp, inside, lane, request.framed)
-        if inside is Space.SHARED and _is_in_cluster(warp, request):
-            offset, store = _in_cluster(warp, request, lane, offset)
         found.append(Reach(lane, inside, offset, store))
     if warp.run.sanitizer is not None and not request.framed:
         found = _sanitized(warp, request, found, data)
+    if _is_in_cluster(warp, request):
+        found = [
+            _in_cluster(warp, request, one) if one.space is Space.SHARED else one for one in found
+        ]
     for one in found:
         _check(warp, request, one)
     for each in spaces_reached(request.space):
@@ -315,16 +317,18 @@ def _is_in_cluster(warp: Warp, request: Request) -> bool:
     return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and reaches_cluster(made)
 
 
-def _in_cluster(warp: Warp, request: Request, lane: int, address: int) -> tuple[int, Store]:
-    """Return the place of an address in the shared memory of the cluster. Raises the fault of one
-    that leads beyond a block's, or to a block that is not there."""
-    run, block = warp.run, warp.block
+def _in_cluster(warp: Warp, request: Request, one: Reach) -> Reach:
+    """Return an access to shared memory by its place in that of the cluster. Raises the fault of
+    one that leads beyond a block's, or to a block that is not there."""
+    run, block, address = warp.run, warp.block, one.address
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)
     offset = cluster_offset(address, request.size, block.rank, live, size, stride)
     if offset >= 0:
-        return offset, Stretch(block.cluster, "the shared memory of the cluster")
-    place = (request.index, block.number, warp.number, lane)
+        return replace(
+            one, address=offset, store=Stretch(block.cluster, "the shared memory of the cluster")
+        )
+    place = (request.index, block.number, warp.number, one.lane)
     if offset == NO_SUCH_BLOCK:
         rank = (address >> BLOCK_BITS) - 1
         fault = Fault(FaultKind.NO_BLOCK, *place, rank, request.size, Space.SHARED)

@@ -72,6 +72,8 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Arrive or wait at the barrier of the cluster."""
     run, table = warp.run, warp.splits.table
+    if run.sanitizer is not None and mask:
+        run.sanitizer.arrives(warp, index, mask, plan_words.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
         warp.state[plan_words.CLUSTER_ARRIVED] |= mask
         return RUNNABLE

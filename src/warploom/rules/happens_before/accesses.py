@@ -7,7 +7,8 @@ from typing import Any
 from warploom.rules.atomics import lane_order
 from warploom.rules.distinct import ALL_LANES, count_lanes, first_lane, jitable
 from warploom.rules.happens_before.bounds import is_allowed, row_of_range
-from warploom.rules.happens_before.copies import complete_copy, mbarrier
+from warploom.rules.happens_before.copies import complete_copy, is_mbarrier, mbarrier
+from warploom.rules.happens_before.homes import NOWHERE, shared_key, turn_to
 from warploom.rules.happens_before.knowledge import become, become_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
 from warploom.rules.happens_before.releases import read_strongly, write_strongly
@@ -21,7 +22,6 @@ from warploom.rules.happens_before.words import (
     COMPARES,
     COMPLETES,
     COPIES,
-    E_BASE,
     E_BLOCK,
     E_INSTRUCTION,
     E_LANES,
@@ -37,7 +37,7 @@ from warploom.rules.happens_before.words import (
     MBARRIER,
     ME_ADDRESS,
     ME_AGENT,
-    ME_BLOCK,
+    ME_BASE,
     ME_LANE_AT,
     ME_SIZE,
     ME_SPACE,
@@ -100,7 +100,7 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
         if following:
             run &= (following & -following) - 1
         lane, behind = first_lane(begins), count_lanes(run) - 1
-        s[ME_ADDRESS] = addresses[lane]
+        s[ME_ADDRESS] = address_of(s, e, addresses[lane])
         s[ME_STRIDE] = addresses[lane + 1] - addresses[lane] if behind else e[E_SIZE]
         end = s[ME_ADDRESS] + behind * s[ME_STRIDE] + e[E_SIZE]
         row = row_of_range(s, e, end)
@@ -173,27 +173,40 @@ def take_lanes(
         lane = (order + turn * (order >> 5)) % 32
         if lanes >> lane & 1:
             become_lane(s, (e[E_WARP] << 5) + lane)
-            s[ME_ADDRESS] = addresses[lane]
+            s[ME_ADDRESS] = address_of(s, e, addresses[lane])
+            if s[ME_ADDRESS] == NOWHERE:
+                kept |= 1 << lane  # a fault, which stops the launch
+                continue
             row = is_allowed(s, e)
             if row >= 0:
                 kept |= 1 << lane
                 if row > 0 and s[TOOLS] & (RACE | INIT):
                     writes = int(e[E_OP] != LOAD)
                     if flags & COMPARES:
-                        writes = swaps(e, memory, addresses, data, lane, wrote)
+                        at = s[ME_BASE] + s[ME_ADDRESS]
+                        writes = swaps(e, memory, at, addresses, data, lane, wrote)
                     wrote |= writes << lane
                     take_access(s, e, memory, data, lane, row, writes)
     return int(kept)
 
 
 @jitable
+def address_of(s: Any, e: Any, address: int) -> int:
+    """Turn to the memory to which an address of the event's space leads; return the address there,
+    NOWHERE where the cluster has no such block."""
+    return int(turn_to(s, e, address) if e[E_SPACE] == SHARED else address)
+
+
+@jitable
 def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
     """Takes the access of one lane to memory that it may reach."""
     at, flags = s[ME_ADDRESS], s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    key = at if e[E_SPACE] == GLOBAL else -1 - (s[ME_BLOCK] << 24 | at)
+    key = at if e[E_SPACE] == GLOBAL else shared_key(s, at)
     completes = flags & BULK and e[E_OP] == STORE and e[E_SIZE] == WORD_OF_MBARRIER
-    if flags & MBARRIER or completes or (flags & COMPLETES and e[E_OP] == ATOMIC):
-        word = word_at(memory, e[E_BASE] + at)
+    if flags & COMPLETES:
+        completes = e[E_OP] == ATOMIC and is_mbarrier(s, key)
+    if flags & MBARRIER or completes:
+        word = word_at(memory, s[ME_BASE] + at)
         if flags & MBARRIER:
             mbarrier(s, key, word, flags)
         else:
@@ -214,16 +227,17 @@ def take_access(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
 
 
 @jitable
-def swaps(e: Any, memory: Any, addresses: Any, data: Any, lane: int, wrote: int) -> int:
-    """Returns whether a compare-and-swap finds the value that it compares with: in memory, or what
-    a lane before it has left there. `wrote` are the lanes that swapped."""
+def swaps(e: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, wrote: int) -> int:
+    """Returns whether a compare-and-swap finds the value that it compares with: in memory, whose
+    byte `at` on the host it reaches, or what a lane before it has left there. `wrote` are the lanes
+    that swapped."""
     size = e[E_SIZE]
     left = -1
     for other in range(32):
         if wrote >> other & 1 and addresses[other] == addresses[lane]:
             left = other
     for byte in range(size):
-        old = memory[e[E_BASE] + addresses[lane] + byte]
+        old = memory[at + byte]
         if left >= 0:
             old = data[(32 + left) * size + byte]
         if old != data[lane * size + byte]:

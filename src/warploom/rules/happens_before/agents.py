@@ -68,3 +68,11 @@ def agent_known(s: Any, thread: int) -> int:
     if s[s[ME_MIND_AT] + L_AGENT_STAMP]:
         word = copies_of_both(word, s[s[ME_ROW_AT] + s[THREADS] + thread])
     return int(word)
+
+
+@jitable
+def join_words(s: Any, to: int, source: int) -> None:
+    """Add to the words of what is known of agents, one a thread, those of another."""
+    for thread in range(s[THREADS]):
+        if s[source + thread]:
+            s[to + thread] = copies_of_both(s[to + thread], s[source + thread])

@@ -10,6 +10,7 @@ from typing import Any
 from warploom.rules.distinct import count_lanes, first_lane, jitable
 from warploom.rules.happens_before.agents import agents_base, copies_of_both
 from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.meetings import learn_meeting
 from warploom.rules.happens_before.others import joined_sets
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.rows import (
@@ -51,6 +52,7 @@ from warploom.rules.happens_before.words import (
     ME_WARP_AT,
     NOT_ALIGNED,
     OF_ALL,
+    OF_CLUSTER,
     ROW,
     SITE_WORDS,
     SITES_AT,
@@ -203,6 +205,8 @@ def depart(s: Any, warp: int, lanes: int) -> None:
         if waited == OF_ALL:
             if generation == s[ME_INTERVAL]:
                 begin_interval(s)
+        elif waited == OF_CLUSTER:
+            learn_meeting(s, generation)
         else:
             at = barrier_at(s, waited)
             join_rows(s, row_of_mind(s), at + BARRIER_HEAD + (generation & 1) * s[ROW])

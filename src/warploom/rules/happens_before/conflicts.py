@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.knowledge import is_ordered
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.words import (
@@ -14,6 +15,7 @@ from warploom.rules.happens_before.words import (
     BLOCK_AT,
     BULK,
     BYTES_AT,
+    CLUSTER,
     FLAGS_AT,
     GPU,
     K_PROXY,
@@ -77,9 +79,11 @@ def classify(s: Any, first: int, second: int, third: int, mine: int, same: int) 
     """Reports two accesses that are not ordered (PTX ISA, "Morally strong operations", "Data
     races")."""
     flags, own = third >> FLAGS_AT, mine >> FLAGS_AT
-    here = first >> BLOCK_AT == s[ME_BLOCK] + 1
+    block, scope = first >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own >> SCOPE_AT & 3)
     both = flags & STRONG and own & STRONG
-    included = here or (flags >> SCOPE_AT & 3 >= GPU and own >> SCOPE_AT & 3 >= GPU)
+    included = block == s[ME_BLOCK] + 1 or scope >= GPU
+    if scope == CLUSTER and not included:
+        included = is_peer(s, block) != 0
     whole = third >> BYTES_AT & 15 == mine >> BYTES_AT & 15
     kind, detail = K_RACE, (mine >> OP_AT & 3) | (third >> OP_AT & 3) << D_OTHER_OP
     if both and whole and included:

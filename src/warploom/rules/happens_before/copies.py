@@ -11,6 +11,7 @@ from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.agents import copies_of_both, one_copy
 from warploom.rules.happens_before.barriers import clear_generation
 from warploom.rules.happens_before.knowledge import become
+from warploom.rules.happens_before.notes import note_release, set_with_release
 from warploom.rules.happens_before.others import joined_sets
 from warploom.rules.happens_before.pool import take
 from warploom.rules.happens_before.releases import location
@@ -27,6 +28,7 @@ from warploom.rules.happens_before.words import (
     ARRIVES_ASYNC,
     BARRIER_HEAD,
     BULK,
+    CLUSTER,
     E_LANES,
     E_NUMBER,
     E_WARP,
@@ -38,13 +40,19 @@ from warploom.rules.happens_before.words import (
     L_COMMITS,
     L_COPIES,
     L_RING,
+    ME_BLOCK,
     ME_LANE_AT,
+    ME_OWNER,
     ME_THREAD,
     O_CHAIN,
+    O_MBARRIER,
     PLAIN_WRITE,
+    RELEASE_WORDS,
     RELEASES,
     RING,
     ROW,
+    S_ROW,
+    SET_WORDS,
     THREADS,
     WAITS,
 )
@@ -97,7 +105,7 @@ def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
         s[place + O_CHAIN] = take(s, BARRIER_HEAD + 2 * s[ROW])
         if s[place + O_CHAIN] == 0:
             return
-    at = s[place + O_CHAIN]
+    at, s[place + O_MBARRIER] = s[place + O_CHAIN], int(flags & INVALIDATES == 0)
     if flags & (PLAIN_WRITE | INVALIDATES):
         for generation in range(1, -1, -1):
             s[at + G_GENERATION] = generation
@@ -107,32 +115,67 @@ def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
     if s[at + G_GENERATION] & 3 != phase:
         s[at + G_GENERATION] = phase
         clear_generation(s, at)
-    if flags & WAITS and flags & ACQUIRES:
+    if flags & WAITS and flags & ACQUIRES and s[ME_OWNER] == s[ME_BLOCK]:
         odd = phase + 1 & 1
         join_rows(s, row_of_mind(s), at + BARRIER_HEAD + odd * s[ROW])
         learn_set(s, s[at + G_KNOWN + odd])
     if flags & ARRIVES and flags & RELEASES:
-        add_to_row(s, at + BARRIER_HEAD + (phase & 1) * s[ROW])
-        known = at + G_KNOWN + (phase & 1)
-        s[known] = joined_sets(s, s[known], known_set(s))
+        bring(s, at, phase)
     if flags & ARRIVES_ASYNC:
         s[s[ME_LANE_AT] + L_COPIES] += 1
         complete(s, at, phase, s[s[ME_LANE_AT] + L_COPIES])
 
 
 @jitable
+def is_mbarrier(s: Any, key: int) -> int:
+    """Return whether an mbarrier is at a location."""
+    place = location(s, key, 0)
+    return int(place != 0 and s[place + O_MBARRIER] != 0)
+
+
+@jitable
+def bring(s: Any, at: int, phase: int) -> None:
+    """Add what the current thread knows to a phase of an mbarrier: to the row of its block's
+    threads, or, from another block, to the set."""
+    known = at + G_KNOWN + (phase & 1)
+    if s[ME_OWNER] == s[ME_BLOCK]:
+        add_to_row(s, at + BARRIER_HEAD + (phase & 1) * s[ROW])
+        s[known] = joined_sets(s, s[known], known_set(s))
+        return
+    release = take(s, RELEASE_WORDS)
+    if release:
+        note_release(s, release, CLUSTER)
+        s[known] = joined_sets(s, s[known], set_with_release(s, release))
+
+
+@jitable
 def complete_copy(s: Any, key: int, word: int) -> None:
+    """Note that the bytes of the current thread's last copy have come at an mbarrier, and that its
+    next one begins."""
+    tell_mbarrier(s, key, word)
+    s[s[ME_LANE_AT] + L_COPIES] += 1
+
+
+@jitable
+def tell_mbarrier(s: Any, key: int, word: int) -> None:
     """Note that the bytes of the current thread's last copy have come at an mbarrier."""
     place = location(s, key, 0)
     if place and s[place + O_CHAIN]:
         mbarrier(s, key, word, 0)
         copy = s[s[ME_LANE_AT] + L_COPIES]
         complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, one_copy(copy))
-    s[s[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
 def complete(s: Any, at: int, phase: int, copies: int) -> None:
-    """Whoever waits for a phase of an mbarrier knows of these copies of the current thread."""
+    """Let who waits for a phase of an mbarrier know of these copies of the current thread."""
+    if s[ME_OWNER] != s[ME_BLOCK]:
+        own, known = take(s, 1 + SET_WORDS), at + G_KNOWN + (phase & 1)
+        taken = take(s, s[ROW])
+        if own and taken:
+            s[own], s[own + 1], s[own + 1 + S_ROW] = 1, s[ME_BLOCK] + 1, taken
+            s[taken + s[THREADS] + s[ME_THREAD]] = copies
+            s[known] = joined_sets(s, s[known], own)
+        return
     row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + s[ME_THREAD]
     s[row] = copies_of_both(s[row], copies)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.rules.clusters import first_slot, peer_block
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.accesses import access
-from warploom.rules.happens_before.agents import agents_base
 from warploom.rules.happens_before.barriers import arrive, depart, meet
 from warploom.rules.happens_before.copies import commit, wait_for_copies
+from warploom.rules.happens_before.homes import stay
+from warploom.rules.happens_before.meetings import (
+    arrive_in_cluster,
+    meeting_at,
+    wait_in_cluster,
+)
 from warploom.rules.happens_before.releases import fence, fence_proxies
 from warploom.rules.happens_before.words import (
     ACCESS,
@@ -19,6 +25,9 @@ from warploom.rules.happens_before.words import (
     BARRIER_HEAD,
     BARRIER_SYNC,
     BLOCK_WORDS,
+    CLUSTER_ARRIVE,
+    CLUSTER_BLOCKS,
+    CLUSTER_WAIT,
     E_BLOCK,
     E_INSTRUCTION,
     E_KIND,
@@ -29,9 +38,11 @@ from warploom.rules.happens_before.words import (
     LANE_WORDS,
     LOCKSTEP,
     ME_BLOCK,
+    ME_CLUSTER_AT,
     ME_INSTRUCTION,
     ME_SLOT,
     ME_SPACE,
+    MEETING_HEAD,
     PROXY_FENCE,
     ROW,
     SHARED_BYTES,
@@ -39,6 +50,8 @@ from warploom.rules.happens_before.words import (
     SITES_AT,
     SLOT_BARRIERS,
     SLOT_LANES,
+    SLOT_MEETINGS,
+    SLOT_ROWS,
     SLOT_WARPS,
     SLOT_WORDS,
     SLOT_WRITTEN,
@@ -77,7 +90,9 @@ def begin_event(s: Any, e: Any, plan: Any) -> int:
     s[ME_INSTRUCTION] = e[E_INSTRUCTION]
     s[ME_SPACE] = 0
     if s[s[ME_SLOT] + B_BLOCK] != e[E_BLOCK] + 1:
-        begin_block(s)
+        begin_cluster(s, plan)
+    s[ME_CLUSTER_AT] = s[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * s[SLOT_WORDS]
+    stay(s, e)
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
     if s[warp_at + V_WAITING] & e[E_LANES]:
         depart(s, e[E_WARP], e[E_LANES])
@@ -105,14 +120,27 @@ def synchronise(s: Any, e: Any, masks: Any) -> None:
         commit(s, e, flags)
     elif kind == ASYNC_WAIT:
         wait_for_copies(s, e, flags)
+    elif kind == CLUSTER_ARRIVE:
+        arrive_in_cluster(s, e, flags)
+    elif kind == CLUSTER_WAIT:
+        wait_in_cluster(s, e)
 
 
 @jitable
-def begin_block(s: Any) -> None:
-    """Begin a block in the current slot: nothing is known of anybody."""
-    slot = s[ME_SLOT]
+def begin_cluster(s: Any, plan: Any) -> None:
+    """Begin the current block, and with it all blocks of its cluster."""
+    own = max(plan[SLOT], 0)
+    first = first_slot(plan, own)
+    for rank in range(s[CLUSTER_BLOCKS]):
+        block = peer_block(plan, s[ME_BLOCK], own - first, rank)
+        begin_block(s, s[SLOTS_AT] + (first + rank) * s[SLOT_WORDS], block)
+
+
+@jitable
+def begin_block(s: Any, slot: int, block: int) -> None:
+    """Begin a block, whose state is to be at `slot`: nothing is known of anybody."""
     clear(s, slot, BLOCK_WORDS)
-    s[slot + B_BLOCK] = s[ME_BLOCK] + 1
+    s[slot + B_BLOCK] = block + 1
     clear(s, slot + s[SLOT_WARPS], s[WARPS] * WARP_WORDS)
     clear(s, slot + s[SLOT_WRITTEN], (s[SHARED_BYTES] + 31) // 32)
     if s[EXACT] == 0:
@@ -121,7 +149,10 @@ def begin_block(s: Any) -> None:
     for number in range(ALL_BARRIERS):
         clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
     if s[ROW] > s[THREADS]:
-        clear(s, agents_base(s), 2 * s[THREADS])
+        clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[THREADS])
+    if s[SLOT_MEETINGS]:
+        for phase in range(2):
+            clear(s, meeting_at(s, slot, phase), MEETING_HEAD)
 
 
 @jitable

@@ -6,6 +6,7 @@ from typing import Any
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.agents import agent_known, knows_copy
+from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.others import known_of_other
 from warploom.rules.happens_before.words import (
     AGENT,
@@ -76,9 +77,9 @@ def is_ordered(s: Any, first: int, second: int) -> int:
     """Returns whether the current thread knows of the access with these two words of a record."""
     thread, time = second & THREAD_BITS, second >> TIME_AT
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
-        if s[ME_SPACE] == SHARED:
+        if s[ME_SPACE] == SHARED and not is_peer(s, first >> BLOCK_AT):
             return 1  # of an earlier block, whose shared memory was there
-        if s[EXACT] == 0 or thread & AGENT:
+        if s[EXACT] == 0:
             return 0
         return knows_of_others(s, first >> BLOCK_AT, first & LOW, thread, time)
     if thread & AGENT:

@@ -24,6 +24,7 @@ from warploom.rules.happens_before.words import (
     BLOCK_AT,
     BYTES_AT,
     CELL_WORDS,
+    CLUSTER_BLOCKS,
     EXACT,
     H_BLOCK,
     H_COUNT,
@@ -41,6 +42,7 @@ from warploom.rules.happens_before.words import (
     ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
+    ME_OWNER,
     ME_SPACE,
     ME_SYNCED,
     ME_TIME,
@@ -158,12 +160,12 @@ def move_run(s: Any, to: int, run: int) -> None:
 def stamp(s: Any, line: int, shared: int) -> None:
     """Notes who reaches a line. In shared memory, what it knows of an earlier block is forgotten,
     and what it knows of earlier intervals, which is ordered before all that follows, but for what
-    agents do."""
-    block = s[ME_BLOCK] + 1
+    agents and other blocks do."""
+    block = (s[ME_OWNER] if shared else s[ME_BLOCK]) + 1
     if s[line + H_BLOCK] == block:
         if s[line + H_INTERVAL] != s[ME_INTERVAL]:
             s[line + H_INTERVAL] = s[ME_INTERVAL]
-            if shared and s[ROW] == s[THREADS]:
+            if shared and s[ROW] == s[THREADS] and s[CLUSTER_BLOCKS] == 1:
                 forget(s, line)
     elif s[line + H_BLOCK] == 0 or shared:
         s[line + H_BLOCK] = block

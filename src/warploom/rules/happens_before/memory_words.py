@@ -6,6 +6,7 @@ from typing import Any
 
 from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.cells import third_word, touch
+from warploom.rules.happens_before.homes import shared_key
 from warploom.rules.happens_before.knowledge import become_lane
 from warploom.rules.happens_before.lines import open_line, stamp, take_run
 from warploom.rules.happens_before.pool import report
@@ -19,9 +20,9 @@ from warploom.rules.happens_before.words import (
     A_LINES,
     A_START,
     A_WRITTEN,
+    ASYNC,
     CELL_WORDS,
     COPIES,
-    E_BASE,
     E_INSTRUCTION,
     E_OP,
     E_SIZE,
@@ -37,9 +38,9 @@ from warploom.rules.happens_before.words import (
     LINE_WORDS,
     LOAD,
     ME_ADDRESS,
-    ME_BLOCK,
+    ME_BASE,
+    ME_HOME,
     ME_SIZE,
-    ME_SLOT,
     ME_STRIDE,
     ME_THREAD,
     RACE,
@@ -70,7 +71,7 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         check_run_written(s, e, end, row)
     if s[TOOLS] & RACE == 0:
         return
-    lines, base = s[ME_SLOT] + s[SLOT_LINES], 0
+    lines, base = s[ME_HOME] + s[SLOT_LINES], 0
     if not shared:
         lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
     thread = (e[E_WARP] << 5) + lane
@@ -112,11 +113,19 @@ def check_run_written(s: Any, e: Any, end: int, row: int) -> None:
 
 
 @jitable
+def flags_here(s: Any, e: Any) -> int:
+    """Return the flags of an event's instruction; a reduction by an agent is strong where it
+    writes, not where it reads what it adds."""
+    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    return int(flags & ~STRONG if flags & ASYNC and e[E_OP] == LOAD else flags)
+
+
+@jitable
 def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, writes: int) -> None:
     """Checks the access of the current thread, which lies in one line, against those before it."""
     at, shared = s[ME_ADDRESS], int(e[E_SPACE] == SHARED)
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
-    lines, cells, base = s[ME_SLOT] + s[SLOT_LINES], s[ME_SLOT] + s[SLOT_CELLS], 0
+    flags = flags_here(s, e)
+    lines, cells, base = s[ME_HOME] + s[SLOT_LINES], s[ME_HOME] + s[SLOT_CELLS], 0
     if not shared:
         lines, cells, base = s[row + A_LINES], s[row + A_CELLS], s[row + A_START] & -LINE_BYTES
     number = at - base >> LINE_SHIFT
@@ -133,7 +142,7 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     stamp(s, line, shared)
     if s[line + H_STATE] != IN_CELLS:
         first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
-        open_line(s, line, first, memory, e[E_BASE] + base + (number << LINE_SHIFT))
+        open_line(s, line, first, memory, s[ME_BASE] + base + (number << LINE_SHIFT))
     check_cells(s, e, data, lane, line, cell, writes)
 
 
@@ -141,7 +150,7 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
 def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writes: int) -> None:
     """Checks each aligned four bytes of an access against those before it."""
     at, end, op = s[ME_ADDRESS], s[ME_ADDRESS] + e[E_SIZE], e[E_OP] if writes else LOAD
-    flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    flags = flags_here(s, e)
     word = at & ~3
     while word < end:
         bytes_, value = 15, 0
@@ -153,7 +162,7 @@ def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writ
         if op == LOAD and flags & ~COPIES == 0:
             settle(s, line, cell, word & LINE_BYTES - 1, bytes_)
         elif strong and op == STORE and s[EXACT] and flags & STRONG == 0:
-            forget_releases(s, -1 - (s[ME_BLOCK] << 24 | at) if e[E_SPACE] == SHARED else at)
+            forget_releases(s, shared_key(s, at) if e[E_SPACE] == SHARED else at)
         cell += CELL_WORDS
         word += 4
 
@@ -163,7 +172,7 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
     """Reports a read of bytes that nobody has written, but not where it only copies; what is
     written is written from then on."""
     shared = e[E_SPACE] == SHARED
-    bits = s[ME_SLOT] + s[SLOT_WRITTEN]
+    bits = s[ME_HOME] + s[SLOT_WRITTEN]
     base = 0
     if not shared:
         bits, base = s[row + A_WRITTEN], s[row + A_START]

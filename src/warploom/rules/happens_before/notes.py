@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.agents import agents_base, join_words
 from warploom.rules.happens_before.knowledge import is_ordered
 from warploom.rules.happens_before.others import joined_sets
 from warploom.rules.happens_before.pool import take
@@ -27,6 +28,7 @@ from warploom.rules.happens_before.words import (
     ME_THREAD,
     ME_TIME,
     ROW,
+    THREADS,
     TIME_AT,
 )
 
@@ -35,10 +37,12 @@ from warploom.rules.happens_before.words import (
 def note_release(s: Any, at: int, scope: int) -> None:
     """Writes at `at` what the current thread knows now."""
     row = 0
-    if has_row(s):
+    if has_row(s) or s[ROW] > s[THREADS]:
         row = take(s, s[ROW])
         if row:
             join_rows(s, row, row_of_mind(s))
+            if s[ROW] > s[THREADS]:
+                join_words(s, row + s[THREADS], agents_base(s))
     s[at + K_BLOCK] = s[s[ME_SLOT] + B_BLOCK]
     s[at + K_INTERVAL] = s[ME_INTERVAL]
     s[at + K_THREAD] = s[ME_THREAD]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.agents import copies_of_both, knows_copy
 from warploom.rules.happens_before.pool import take
 from warploom.rules.happens_before.words import (
+    AGENT,
     ROW,
     S_INTERVAL,
     S_ROW,
@@ -21,6 +23,20 @@ from warploom.rules.happens_before.words import (
 @jitable
 def known_of_other(s: Any, known: int, block: int, interval: int, thread: int, time: int) -> int:
     """Returns whether a set knows of an access of a block, given by its number and one."""
+    entry = entry_of(s, known, block)
+    if entry == 0:
+        return 0
+    if thread & AGENT:
+        return knows_copy(copies_known(s, entry, thread & ~AGENT), time)
+    if s[entry + S_INTERVAL] != interval:
+        return int(interval < s[entry + S_INTERVAL])
+    return int(time < first_unknown(s, entry, thread))
+
+
+@jitable
+def entry_of(s: Any, known: int, block: int) -> int:
+    """Return where a set has what it knows of a block, given by its number and one; 0 for
+    nothing."""
     if known == 0:
         return 0
     low, high = 0, s[known]
@@ -31,11 +47,7 @@ def known_of_other(s: Any, known: int, block: int, interval: int, thread: int, t
         else:
             high = middle
     entry = known + 1 + low * SET_WORDS
-    if low == s[known] or s[entry] != block:
-        return 0
-    if s[entry + S_INTERVAL] != interval:
-        return int(interval < s[entry + S_INTERVAL])
-    return int(time < first_unknown(s, entry, thread))
+    return int(entry if low < s[known] and s[entry] == block else 0)
 
 
 @jitable
@@ -52,8 +64,28 @@ def first_unknown(s: Any, entry: int, thread: int) -> int:
 
 
 @jitable
+def copies_known(s: Any, entry: int, thread: int) -> int:
+    """Return the word of what an entry knows of the copies of a thread's agent (`agents`)."""
+    if s[ROW] == s[THREADS] or s[entry + S_ROW] == 0:
+        return 0
+    return int(s[s[entry + S_ROW] + s[THREADS] + thread])
+
+
+@jitable
 def includes(s: Any, a: int, b: int) -> int:
     """Returns whether an entry knows all that another of the same block knows."""
+    if s[b + S_ROW] and s[b + S_ROW] != s[a + S_ROW]:
+        for thread in range(s[ROW] - s[THREADS]):
+            known = copies_known(s, a, thread)
+            if copies_of_both(known, copies_known(s, b, thread)) != known:
+                return 0
+    return includes_accesses(s, a, b)
+
+
+@jitable
+def includes_accesses(s: Any, a: int, b: int) -> int:
+    """Return whether an entry knows all accesses that another of the same block knows, those of
+    agents left out."""
     if s[a + S_INTERVAL] != s[b + S_INTERVAL]:
         return int(s[a + S_INTERVAL] > s[b + S_INTERVAL])
     if s[b + S_ROW] and s[b + S_ROW] != s[a + S_ROW]:
@@ -128,9 +160,16 @@ def join_entries(s: Any, to: int, a: int, b: int) -> None:
     elif includes(s, b, a):
         copy_entry(s, to, b)
     else:
-        copy_entry(s, to, a)
+        later, earlier = (a, b) if s[a + S_INTERVAL] >= s[b + S_INTERVAL] else (b, a)
+        copy_entry(s, to, later)
         row = take(s, s[ROW])
-        if row:
-            for thread in range(s[THREADS]):
-                s[row + thread] = max(first_unknown(s, a, thread), first_unknown(s, b, thread))
-            s[to + S_ROW] = row
+        if row == 0:
+            return
+        for thread in range(s[THREADS]):
+            s[row + thread] = first_unknown(s, later, thread)
+            if s[earlier + S_INTERVAL] == s[later + S_INTERVAL]:
+                s[row + thread] = max(s[row + thread], first_unknown(s, earlier, thread))
+        for thread in range(s[ROW] - s[THREADS]):
+            both = copies_of_both(copies_known(s, a, thread), copies_known(s, b, thread))
+            s[row + s[THREADS] + thread] = both
+        s[to + S_ROW] = row

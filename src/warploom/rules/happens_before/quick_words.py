@@ -13,6 +13,7 @@ from warploom.rules.happens_before.cells import (
     is_wide,
     third_word,
 )
+from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.words import (
     AGENT,
     BLOCK_AT,
@@ -34,6 +35,7 @@ from warploom.rules.happens_before.words import (
     ME_ADDRESS,
     ME_BLOCK,
     ME_INTERVAL,
+    ME_OWNER,
     ME_SPACE,
     ME_SYNCED,
     ME_THREAD,
@@ -63,7 +65,7 @@ def check_quickly(s: Any, e: Any, data: Any, lane: int, line: int, cell: int) ->
     shared = int(s[ME_SPACE] == SHARED)
     if s[line + H_STATE] != IN_CELLS:
         return 0
-    if shared and (s[line + H_BLOCK] != s[ME_BLOCK] + 1 or s[line + H_INTERVAL] != s[ME_INTERVAL]):
+    if shared and (s[line + H_BLOCK] != s[ME_OWNER] + 1 or s[line + H_INTERVAL] != s[ME_INTERVAL]):
         return 0
     size, behind, bytes_ = e[E_SIZE], s[ME_ADDRESS] & 3, ALL_BYTES
     if size < 4:
@@ -128,7 +130,7 @@ def is_older(s: Any, record: int) -> int:
     `is_ordered` knows without what threads know of each other."""
     first, second = s[record], s[record + 1]
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
-        return int(s[ME_SPACE] == SHARED)
+        return int(s[ME_SPACE] == SHARED and not is_peer(s, first >> BLOCK_AT))
     thread = second & THREAD_BITS
     if thread & AGENT:
         return 0

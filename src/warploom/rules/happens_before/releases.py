@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.knowledge import become
 from warploom.rules.happens_before.notes import learn_release, note_release
 from warploom.rules.happens_before.pool import push, take
@@ -17,6 +18,7 @@ from warploom.rules.happens_before.words import (
     C_NEXT,
     C_RELEASE,
     CHAIN_WORDS,
+    CLUSTER,
     E_LANES,
     E_WARP,
     GPU,
@@ -73,8 +75,10 @@ def location(s: Any, key: int, make: int) -> int:
 @jitable
 def is_included(s: Any, release: int, scope: int) -> int:
     """Returns whether a release and the current thread are in each other's scope."""
-    here = s[release + K_BLOCK] == s[ME_BLOCK] + 1
-    return int(here or (s[release + K_SCOPE] >= GPU and scope >= GPU))
+    narrowest, block = min(s[release + K_SCOPE], scope), s[release + K_BLOCK]
+    if narrowest >= GPU or block == s[ME_BLOCK] + 1:
+        return 1
+    return int(narrowest == CLUSTER and is_peer(s, block))
 
 
 @jitable
@@ -137,7 +141,7 @@ def write_strongly(s: Any, key: int, flags: int, is_atomic: int) -> None:
             chain = linked(s, release, chain)
     elif releases:
         wide = s[ME_LANE_AT] + L_WIDE_FENCE
-        if scope >= GPU and s[wide + K_BLOCK] == s[ME_BLOCK] + 1:
+        if scope > s[fence + K_SCOPE] and s[wide + K_BLOCK] == s[ME_BLOCK] + 1:
             chain = fenced(s, wide, scope, chain)
         chain = fenced(s, fence, scope, chain)
     s[place + O_CHAIN] = chain
@@ -195,7 +199,7 @@ def fence(s: Any, e: Any, flags: int) -> None:
             own = s[ME_BLOCK] + 1
             if scope >= GPU:
                 s[lane + L_WIDE_FENCE + K_BLOCK] = 0
-            elif s[lane + L_FENCE + K_BLOCK] == own and s[lane + L_FENCE + K_SCOPE] >= GPU:
+            elif s[lane + L_FENCE + K_BLOCK] == own and s[lane + L_FENCE + K_SCOPE] > scope:
                 for word in range(RELEASE_WORDS):
                     s[lane + L_WIDE_FENCE + word] = s[lane + L_FENCE + word]
             note_release(s, lane + L_FENCE, scope)
@@ -210,7 +214,7 @@ def acquire_what_was_read(s: Any, scope: int) -> None:
     while node:
         following = s[node + N_NEXT]
         acquire_chain(s, s[node + N_FIRST], min(scope, s[node + N_SECOND]))
-        if scope < GPU and s[node + N_SECOND] >= GPU:
+        if scope < min(s[node + N_SECOND], GPU):
             s[node + N_NEXT] = kept
             kept = node
         node = following

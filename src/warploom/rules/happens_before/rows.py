@@ -6,13 +6,14 @@ from typing import Any
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.agents import copies_of_both
-from warploom.rules.happens_before.others import joined_sets
+from warploom.rules.happens_before.others import entry_of, first_unknown, joined_sets
 from warploom.rules.happens_before.words import (
     B_KNOWN,
     L_AGENT_STAMP,
     L_KNOWN,
     L_KNOWN_STAMP,
     L_ROW_STAMP,
+    ME_BLOCK,
     ME_INTERVAL,
     ME_MIND_AT,
     ME_ROW_AT,
@@ -22,6 +23,9 @@ from warploom.rules.happens_before.words import (
     ME_TIME,
     ME_WARP,
     ROW,
+    S_INTERVAL,
+    S_ROW,
+    S_THREAD,
     THREADS,
 )
 
@@ -48,7 +52,13 @@ def join_rows(s: Any, to: int, source: int) -> None:
     for thread in range(threads):
         if s[source + thread] > s[to + thread]:
             s[to + thread] = s[source + thread]
-    for thread in range(threads, s[ROW]):
+    join_copies(s, to, source)
+
+
+@jitable
+def join_copies(s: Any, to: int, source: int) -> None:
+    """Add to a row what another knows of the copies of agents."""
+    for thread in range(s[THREADS], s[ROW]):
         if s[source + thread]:
             s[to + thread] = copies_of_both(s[to + thread], s[source + thread])
 
@@ -74,9 +84,27 @@ def learn_set(s: Any, added: int) -> None:
     """Adds a set to what the current thread knows of other blocks."""
     if added == 0:
         return
+    learn_own(s, added)
     mind = s[ME_MIND_AT]
     s[mind + L_KNOWN] = joined_sets(s, known_set(s), added)
     s[mind + L_KNOWN_STAMP] = s[ME_INTERVAL] + 1
+
+
+@jitable
+def learn_own(s: Any, added: int) -> None:
+    """Add to the current thread's row what a set knows of its own block, which comes back from
+    others."""
+    entry = entry_of(s, added, s[ME_BLOCK] + 1)
+    if entry == 0:
+        return
+    if s[entry + S_INTERVAL] == s[ME_INTERVAL]:
+        row, first = row_of_mind(s), s[entry + S_THREAD] >> 5 << 5
+        for thread in range(first, first + 32):
+            s[row + thread] = max(s[row + thread], first_unknown(s, entry, thread))
+        if s[entry + S_ROW]:
+            join_rows(s, row, s[entry + S_ROW])
+    elif s[ROW] > s[THREADS] and s[entry + S_ROW]:
+        join_copies(s, row_of_mind(s), s[entry + S_ROW])
 
 
 @jitable

@@ -1,22 +1,25 @@
 """Takes copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
 
-Boxes in the shared memory of other blocks of a cluster, reductions in global memory and copies
-between blocks are not looked at.
+Copies and reductions of bytes side by side, by the same unit, are taken likewise.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.accesses import word_at
 from warploom.rules.happens_before.bounds import allocation
-from warploom.rules.happens_before.copies import complete_copy
+from warploom.rules.happens_before.copies import tell_mbarrier
 from warploom.rules.happens_before.detect import begin_event
+from warploom.rules.happens_before.homes import shared_key, stay, turn_to_rank
 from warploom.rules.happens_before.knowledge import become, become_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written
+from warploom.rules.happens_before.touched import touch_lane
 from warploom.rules.happens_before.words import (
     AGENT,
+    CLUSTER_BLOCKS,
     E_BASE,
     E_INSTRUCTION,
     E_LANES,
@@ -31,6 +34,7 @@ from warploom.rules.happens_before.words import (
     L_COPIES,
     ME_ADDRESS,
     ME_AGENT,
+    ME_BASE,
     ME_BLOCK,
     ME_LANE_AT,
     ME_SIZE,
@@ -43,12 +47,16 @@ from warploom.rules.happens_before.words import (
     SITES_AT,
     TOOLS,
 )
+from warploom.rules.happens_before.words import ATOMIC as UPDATES
 from warploom.rules.happens_before.words import LOAD as READS
 from warploom.rules.happens_before.words import STORE as WRITES
 from warploom.rules.tensors.boxes import count_rows, find_row
 from warploom.rules.tensors.entries import (
     BARRIER,
+    BOX_COPY,
     CLUSTER_SHARED,
+    KIND,
+    LIVE_BLOCKS,
     OWN_SHARED,
     REQUEST,
     ROW_ADDRESS,
@@ -57,11 +65,23 @@ from warploom.rules.tensors.entries import (
     SHARED_BYTES,
     SHARED_STRIDE,
     SIZE,
+    SOURCE,
     TARGET,
 )
-from warploom.rules.tensors.entries import SHARED as BOX_SHARED
-from warploom.rules.tensors.issue import prepare_box
-from warploom.rules.tensors.requests import BLOCKS_ROW, LOAD, OP, REDUCE, STORE, field
+from warploom.rules.tensors.issue import prepare_box, prepare_bytes
+from warploom.rules.tensors.requests import (
+    BLOCKS_ROW,
+    COPY_BYTES,
+    GROUPED,
+    LOAD,
+    MODE,
+    OP,
+    PAIR,
+    REDUCE,
+    REDUCE_BYTES,
+    STORE,
+    field,
+)
 
 LANES = 32
 PIECE = 16
@@ -76,7 +96,8 @@ def detect_copies(
     whose operands these are). `all_memory` is that of the host by address; `values` has room for
     what lanes store, which stands for a copy's bytes. Faults are left to who does the copies."""
     op = field(request, OP)
-    if op != LOAD and op != STORE and op != REDUCE:
+    boxes = op in (LOAD, STORE, REDUCE)
+    if not boxes and op not in (COPY_BYTES, REDUCE_BYTES):
         return 0
     begin_event(s, e, plan)
     become(s, e[E_WARP] << 5)
@@ -84,57 +105,106 @@ def detect_copies(
         if (e[E_LANES] >> lane) & 1 == 0:
             continue
         scratch[REQUEST], scratch[BARRIER] = request, 0
-        if prepare_box(memory, rows, scratch, starts, ends, flags, lane, request):
+        if boxes:
+            failed = prepare_box(memory, rows, scratch, starts, ends, flags, lane, request)
+        else:
+            failed = prepare_bytes(memory, rows, scratch, starts, ends, flags, lane, request)
+        if failed:
             continue
         become_lane(s, (e[E_WARP] << 5) + lane)
-        if is_here(scratch, int(rows[LANES * BLOCKS_ROW + lane])):
-            take_box(s, e, all_memory, scratch, values, lane, op)
-        if op == LOAD and int(scratch[BARRIER]) >= int(scratch[OWN_SHARED]):
-            at = int(scratch[BARRIER]) - int(scratch[OWN_SHARED])
-            if at < int(scratch[SHARED_BYTES]):
-                key = -1 - (s[ME_BLOCK] << 24 | at)
-                complete_copy(s, key, word_at(all_memory, int(scratch[BARRIER])))
+        e[E_BASE], e[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+        take_copy(s, e, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane]))
     return 0
 
 
 @jitable
-def is_here(scratch: Any, blocks: int) -> int:
-    """Return whether a box lies in the shared memory of the block that copies it, or, of a copy to
-    the blocks of a mask, in this one's too."""
-    if blocks == 0:
-        return int(scratch[BOX_SHARED] == scratch[OWN_SHARED])
-    behind = int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])
-    return blocks >> (behind // max(int(scratch[SHARED_STRIDE]), 1)) & 1
-
-
-@jitable
-def take_box(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, op: int) -> None:
-    """Take the accesses of one box."""
+def take_copy(
+    s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
+) -> None:
+    """Take the accesses of one copy, to the shared memory of each block of the mask `blocks` if
+    there is one, and what it tells mbarriers."""
     copy = s[s[ME_LANE_AT] + L_COPIES] + 1 + (s[ME_THREAD] << 8) + (s[ME_BLOCK] << 18)
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
-    near = int(scratch[TARGET]) - int(scratch[BOX_SHARED])
-    e[E_SPACE], e[E_BASE], e[E_LIMIT] = SHARED, scratch[OWN_SHARED], scratch[SHARED_BYTES]
-    e[E_OP] = WRITES if op == LOAD else READS
-    take_stretch(s, e, memory, values, lane, near, near + int(scratch[SIZE]))
-    if op == REDUCE:
+    take_far_end(s, e, memory, scratch, values, lane)
+    writes = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
+    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and writes == WRITES:
+        writes = UPDATES
+    near = int(scratch[SOURCE if writes == READS and scratch[KIND] != BOX_COPY else TARGET])
+    own = rank_of(scratch, near)
+    for rank in range(s[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == own)) & 1:
+            turn_to_rank(s, e, rank)
+            start = near - base_of(scratch, own)
+            take_stretch(s, e, memory, values, lane, (SHARED, writes), start, int(scratch[SIZE]))
+    if scratch[BARRIER] == 0:
         return
-    e[E_SPACE], e[E_BASE] = GLOBAL, 0
-    e[E_OP] = READS if op == LOAD else WRITES
-    for row in range(count_rows(scratch)):
-        find_row(scratch, row)
-        start = int(scratch[ROW_ADDRESS])
-        first, last = start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO])
-        take_stretch(s, e, memory, values, lane, first, last)
+    told = rank_of(scratch, int(scratch[BARRIER]))
+    at = int(scratch[BARRIER]) - base_of(scratch, told)
+    for rank in range(s[CLUSTER_BLOCKS]):
+        if (blocks >> rank if blocks else int(rank == told)) & 1:
+            leading = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
+            turn_to_rank(s, e, leading)
+            tell_mbarrier(s, shared_key(s, at), word_at(memory, s[ME_BASE] + at))
+    s[s[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
-def take_stretch(s: Any, e: Any, memory: Any, values: Any, lane: int, start: int, end: int) -> None:
-    """Take an access of the current thread's agent to bytes side by side, piece by piece."""
+def rank_of(scratch: Any, address: int) -> int:
+    """Return the rank of the block in whose shared memory an address of the host is; -1 for none of
+    the cluster."""
+    behind = address - int(scratch[CLUSTER_SHARED])
+    if behind < 0:
+        return -1
+    rank = behind // max(int(scratch[SHARED_STRIDE]), 1)
+    return rank if rank < MOST_BLOCKS and int(scratch[LIVE_BLOCKS]) >> rank & 1 else -1
+
+
+@jitable
+def base_of(scratch: Any, rank: int) -> int:
+    """Return where on the host the shared memory of a block of the cluster begins."""
+    return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
+
+
+@jitable
+def take_far_end(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: int) -> None:
+    """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
+    of another block."""
+    grouped, op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    does = WRITES if grouped else READS
+    if op == REDUCE or (op == REDUCE_BYTES and grouped):
+        does = UPDATES
+    if scratch[KIND] == BOX_COPY:
+        stay(s, e)
+        for row in range(count_rows(scratch)):
+            find_row(scratch, row)
+            first, last = int(scratch[ROW_FROM]), int(scratch[ROW_TO])
+            start = int(scratch[ROW_ADDRESS]) + first
+            take_stretch(s, e, memory, values, lane, (GLOBAL, does), start, last - first)
+        return
+    far = int(scratch[TARGET if grouped else SOURCE])
+    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, far)
+    if rank < 0:
+        take_stretch(s, e, memory, values, lane, (GLOBAL, does), far, int(scratch[SIZE]))
+        return
+    turn_to_rank(s, e, rank)
+    start = far - base_of(scratch, rank)
+    take_stretch(s, e, memory, values, lane, (SHARED, does), start, int(scratch[SIZE]))
+
+
+@jitable
+def take_stretch(
+    s: Any, e: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
+) -> None:
+    """Take an access of the current thread's agent, a space and an op, to bytes side by side, piece
+    by piece."""
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    e[E_SPACE], e[E_OP] = access
     s[ME_AGENT], s[ME_TIME] = AGENT, s[s[ME_LANE_AT] + L_COPIES]
     s[ME_SPACE] = e[E_SPACE]
-    at = start
+    if e[E_SPACE] == GLOBAL:
+        s[ME_BASE] = 0
+    at, end = start, start + size
     while at < end:
         size = min(PIECE - at % PIECE, end - at)
         e[E_SIZE] = e[E_PART] = s[ME_SIZE] = size
@@ -143,6 +213,7 @@ def take_stretch(s: Any, e: Any, memory: Any, values: Any, lane: int, start: int
         if e[E_SPACE] == GLOBAL:
             row = allocation(s, at)
         if row > 0:
+            touch_lane(s, e, row, int(e[E_OP] != READS))
             if s[TOOLS] & INIT:
                 check_written(s, e, flags, row)
             if s[TOOLS] & RACE:

@@ -28,7 +28,10 @@ from __future__ import annotations
     SLOT_CELLS,
     SLOT_LINES,
     SLOT_WRITTEN,
+    SLOT_MEETINGS,
     SHARED_BYTES,
+    SHARED_STRIDE,
+    CLUSTER_BLOCKS,
     POOL_AT,
     POOL_END,
     FREE_NODES,
@@ -39,6 +42,7 @@ from __future__ import annotations
     LEFT_OUT,
     EXHAUSTED,
     ME_SLOT,
+    ME_CLUSTER_AT,
     ME_BLOCK,
     ME_INTERVAL,
     ME_WARP,
@@ -56,15 +60,22 @@ from __future__ import annotations
     ME_SPACE,
     ME_INSTRUCTION,
     ME_APART,
+    ME_HOME,
+    ME_OWNER,
+    ME_BASE,
     NOT_ALIGNED,
     HEAD_WORDS,
-) = range(49)
+) = range(56)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
 thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
 is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
-lane; AGENT, whether its agent acts. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it
-did not suffice. NOT_ALIGNED: threads of a block have met at different barriers."""
+lane; AGENT, whether its agent acts; CLUSTER_AT, the state of the first block of its cluster.
+HOME: the state of the block in whose shared memory the access is, OWNER that block, BASE the
+memory's first byte on the host (`homes`). SHARED_STRIDE: bytes of the host from one block's shared
+memory to the next one's. CLUSTER_BLOCKS: the blocks of a cluster. POOL_AT to POOL_END: memory not
+yet given out. EXHAUSTED: it did not suffice. NOT_ALIGNED: threads of a block have met at different
+barriers."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -90,10 +101,21 @@ MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 elements of PART bytes, in memory whose first byte is at BASE of the host and which has LIMIT bytes.
 A barrier has NUMBER and awaits COUNT threads (0: all)."""
 
-ACCESS, BARRIER_SYNC, BARRIER_ARRIVE, WARP_SYNC, FENCE, ASYNC_COMMIT, ASYNC_WAIT, PROXY_FENCE = (
-    range(8)
-)
+(
+    ACCESS,
+    BARRIER_SYNC,
+    BARRIER_ARRIVE,
+    WARP_SYNC,
+    FENCE,
+    ASYNC_COMMIT,
+    ASYNC_WAIT,
+    PROXY_FENCE,
+    CLUSTER_ARRIVE,
+    CLUSTER_WAIT,
+) = range(10)
 """Kinds of event."""
+AT_BARRIERS = (BARRIER_SYNC, BARRIER_ARRIVE, CLUSTER_ARRIVE, CLUSTER_WAIT)
+"""Those of barriers of a block or a cluster, which also say how many threads are awaited."""
 
 GLOBAL, SHARED = 0, 1
 LOAD, STORE, ATOMIC = 0, 1, 2
@@ -205,8 +227,9 @@ at barriers, and, unless EXACT, the interval in which some came to one last, and
     L_PROXY_INTERVAL,
     L_PROXY_TIME,
     L_ACQUIRED,
+    L_MEETINGS,
     L_RING,
-) = range(14)
+) = range(15)
 RING = 8
 L_BULK_RING = L_RING + RING
 L_FENCE = L_BULK_RING + RING
@@ -215,13 +238,20 @@ its set of what it knows of other blocks, and the interval, and one, for which t
 barrier at which it waits, and one, and the generation of that; the releases that strong reads have
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
 in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
-the chain of releases that it acquired last. Behind the rings stands the release that its last fence
+the chain of releases that it acquired last; how often it has arrived at the barrier of its cluster.
+Behind the rings stands the release that its last fence
 made, and, where that was of a narrow scope, that of its last fence of a wide one before it."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
-OF_ALL = 1 << 8
-"""Marks a wait at a barrier of all threads of the block."""
+OF_ALL, OF_CLUSTER = 1 << 8, 1 << 9
+"""Mark a wait at a barrier of all threads of the block, and at that of the cluster."""
+
+M_PHASE, M_INTERVAL, M_KNOWN, M_SET, M_BEFORE, M_AFTER, MEETING_HEAD = range(7)
+"""What the threads of a block bring to a phase of their cluster's barrier: the PHASE, counted from
+1 on; the last INTERVAL in which one arrived, for which the row behind the head holds; what they
+KNOWN of other blocks. In the first block's, SET is what all of them have brought, 0 until someone
+asks; a thread that knew BEFORE knows AFTER that."""
 
 # ---- a release: what a thread knew ----
 K_BLOCK, K_INTERVAL, K_THREAD, K_TIME, K_SYNCED, K_ROW, K_KNOWN, K_SCOPE, RELEASE_WORDS = range(9)
@@ -235,10 +265,11 @@ S_BLOCK, S_INTERVAL, S_ROW, S_THREAD, S_TIME, S_SYNCED, SET_WORDS = range(7)
 has, where ROW holds the rest."""
 
 # ---- a location to which something was released ----
-O_KEY, O_CHAIN, LOCATION_WORDS = range(3)
+O_KEY, O_CHAIN, O_MBARRIER, LOCATION_WORDS = range(4)
 C_NEXT, C_RELEASE, CHAIN_WORDS = range(3)
 """CHAIN: the releases that who reads the location sees: those of the last write, and of the chain
-of read-modify-writes behind it. For an mbarrier it is where its record begins."""
+of read-modify-writes behind it. MBARRIER: an mbarrier is there, and CHAIN is where its record
+begins."""
 
 # ---- what was found ----
 (
