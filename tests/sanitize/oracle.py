@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from warploom.machine.launch import shared_stride
 from warploom.machine.reference.state import Access, Warp
 from warploom.ptx.ir import Immediate, Space
 
 Thread = tuple[int, int]
 """Block, and thread in the block."""
 Clock = dict[Thread, int]
-WIDE = ("gpu", "sys")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+CLUSTER_SPACE = "shared::cluster"
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,13 @@ def joined(a: Clock, b: Clock) -> Clock:
 
 
 class Oracle:
-    """A listener that finds the pairs of instructions that race."""
+    """A listener that finds the pairs of instructions that race. `cluster`: the blocks of a
+    cluster."""
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
+    def __init__(self, threads: int, cluster: int = 1) -> None:
+        self.threads, self.cluster = threads, cluster
+        self.arrivals: defaultdict[Thread, int] = defaultdict(int)
+        self.meetings: defaultdict[tuple[int, int], Meeting] = defaultdict(Meeting)
         self.clocks: defaultdict[Thread, Clock] = defaultdict(dict)
         self.accesses: defaultdict[int, list[Done]] = defaultdict(list)
         self.released: defaultdict[int, list[Release]] = defaultdict(list)
@@ -83,6 +88,11 @@ class Oracle:
             for thread in threads:
                 self.clocks[thread] = joined(self.clocks[thread], everything)
                 self._step(thread)
+        elif name == "barrier" and "cluster" in modifiers:
+            for thread in threads:
+                self._meet(
+                    thread, "arrive" in modifiers, relaxed=modifiers.text("sem", "") == "relaxed"
+                )
         elif name == "bar" and threads:
             numbers = [o.value for o in made.operands if isinstance(o, Immediate)]
             self._arrive(threads, numbers[0], numbers[1] if len(numbers) > 1 else self.threads)
@@ -100,7 +110,9 @@ class Oracle:
             now = self.clocks[thread].get(thread, 0)
             done = Done(thread, now, access.instruction, access.op != "load", strong, scope)
             if access.space is Space.SHARED:
-                address -= (thread[0] + 1) << 32  # each block has its own
+                address = self._shared(
+                    warp, address, everywhere=CLUSTER_SPACE in modifiers.values.values()
+                )
             for byte in range(access.size):
                 self._check(address + byte, done)
             if strong and access.op != "store":
@@ -134,16 +146,38 @@ class Oracle:
         if len(meeting.came) >= count:
             del self.barriers[threads[0][0], number]
 
+    def _meet(self, thread: Thread, arrives: bool, *, relaxed: bool) -> None:
+        """A thread arrives at the barrier of its cluster, or waits there for the phase that it has
+        arrived at."""
+        self.arrivals[thread] += arrives
+        meeting = self.meetings[thread[0] // self.cluster, self.arrivals[thread]]
+        if not arrives:
+            self.waits[thread] = meeting
+        elif not relaxed:
+            meeting.clock = joined(meeting.clock, self.clocks[thread])
+            self._step(thread)
+
+    def _shared(self, warp: Warp, address: int, *, everywhere: bool) -> int:
+        """Returns a number of its own for each byte of the shared memory of each cluster; an
+        address is one of the block's, or, `everywhere`, one of the cluster's."""
+        block = warp.block.number
+        if not everywhere:
+            stride = shared_stride(warp.run.program, warp.run.launch)
+            address += block % self.cluster * stride
+        return address - (block // self.cluster + 1 << 32)
+
     def _fence(self, thread: Thread, scope: str) -> None:
         for release, read_scope in self.read[thread]:
-            if included(release, thread, scope) and included(release, thread, read_scope):
+            if self._included(release, thread, scope) and self._included(
+                release, thread, read_scope
+            ):
                 self.clocks[thread] = joined(self.clocks[thread], release.clock)
         self.fences[thread].append(Release(thread, dict(self.clocks[thread]), scope))
         self._step(thread)
 
     def _acquire(self, thread: Thread, address: int, order: str, scope: str) -> None:
         for release in self.released[address]:
-            if order in ("acquire", "acq_rel") and included(release, thread, scope):
+            if order in ("acquire", "acq_rel") and self._included(release, thread, scope):
                 self.clocks[thread] = joined(self.clocks[thread], release.clock)
             self.read[thread].append((release, scope))
 
@@ -156,7 +190,7 @@ class Oracle:
             made = [Release(thread, dict(self.clocks[thread]), scope)]
             self._step(thread)
         for fence in self.fences[thread]:
-            narrow = scope if scope not in WIDE else fence.scope
+            narrow = min(scope, fence.scope, key=SCOPES.index)
             made.append(Release(thread, fence.clock, narrow))
         self.released[address] = [*kept, *made]
 
@@ -165,12 +199,17 @@ class Oracle:
         for old in self.accesses[address]:
             if old.thread == done.thread or known.get(old.thread, 0) >= old.time:
                 continue
-            near = old.thread[0] == done.thread[0] or (old.scope in WIDE and done.scope in WIDE)
+            near = self._reaches(old.thread, done.thread, (old.scope, done.scope))
             if (old.writes or done.writes) and not (old.strong and done.strong and near):
                 self.races.add((old.instruction, done.instruction))
         self.accesses[address].append(done)
 
+    def _included(self, release: Release, thread: Thread, scope: str) -> bool:
+        """Returns whether a release and a thread are in each other's scope."""
+        return self._reaches(release.thread, thread, (release.scope, scope))
 
-def included(release: Release, thread: Thread, scope: str) -> bool:
-    """Returns whether a release and a thread are in each other's scope."""
-    return release.thread[0] == thread[0] or (release.scope in WIDE and scope in WIDE)
+    def _reaches(self, one: Thread, other: Thread, scopes: tuple[str, str]) -> bool:
+        """Returns whether each of two threads is in the other's scope."""
+        narrowest = min(map(SCOPES.index, scopes))
+        block, cluster = one[0] == other[0], one[0] // self.cluster == other[0] // self.cluster
+        return (block, cluster, True, True)[narrowest]

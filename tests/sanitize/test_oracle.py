@@ -155,26 +155,79 @@ def weak_program(seed: int) -> str:
     return "\n".join([*lines, "ret; }"])
 
 
+CLUSTER_BLOCKS = 4
+"""Two clusters of two blocks."""
+CLUSTER_HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 buffer) .explicitcluster .reqnctapercluster 2, 1, 1 {
+  .shared .align 16 .b8 tile[16];
+  .reg .u64 %base; .reg .u32 %near, %far, %rank, %tid, %block, %r; .reg .pred %p;
+  ld.param.u64 %base, [buffer]; cvta.to.global.u64 %base, %base;
+  mov.u32 %tid, %tid.x; mov.u32 %block, %ctaid.x; mov.u32 %rank, %cluster_ctarank;
+  xor.b32 %rank, %rank, 1; mov.u32 %near, tile; mapa.shared::cluster.u32 %far, %near, %rank;
+"""
+CLUSTER_WHO = (
+    "setp.lt.u32 %p, %tid, 1;",
+    "setp.eq.u32 %p, %tid, 33;",
+    *(ONE.format(thread=thread, block=block) for thread in (0, 33) for block in range(3)),
+)
+PLACES = (("global", "%base"), ("shared", "%near"), *(("shared::cluster", "%far"),) * 2)
+CLUSTER_ACCESSES = (
+    *("@%p st.{space}.u32 [{at}], %tid;", "@%p ld.{space}.u32 %r, [{at}];") * 3,
+    "@%p st.relaxed.{scope}.{space}.u32 [{at}], %tid;",
+    "@%p st.release.{scope}.{space}.u32 [{at}], %tid;",
+    "@%p ld.relaxed.{scope}.{space}.u32 %r, [{at}];",
+    "@%p ld.acquire.{scope}.{space}.u32 %r, [{at}];",
+    "@%p atom.acq_rel.{scope}.{space}.add.u32 %r, [{at}], 1;",
+)
+
+
+def cluster_program(seed: int) -> str:
+    """Returns the PTX of a random program of clusters: accesses to global memory, to shared memory
+    and to that of the other block, and what orders them."""
+    draw = Random(seed)
+    lines, arrived = [CLUSTER_HEAD], False
+    scopes = draw.choice((("cluster",), ("cta", "cluster", "cluster", "gpu")))
+    for _ in range(draw.randint(5, 16)):
+        scope, kind = draw.choice(scopes), draw.random()
+        lines.append(draw.choice(CLUSTER_WHO))
+        if kind < 0.6:
+            space, at = draw.choice(PLACES)
+            at += f"+{4 * draw.randrange(2)}"
+            lines.append(draw.choice(CLUSTER_ACCESSES).format(scope=scope, space=space, at=at))
+        elif kind < 0.75:
+            lines.append(draw.choice(("bar.sync 0;", f"@%p fence.acq_rel.{scope};")))
+        else:
+            order = draw.choice((".release", ".release", ".relaxed"))
+            lines.append(f"barrier.cluster.{'wait' if arrived else 'arrive' + order};")
+            arrived = not arrived
+    if arrived:
+        lines.append("barrier.cluster.wait;")
+    return "\n".join([*lines, "barrier.cluster.arrive;", "barrier.cluster.wait;", "ret; }"])
+
+
 def verdicts(
-    text: str, threads: int, seed: int, engine: str, interrupts: Sequence[int] = ()
+    text: str, blocks: int, threads: int, seed: int, engine: str, interrupts: Sequence[int] = ()
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Returns the pairs of instructions that race, by the detector and by the oracle."""
     kernel = wl.Device("h100", engine="reference").compile(text, "ptx")["k"]
     checking = wl.Device("h100", engine=engine)
-    oracle = Oracle(threads)
+    oracle = Oracle(threads, 2 if blocks == CLUSTER_BLOCKS else 1)
     schedule = ("converge", "random", "fair", "adversarial")[seed % 4]
     options = {"schedule": schedule, "seed": seed, "interrupts": interrupts}
-    checked = checking.compile(text, "ptx")["k"][BLOCKS, threads].sanitized(
+    checked = checking.compile(text, "ptx")["k"][blocks, threads].sanitized(
         ("race",), np.zeros(256, np.int32), **options
     )
-    kernel[BLOCKS, threads].watch(oracle, np.zeros(256, np.int32), **options)
+    kernel[blocks, threads].watch(oracle, np.zeros(256, np.int32), **options)
     return checked.conflicts, oracle.races
 
 
 def check(
     text: str, threads: int, seed: int, engine: str = "reference", interrupts: Sequence[int] = ()
 ) -> None:
-    found, right = verdicts(text, threads, seed, engine, interrupts)
+    blocks = CLUSTER_BLOCKS if "cluster" in text else BLOCKS
+    found, right = verdicts(text, blocks, threads, seed, engine, interrupts)
     assert bool(found) == bool(right), f"seed {seed}: {found}, {right}\n{text}"
     assert found <= right, f"seed {seed}: {found - right} are no races\n{text}"
 
@@ -222,3 +275,23 @@ def test_detector_and_oracle_agree_on_many(first: int) -> None:
 def test_detector_and_oracle_agree_on_many_with_barriers(first: int) -> None:
     for seed in range(first, first + 100):
         check(weak_program(seed), 3 * 32, seed)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(20, 520, 20))]
+)
+def test_detector_and_oracle_agree_on_clusters(first: int) -> None:
+    """Warps are interrupted before half of the instructions."""
+    for seed in range(first, first + 20):
+        text = cluster_program(seed)
+        places = range(9, 9 + 3 * text.count("@%p"))
+        interrupts = tuple(place for place in places if Random(seed + place).random() < 0.5)
+        check(text, THREADS, seed, interrupts=interrupts)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(4, 100, 4))]
+)
+def test_compiled_code_and_oracle_agree_on_clusters(first: int) -> None:
+    for seed in range(first, first + 4):
+        check(cluster_program(seed), THREADS, seed, "compiled")

@@ -85,6 +85,20 @@ int main() {
   CASE  // a copy to the device
   cudaMemcpyAsync(x, pinned, 4 * N, cudaMemcpyHostToDevice, a);  // not awaited
   reads<<<1, N, 0, b>>>(x, y);
+  CASE  // memory of a stream
+  cudaMallocAsync(&x, 4 * N, a);  // allocated by one
+  writes<<<1, N, 0, b>>>(x, N);  // used by another
+  cudaEventRecord(done, b);
+  cudaFreeAsync(x, a);  // freed too early
+  cudaDeviceSynchronize();
+  cudaMallocAsync(&x, 4 * N, a);
+  writes<<<1, N, 0, a>>>(x, N);
+  cudaEventRecord(done, a);
+  cudaStreamWaitEvent(b, done, 0);
+  cudaFreeAsync(x, b);
+  x = make();
+  writes<<<1, N, 0, a>>>(x, N);
+  cudaFree(x);  // which waits
   cudaDeviceSynchronize();
   puts("done");
 }
@@ -272,9 +286,12 @@ def test_a_program_with_streams_and_events(tmp_path: Path) -> None:
         *(_line("copied too early"), writes),
         *(_line("waits for nothing"), writes),
         *(reads, _line("not awaited")),
+        *(writes, _line("allocated by one")),
+        *(_line("freed too early"), writes),
     ]
     assert "2 times" in done.stderr
-    assert done.stderr.endswith("ERROR SUMMARY: 4 errors, 0 warnings, 0 notes\n")
+    assert "a free ends\n" in done.stderr
+    assert done.stderr.endswith("ERROR SUMMARY: 6 errors, 0 warnings, 0 notes\n")
 
 
 def _line(part: str) -> str:

@@ -132,13 +132,14 @@ class _Row:
 
     def _allocation(self) -> Allocation | None:
         """Returns the allocation nearest to the row's address; that of a block is its own."""
-        if self._space is not Space.GLOBAL:
-            name = "shared" if self._space is Space.SHARED else "local"
-            owner = "block" if self._space is Space.SHARED else "thread"
-            size = int(self.detector.data[words.SHARED_BYTES])
-            if self._space is Space.LOCAL:
-                size = self.detector.program.local_bytes
-            return Allocation(0, size, f"the {owner}'s {name} memory")
+        if self._space is Space.SHARED:
+            owner, name = self.row[words.F_OWNER], "the block's shared memory"
+            if owner != self.row[words.F_THREAD] >> 32:
+                index = self.detector.launch.block_index(owner)
+                name = f"the shared memory of block {index}"
+            return Allocation(0, int(self.detector.data[words.SHARED_BYTES]), name)
+        if self._space is Space.LOCAL:
+            return Allocation(0, self.detector.program.local_bytes, "the thread's local memory")
         at = self.row[words.F_ADDRESS]
         live = self.detector.allocations
         return min(

@@ -40,12 +40,13 @@ class Touched:
 @dataclass(frozen=True)
 class Work:
     """A launch or a copy that has been done: what it was, in words, what it reached, and the line
-    of an instruction of it."""
+    of an instruction of it. `verb`: what it does with the bytes that it writes."""
 
     issued: Issued
     what: str
     touched: tuple[Touched, ...]
     line: Callable[[int], str]
+    verb: str = "writes"
 
     @property
     def size(self) -> int:
@@ -98,10 +99,11 @@ class Streams:
         what: str,
         ranges: Iterable[Copied],
         line: Callable[[int], str] = lambda _: "",
+        verb: str = "writes",
     ) -> None:
-        """Take a copy, and keep what is found."""
+        """Take a copy, or what is told like one, and keep what is found."""
         parts = tuple(part for one in ranges if (part := self._part(one)) is not None)
-        self.findings += self._add(Work(issued, what, parts, line))
+        self.findings += self._add(Work(issued, what, parts, line, verb))
 
     def copied_to_host(self, address: int, size: int) -> None:
         """Take a copy by the host of its own accord, which waits for no stream."""
@@ -170,9 +172,9 @@ def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> lis
     offset = 4 * (first + at) + lowest.bit_length() - 1 - allocation.address % 4
     line, other_line = later.line(_number(word, lowest)), earlier.line(_number(other_word, lowest))
     message = (
-        f"Race between streams: {later.what} {_verb(word, lowest)}\n"
+        f"Race between streams: {later.what} {_verb(later, word, lowest)}\n"
         f"{_at(line)}"
-        f"    what {earlier.what} {_verb(other_word, lowest)}\n"
+        f"    what {earlier.what} {_verb(earlier, other_word, lowest)}\n"
         f"{_at(other_line)}"
         f"    in __global__ memory: {allocation.name}, byte {offset} of {allocation.size}\n"
         f"    Nothing orders the two. Record an event behind the first and let the stream of the"
@@ -207,8 +209,8 @@ def _writes(word: int, byte: int) -> bool:
     return any(word >> at & byte for at in WRITES)
 
 
-def _verb(word: int, byte: int) -> str:
-    return "writes" if _writes(word, byte) else "reads"
+def _verb(work: Work, word: int, byte: int) -> str:
+    return work.verb if _writes(word, byte) else "reads"
 
 
 def _number(word: int, byte: int) -> int:

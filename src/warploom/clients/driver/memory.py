@@ -64,6 +64,13 @@ def alloc_managed(pointer: int, size: int, flags: int) -> None:
 
 @entry("cuMemFree_v2")
 def free(address: int) -> None:
+    """End an allocation when all work that has been asked for is done."""
+    ordering.host_waits_for(None)
+    free_in_order(address)
+
+
+def free_in_order(address: int) -> None:
+    """End an allocation where a stream has come to that."""
     state.current()
     if address:
         free_in_any_state(address, "device", "managed")

@@ -102,15 +102,25 @@ def filled(address: int, size: int) -> None:
     _done("a memset", [Copied(address, size, writes=True)], waits=False)
 
 
-def _done(what: str, ranges: list[Copied], *, waits: bool) -> None:
-    """Tell of a copy or a memset in the current stream."""
+def allocated(address: int, size: int) -> None:
+    """Tell of memory that a stream allocates: others must wait for that."""
+    _done("an allocation", [Copied(address, size, writes=True)], waits=False, verb="makes")
+
+
+def freed(address: int, size: int) -> None:
+    """Tell of memory that a stream frees."""
+    _done("a free", [Copied(address, size, writes=True)], waits=False, verb="ends")
+
+
+def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes") -> None:
+    """Tell of a copy, or what is told like one, in the current stream."""
     if not looks_for_races() or not state.device.streams.order.several:
         return
     streams = state.device.streams
     stream = streams.order.current
     issued = streams.order.issue(LEGACY if stream is None else stream)
     line = partial(_program_line, program_frames()) if is_program() else _python_line()
-    streams.copied(issued, what, ranges, line)
+    streams.copied(issued, what, ranges, line, verb)
     if waits or stream is None:
         streams.order.wait(HOST, issued.clock)
 

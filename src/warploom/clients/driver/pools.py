@@ -6,10 +6,11 @@ import ctypes
 from dataclasses import dataclass, field
 from functools import partial
 
+from warploom.clients.driver import ordering
 from warploom.clients.driver.captures import capture_of
 from warploom.clients.driver.graph_memory import GraphMemory, give_back
 from warploom.clients.driver.graphs import Kind, Task
-from warploom.clients.driver.memory import free
+from warploom.clients.driver.memory import free_in_order
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.state import check_device, state
 from warploom.clients.driver.streams import stream_of
@@ -124,6 +125,8 @@ def alloc_from(pointer: int, size: int, pool: int, stream: int) -> None:
         capture.add(stream, task)
     else:
         task.about.keep()
+        with ordering.within(stream):
+            ordering.allocated(task.about.address, unsigned(size))
     put(pointer, task.about.address)
 
 
@@ -132,7 +135,11 @@ def free_async(address: int, stream: int) -> None:
     stream_of(stream)
     capture = capture_of(stream)
     if capture is None:
-        free(address)
+        owned = state.allocations.get(unsigned(address))
+        if owned is not None:
+            with ordering.within(stream):
+                ordering.freed(unsigned(address), owned.size)
+        free_in_order(address)
     else:
         freed = unsigned(address)
         capture.add(stream, Task(Kind.MEM_FREE, partial(give_back, freed), freed))

@@ -15,6 +15,7 @@ from warploom.rules.happens_before.words import (
     F_KIND,
     F_OTHER,
     F_OTHER_THREAD,
+    F_OWNER,
     F_SIZE,
     F_SPACE,
     F_THREAD,
@@ -26,6 +27,7 @@ from warploom.rules.happens_before.words import (
     LOW,
     ME_BLOCK,
     ME_INSTRUCTION,
+    ME_OWNER,
     ME_SPACE,
     ME_THREAD,
     MOST_FINDINGS,
@@ -114,3 +116,4 @@ def report(
     s[at + F_COUNT] = 1
     s[at + F_SIZE] = size
     s[at + F_DETAIL] = detail
+    s[at + F_OWNER] = s[ME_OWNER]

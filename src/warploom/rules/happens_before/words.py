@@ -283,8 +283,10 @@ begins."""
     F_COUNT,
     F_SIZE,
     F_DETAIL,
+    F_OWNER,
     FINDING_WORDS,
-) = range(11)
+) = range(12)
+"""OWNER: the block in whose shared memory the address is."""
 MOST_FINDINGS = 512
 """Different ones that are kept; equal are those of one kind, two instructions and a space."""
 
