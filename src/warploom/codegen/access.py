@@ -62,7 +62,7 @@ def can_be_listed(shape: Shape, rules: AccessRules, *, shuffles: bool) -> bool:
     return words and rules.lists_words and not shuffles
 
 
-def _signature(addresses: ir.Type) -> ir.FunctionType:
+def access_signature(addresses: ir.Type) -> ir.FunctionType:
     """`fault = access(environment, row, cache, addresses, mask, data, base, limit)`.
 
     `base` and `limit` are where the space's memory begins on the host and how long it is; global
@@ -89,7 +89,7 @@ class Call:
         addresses: ir.Type = WIDE,
     ) -> None:
         self.shape, self.rules, self.shuffles = shape, rules, shuffles
-        self.function = ir.Function(module, _signature(addresses), name)
+        self.function = ir.Function(module, access_signature(addresses), name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
         self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.codegen.access import STACK, Call, Shape, count_change
+from warploom.codegen.access import (
+    STACK,
+    WIDE,
+    Call,
+    Shape,
+    access_signature,
+    count_change,
+)
 from warploom.codegen.access_check import AccessCheck
 from warploom.codegen.access_costs import AccessCosts
 from warploom.codegen.access_moves import AccessMoves
@@ -16,6 +23,7 @@ from warploom.codegen.helper_calls import call
 from warploom.codegen.lane_by_lane import LaneByLane, Update
 from warploom.codegen.lanes import I32, I64, PTR, Value
 from warploom.codegen.listed_atomic import KEYS_TYPE, emit_listed
+from warploom.codegen.shared_functions import SharedFunctions
 from warploom.core.types import U64
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
@@ -27,10 +35,19 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 
 
 class AccessFunctions:
-    """The out-of-line functions of a module, made when they are first asked for."""
+    """The out-of-line functions of a module, made when they are first asked for: in the module, or
+    among those that kernels share (`shared`)."""
 
-    def __init__(self, module: ir.Module, rules: AccessRules, *, shuffles: bool) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        rules: AccessRules,
+        *,
+        shuffles: bool,
+        shared: SharedFunctions | None = None,
+    ) -> None:
         self.module, self.rules, self.shuffles = module, rules, shuffles
+        self._shared = shared
 
     def plain(self, shape: Shape) -> Value:
         """Return the function for a load or a store."""
@@ -65,10 +82,26 @@ class AccessFunctions:
         return self._get("access.complete_tx", shape, Update.of(COMPLETE_TX, 1, "", tells=False))
 
     def _get(self, name: str, shape: Shape, update: Update | None) -> Value:
+        if self._shared is not None:
+            return self._declared(self._shared, name, shape, update)
         if name not in self.module.globals:
             access = Call(self.module, name, shape, self.rules, shuffles=self.shuffles)
             _emit(access, update)
         return self.module.globals[name]
+
+    def _declared(
+        self, shared: SharedFunctions, name: str, shape: Shape, update: Update | None
+    ) -> Value:
+        """Returns a function of the kernels' own, by a name that tells its rules and order."""
+        order = "shuffled." if self.shuffles else ""
+        whole = f"{name}.{order}{self.rules.name}"
+
+        def define(module: ir.Module) -> None:
+            access = Call(module, whole, shape, self.rules, shuffles=self.shuffles)
+            access.function.linkage = "external"
+            _emit(access, update)
+
+        return shared.declare(whole, access_signature(WIDE), define)
 
 
 def _name_of(way: str, shape: Shape, operation: Operation, count: int, *, tells: bool) -> str:

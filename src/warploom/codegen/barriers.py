@@ -75,13 +75,22 @@ class BarrierCode:
             self._store(number, threads)
             self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
+            if frame.single_copy and _simple(made) is not None:
+                with self.b.if_then(self.control.nodes.are_together(), likely=True):
+                    self._wait_together(block, index, made, number, threads)
             self._wait(index, number, threads, following)
         elif copy is Copy.ROUND and _simple(made) is not None:
             self.control.suspension.hand_over(block.index)
         else:
-            self.control.suspension.wait_together(block.index, index, _simple(made))
-            self._leave(index, number, threads)
-            frame.leave(Status.BARRIER)
+            self._wait_together(block, index, made, number, threads)
+
+    def _wait_together(
+        self, block: Block, index: int, made: Instruction, number: Value, threads: Value
+    ) -> None:
+        """Wait at a barrier at the end of a block, all living lanes together."""
+        self.control.suspension.wait_together(block.index, index, _simple(made))
+        self._leave(index, number, threads)
+        self.frame.leave(Status.BARRIER)
 
     def _end_in_cluster(
         self, copy: Copy, block: Block, index: int, made: Instruction, on: Value

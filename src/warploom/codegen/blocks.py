@@ -31,11 +31,13 @@ class Blocks:
 
     `beside`: the blocks that some lanes run under a mask while the others wait, and in which copy
     they then go on. `arrivals`: where the divergent copy comes to a possible meeting point.
-    `ended`: where all lanes have come to the end of the program.
+    `ended`: where all lanes have come to the end of the program. `main`: the copy in which all
+    lanes go together; baseline code has the divergent one alone.
     """
 
     def __init__(self, frame: Frame, partings: Partings, beside: Collection[int]) -> None:
         self.frame, self.program, self._partings = frame, frame.program, partings
+        self.main = Copy.DIVERGENT if frame.single_copy else Copy.CONVERGENT
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
             for copy in Copy
@@ -51,8 +53,10 @@ class Blocks:
         self.ended = self.append("ended")
 
     def _present(self, copy: Copy) -> Iterable[int]:
-        if copy is not Copy.ROUND:
+        if copy is self.main or copy is Copy.DIVERGENT:
             return range(len(self.program.blocks))
+        if copy is Copy.CONVERGENT:
+            return ()
         return sorted(self._partings.rounds) if self.frame.shapes else ()
 
     def append(self, name: str) -> ir.Block:
@@ -62,7 +66,7 @@ class Blocks:
     def runs(self, copy: Copy, index: int) -> bool:
         """Returns whether a block can run in a copy."""
         shaped = bool(self.frame.shapes)
-        return copy is not Copy.DIVERGENT or index in self._partings.parted or shaped
+        return copy is self.main or index in self._partings.parted or shaped
 
     def reached(self, copy: Copy, index: int) -> Copy:
         """Return in which copy a block runs that is reached from a copy of another."""

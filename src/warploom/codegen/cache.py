@@ -34,7 +34,7 @@ WRITES_A_SWEEP = 64
 more entries the folder has."""
 
 _PACKAGE = Path(__file__).parent.parent
-_SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen")
+SOURCES = ("core", "rules", "isa", "ptx", "analysis", "codegen")
 """The parts of the package that decide what code a kernel becomes."""
 
 _CHECKSUM_BYTES = 32
@@ -80,7 +80,7 @@ def keep(kind: str, key: str, content: bytes) -> None:
         return
 
 
-def key_of(parts: Iterable[str], sources: Iterable[str] = _SOURCES) -> str:
+def key_of(parts: Iterable[str], sources: Iterable[str] = SOURCES) -> str:
     """Return the key of what is made from `parts` by these parts of the package, here and now."""
     return _key(_fingerprint(tuple(sources)).encode(), parts)
 
@@ -131,7 +131,7 @@ def _digest(part: str) -> bytes:
     return digest.digest()
 
 
-_DIGESTS = {part: _digest(part) for part in (*_SOURCES, "machinecode", "timing")}
+_DIGESTS = {part: _digest(part) for part in (*SOURCES, "machinecode", "timing")}
 """Taken as this module is imported, as its neighbours are: sources that change while a process runs
 are not what it runs."""
 

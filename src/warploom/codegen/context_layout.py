@@ -7,12 +7,14 @@ somewhere, a place for as many values as the shape has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Shapes
+from warploom.analysis.uses import reads, writes
 from warploom.codegen.lanes import LANES
 from warploom.ptx.ir import Register
 from warploom.rules.warp_table import table_words
@@ -31,35 +33,80 @@ class ContextLayout:
     `apart`: of registers lane by lane, where code for lanes that have parted reads and writes them.
     `shaped`: of those with a shape somewhere, by it. `together`: where all lanes together put
     registers when they wait: by their shapes if they have these everywhere. `size`: the bytes of a
-    context.
+    context. `lasting`: those up to the end of what it holds from one basic block to another.
     """
 
     apart: Mapping[Register, int]
     shaped: Mapping[Register, int]
     together: Mapping[Register, int]
     size: int
+    lasting: int
 
 
 def context_layout(
-    program: Program, shapes: Shapes, pieces: Iterable[Register], ring_bytes: int
+    program: Program,
+    shapes: Shapes,
+    pieces: Iterable[Register],
+    ring_bytes: int,
+    *,
+    baseline: bool = False,
 ) -> ContextLayout:
     """Returns the layout for a program, whose parameters of calls are `pieces` (`codegen.pieces`)
-    and whose products in flight take `ring_bytes`."""
+    and whose products in flight take `ring_bytes`. Baseline code keeps all registers in the
+    context: those of a single basic block behind the others, where blocks share their places."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
-    sizes = [LINE * -(-LANES * register.type.bits // 8 // LINE) for register in held]
-    starts = list(accumulate(sizes, initial=RING_AT + ring_bytes))
+    starts = list(accumulate(map(_bytes, held), initial=RING_AT + ring_bytes))
     apart = dict(zip(held, starts, strict=False))
+    if baseline:
+        local, end = _local_places(program, apart, starts[-1])
+        return ContextLayout(apart | local, {}, apart, end, starts[-1])
 
-    def size(register: Register) -> int:
+    def bytes_by_shape(register: Register) -> int:
         return shapes.known[register].width * max(1, register.type.bits // 8)
 
     having = [register for register in shared if register in shapes.known]
-    having.sort(key=size, reverse=True)
-    packed = list(accumulate(map(size, having), initial=starts[-1]))
+    having.sort(key=bytes_by_shape, reverse=True)
+    packed = list(accumulate(map(bytes_by_shape, having), initial=starts[-1]))
     shaped = dict(zip(having, packed, strict=False))
     lasting = {register: at for register, at in shaped.items() if register in shapes.lasting}
-    return ContextLayout(apart, shaped, apart | lasting, LINE * -(-packed[-1] // LINE))
+    size = LINE * -(-packed[-1] // LINE)
+    return ContextLayout(apart, shaped, apart | lasting, size, size)
+
+
+def _bytes(register: Register) -> int:
+    """Returns the bytes of a register's place, in whole lines."""
+    return LINE * -(-LANES * register.type.bits // 8 // LINE)
+
+
+def _local_places(
+    program: Program, placed: Collection[Register], start: int
+) -> tuple[dict[Register, int], int]:
+    """Returns places from `start` on of the registers that are used in one basic block only, and
+    the end of all. A place is used again once its register has been read for the last time."""
+    used = [{*reads(one), *writes(one)} - {*placed} for one in program.instructions]
+    by_block = [used[block.start : block.stop] for block in program.blocks]
+    blocks_of = Counter(r for inside in by_block for r in frozenset[Register]().union(*inside))
+    several = sorted((r for r, n in blocks_of.items() if n > 1), key=lambda r: r.name)
+    *starts, start = accumulate(map(_bytes, several), initial=start)
+    places = dict(zip(several, starts, strict=True))
+    end = start
+    for used in by_block:
+        free: dict[int, list[int]] = {}
+        top = start
+        last = {register: at for at, inside in enumerate(used) for register in inside - {*several}}
+        for at, registers in enumerate(used):
+            for register in sorted(registers - places.keys(), key=lambda r: r.name):
+                size = _bytes(register)
+                if free.get(size):
+                    places[register] = free[size].pop()
+                else:
+                    places[register], top = top, top + size
+            for register in sorted(registers, key=lambda r: r.name):
+                if last.get(register) == at:
+                    free.setdefault(_bytes(register), []).append(places[register])
+        end = max(end, top)
+    return places, end
 
 
 def shared_registers(program: Program) -> frozenset[Register]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from warploom.analysis.clusters import has_cluster_barrier
@@ -15,9 +15,9 @@ from warploom.analysis.uses import reads_clock
 from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
-from warploom.codegen.rounding import PREFIX, definition
+from warploom.codegen.llvm_objects import object_of
+from warploom.codegen.shared_functions import Define
 from warploom.codegen.sizes import Effort
-from warploom.codegen.target import optimise, simplify, target_machine, tidy
 from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
@@ -27,21 +27,24 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Emitted:
-    """A kernel's object; whether it is scheduled, and the bytes of a warp's context."""
+    """A kernel's object; whether it is scheduled, the bytes of a warp's context, and by name the
+    definitions of the shared functions that it calls."""
 
     scheduled: bool
     context_bytes: int
     made: bytes
+    functions: Mapping[str, Define]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelIR:
-    """A kernel as LLVM IR, before any pass; whether it is scheduled, and the bytes of a warp's
-    context."""
+    """A kernel as LLVM IR, before any pass; whether it is scheduled, the bytes of a warp's
+    context, and the definitions of the shared functions that it calls, by name."""
 
     text: str
     scheduled: bool
     context_bytes: int
+    functions: Mapping[str, Define]
 
 
 def emit(
@@ -51,8 +54,8 @@ def emit(
     _LOG.debug("compiling %s of %s", layout.program.name, layout.program.module.name)
     kernel = emit_ir(layout, variant)
     with lock:
-        made = _object(kernel.text, effort)
-    return Emitted(kernel.scheduled, kernel.context_bytes, made)
+        made = object_of(kernel.text, effort, "run")
+    return Emitted(kernel.scheduled, kernel.context_bytes, made, kernel.functions)
 
 
 def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
@@ -75,24 +78,8 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             delays=variant.shuffles and completes_later(program),
             slices=variant.steps,
             tensor_memory=program.has_tensor_memory,
+            lasting_bytes=warp.frame.context_layout.lasting,
         )
         grid.emit()
-        return KernelIR(str(module), scheduled, warp.frame.context_layout.size)
-
-
-def _object(text: str, effort: Effort) -> bytes:
-    """Return a module as an object."""
-    module = llvm.parse_assembly(text)
-    for function in list(module.functions):
-        if function.is_declaration and function.name.startswith(PREFIX):
-            module.link_in(llvm.parse_assembly(definition(function.name)))
-    for function in module.functions:
-        if not function.is_declaration and function.name != "run":
-            function.linkage = "internal"
-    module.verify()
-    if effort is Effort.LEAST:
-        simplify(module)
-        return target_machine(0).emit_object(module)
-    improve = optimise if effort is Effort.FULL else tidy
-    improve(module)
-    return target_machine().emit_object(module)
+        functions = warp.functions.definitions
+        return KernelIR(str(module), scheduled, warp.frame.context_layout.size, functions)

@@ -50,7 +50,8 @@ class Frame:
     """All that the code of one warp refers to, while it is being emitted.
 
     `lanes` emits at the place where code goes now; `prologue` at the function's entry, whose values
-    reach everywhere.
+    reach everywhere. `single_copy`: there is the divergent copy of each basic block alone, and all
+    registers are kept in the context.
     """
 
     def __init__(
@@ -63,9 +64,11 @@ class Frame:
         pieces: Mapping[int, Register],
         *,
         alike: bool,
+        single_copy: bool,
     ) -> None:
         self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
         self.context_layout, self.pieces, self.warps_alike = context, pieces, alike
+        self.single_copy = single_copy
         self.convergent = False
         """Whether code is made for all living lanes together, so that registers have shapes."""
         self.here: ShapesHere = {}
@@ -85,9 +88,9 @@ class Frame:
         self._known: dict[Slot, Value] = {}
         self._sums: dict[int, Value] | None = None
         self._pointers: dict[Slot, Value] = {}
+        held = () if single_copy else (*program.registers, *pieces.values())
         self._registers = {
-            register: self.variable(storage_type(register.type))
-            for register in (*program.registers, *pieces.values())
+            register: self.variable(storage_type(register.type)) for register in held
         }
         self.steady: Mapping[Register, int] = {}
         """Registers that go into the context as soon as they are written (`codegen.saved`), and
@@ -128,6 +131,10 @@ class Frame:
     def clear(self, kept: Iterable[Register] = ()) -> None:
         """Fills the registers that blocks share with zeros, as at the begin of the function; but
         for those that are kept."""
+        if self.single_copy:
+            for register in self._sorted(self.program.live_in[0]):
+                self.put_apart(register, zero(storage_type(register.type)))
+            return
         for register in self._sorted(self.context_layout.apart.keys() - set(kept)):
             self.lanes.b.store(zero(storage_type(register.type)), self._registers[register])
             if register in self._shaped:
@@ -424,6 +431,10 @@ class Frame:
     def registers_at(self) -> Value:
         """Returns the address of this warp's context, through which registers are reached."""
         return self._of_warp("registers", lambda: self._in_context(self._contexts))
+
+    def home(self, register: Register) -> Value:
+        """Returns the place of a register in this warp's context, lane by lane."""
+        return self._held(self.context_layout.apart[register])
 
     def _held(self, offset: int) -> Value:
         """Returns the address of a register in this warp's context."""

@@ -33,7 +33,8 @@ takes its blocks from the plan, and comes back PAUSED where it is to be called a
 class GridFunction:
     """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late;
     `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`);
-    `tensor_memory`: blocks have some."""
+    `tensor_memory`: blocks have some; `lasting_bytes`: of a warp's context, those that say how far
+    it is."""
 
     def __init__(
         self,
@@ -45,10 +46,11 @@ class GridFunction:
         delays: bool,
         slices: bool,
         tensor_memory: bool,
+        lasting_bytes: int,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
         self.sites, self.delays, self.slices = sites, delays, slices
-        self.tensor_memory = tensor_memory
+        self.tensor_memory, self.lasting_bytes = tensor_memory, lasting_bytes
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
@@ -288,7 +290,8 @@ class GridFunction:
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
         """Tell the schedule why a warp of the current block came back."""
         context = self.lanes.slot(self._pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
-        call(self.lanes, "end_turn", plan, self._state(warp), context, status, stride)
+        words = I64(self.lasting_bytes // 8)
+        call(self.lanes, "end_turn", plan, self._state(warp), context, status, words)
 
     def _state(self, warp: Value) -> Value:
         """Return the state of a warp of the current block."""

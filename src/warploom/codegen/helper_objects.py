@@ -48,7 +48,8 @@ class HelperObject:
             old.unlink()
         module = self._compiled()
         return [
-            _written(folder / self._shipped_name(one), object_for(module, one)) for one in built_for
+            write_whole(folder / self._shipped_name(one), object_for(module, one))
+            for one in built_for
         ]
 
     def _compiled(self) -> llvm.ModuleRef:
@@ -80,7 +81,7 @@ class HelperObject:
         return found
 
 
-def _written(path: Path, content: bytes) -> Path:
+def write_whole(path: Path, content: bytes) -> Path:
     """Writes a file so that another process sees all of it or nothing."""
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -14,6 +14,7 @@ from warploom.analysis.program import Program
 from warploom.codegen import cache
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.helpers import load_helpers
+from warploom.codegen.shared_functions import Define, load_functions
 from warploom.codegen.sizes import Effort, chosen_effort
 from warploom.codegen.target import target_machine
 from warploom.codegen.variant import KernelVariant
@@ -21,8 +22,9 @@ from warploom.rules.choice import AccessRules
 
 _LOCK = threading.Lock()
 
-_FACTS = struct.Struct("<?q")
-"""What stands before a kernel's object: whether it is scheduled, and the bytes of a context."""
+_FACTS = struct.Struct("<?qi")
+"""What stands before a kernel's object: whether it is scheduled, the bytes of a context, and the
+bytes of the names, one a line, of the shared functions that it calls, which follow."""
 
 Run = Callable[..., int]
 """The compiled `run` (see `codegen.grid`): environment, counts, rows, first and last block."""
@@ -30,7 +32,8 @@ Run = Callable[..., int]
 
 @dataclass(frozen=True, eq=False)
 class CompiledKernel:
-    """A kernel's machine code and what its host must provide."""
+    """A kernel's machine code and what its host must provide. `baseline`: it is code that is
+    compiled fast."""
 
     program: Program
     layout: CountLayout
@@ -38,39 +41,81 @@ class CompiledKernel:
     suspends: bool
     context_bytes: int
     engine: llvm.ExecutionEngine
+    baseline: bool
 
 
 def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant) -> CompiledKernel:
     """Returns a kernel compiled for this computer's processor, with the access rules of a
     device."""
-    layout = CountLayout(program, rules)
-    effort = chosen_effort(program)
-    key = cache.key_of((program.digest, repr(rules), repr(variant), effort.name))
-    found = cache.find("kernel", key)
-    if found is None:
-        found = _compile(layout, variant, effort)
-        cache.keep("kernel", key, found)
-    scheduled, context_bytes = _FACTS.unpack_from(found)
-    with _LOCK:
-        engine = _load(found[_FACTS.size :])
+    found = find_kernel(program, rules, variant)
+    if found is not None:
+        return found
+    layout, effort = CountLayout(program, rules), _effort(program, variant)
+    made, functions = _compile(layout, variant, effort)
+    cache.keep("kernel", _key(program, rules, variant), made)
+    kernel = _loaded(layout, variant, made, functions)
+    assert kernel is not None
+    return kernel
+
+
+def find_kernel(
+    program: Program, rules: AccessRules, variant: KernelVariant
+) -> CompiledKernel | None:
+    """Returns what `compile_kernel` does, if the cache has it; else None."""
+    made = cache.find("kernel", _key(program, rules, variant))
+    return None if made is None else _loaded(CountLayout(program, rules), variant, made, {})
+
+
+def _effort(program: Program, variant: KernelVariant) -> Effort:
+    return Effort.LEAST if variant.baseline else chosen_effort(program)
+
+
+def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
+    effort = _effort(program, variant)
+    return cache.key_of((program.digest, repr(rules), repr(variant), effort.name))
+
+
+def _loaded(
+    layout: CountLayout, variant: KernelVariant, made: bytes, functions: Mapping[str, Define]
+) -> CompiledKernel | None:
+    """Returns a kernel from what is kept of it; None where a function that it calls is not to be
+    had."""
+    engine = _load(made, functions)
+    if engine is None:
+        return None
+    scheduled, context_bytes, _ = _FACTS.unpack_from(made)
     run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(
         engine.get_function_address("run")
     )
-    return CompiledKernel(program, layout, run, scheduled, context_bytes, engine)
+    return CompiledKernel(
+        layout.program, layout, run, scheduled, context_bytes, engine, variant.baseline
+    )
 
 
-def _compile(layout: CountLayout, variant: KernelVariant, effort: Effort) -> bytes:
-    """Return the object that a kernel becomes, behind what its host must know of it."""
+def _compile(
+    layout: CountLayout, variant: KernelVariant, effort: Effort
+) -> tuple[bytes, Mapping[str, Define]]:
+    """Returns the object that a kernel becomes, behind what its host must know of it; and the
+    definitions of the shared functions that it calls."""
     from warploom.codegen.emission import emit  # the compiler, which a cached kernel does without
 
     emitted = emit(layout, variant, effort, _LOCK)
-    return _FACTS.pack(emitted.scheduled, emitted.context_bytes) + emitted.made
+    names = "\n".join(emitted.functions).encode()
+    facts = _FACTS.pack(emitted.scheduled, emitted.context_bytes, len(names))
+    return facts + names + emitted.made, emitted.functions
 
 
-def _load(made: bytes) -> llvm.ExecutionEngine:
-    """Load an object beside the helpers that it calls."""
-    load_helpers(made)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(made))
-    engine.finalize_object()
-    return engine
+def _load(kept: bytes, functions: Mapping[str, Define]) -> llvm.ExecutionEngine | None:
+    """Loads a kernel's object beside the functions that it calls; `functions` are the definitions
+    that are known of these. Returns None where one of them cannot be had."""
+    begin = _FACTS.size
+    size: int = _FACTS.unpack_from(kept)[2]
+    names, made = kept[begin : begin + size].decode(), kept[begin + size :]
+    with _LOCK:
+        if not load_functions(names.splitlines(), functions):
+            return None
+        load_helpers(made)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(made))
+        engine.finalize_object()
+        return engine

@@ -164,6 +164,8 @@ class Lanes:
 
     def bits(self, mask: Value) -> Value:
         """Return a mask as an i32."""
+        if getattr(mask, "opname", "") == "bitcast" and mask.operands[0].type == I32:
+            return mask.operands[0]
         return self.b.bitcast(mask, I32)
 
     def mask(self, bits: Value) -> Value:

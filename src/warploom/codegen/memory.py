@@ -22,6 +22,7 @@ from warploom.codegen.lanes import (
     I64,
     LANES,
     PTR,
+    Lanes,
     Value,
     splat_constant,
     vector,
@@ -30,6 +31,7 @@ from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
 from warploom.codegen.sanitizing import Memory, SanitizingCode
+from warploom.codegen.shared_functions import SharedFunctions
 from warploom.core.types import ScalarType
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.rules.clusters import MOST_BLOCKS
@@ -62,11 +64,12 @@ class MemoryCode:
         clusters: ClusterCode,
         *,
         shuffles: bool,
+        shared: SharedFunctions | None = None,
     ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
-        self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles)
+        self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
         self.places = Places(self.frame)
         self.pieces = PieceCode(operands)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
@@ -209,8 +212,12 @@ class MemoryCode:
             fault = self.sanitizing.reach(index, shape, addresses, mask, memory, reach)
         else:
             fault = reach(mask)
+        self.leave_at_fault(index, fault, I64(SPACE_CODES[shape.space]))
+
+    def leave_at_fault(self, index: int, fault: Value, space: Value) -> None:
+        """Leave where `fault` is not 0, with the record of a fault in the space of that code."""
         after = self.b.append_basic_block("accessed")
-        where = I64(index), self.frame.warp, I64(SPACE_CODES[shape.space])
+        where = I64(index), self.frame.warp, space
         for known, value in zip(self._fault(), where, strict=True):
             known.add_incoming(value, self.b.block)
         bad = self.b.icmp_unsigned("!=", fault, I64(0))
@@ -237,20 +244,7 @@ class MemoryCode:
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
         """Split lanes by where their generic addresses lead, and do `each` where some lead."""
-        b = self.b
-        window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
-        inside = {
-            space: b.and_(
-                mask,
-                b.icmp_unsigned("==", window, splat_constant(start >> WINDOW_BITS, I64)),
-            )
-            for space, start in ((Space.SHARED, SHARED_WINDOW), (Space.LOCAL, LOCAL_WINDOW))
-        }
-        elsewhere = b.and_(mask, b.not_(b.or_(*inside.values())))
-        offsets = b.and_(addresses, splat_constant((1 << WINDOW_BITS) - 1, I64))
-        for space, there in ((Space.GLOBAL, elsewhere), *inside.items()):
-            with b.if_then(self.lanes.any(there)):
-                each(space, addresses if space is Space.GLOBAL else offsets, there)
+        by_space(self.lanes, addresses, mask, each)
 
     # ---- parameters -----------------------------------------------------------------------------
 
@@ -267,18 +261,8 @@ class MemoryCode:
         assert isinstance(address, Address)
         element = ir.IntType(type.bits)
         if isinstance(address.base, Symbol):
-            offset = self.frame.program.places[address.base.name].offset
-            offset += address.base.offset + address.offset
-            p = self.frame.prologue
-            at = [
-                p.b.gep(
-                    self.places.space(Space.PARAM)[0],
-                    [I64(offset + k * type.bytes)],
-                    source_etype=I8,
-                )
-                for k in range(parts)
-            ]
-            return [p.splat(p.b.load(a, typ=element, align=1), width) for a in at]
+            found = [self.parameter(address, type, number) for number in range(parts)]
+            return [self.frame.prologue.splat(value, width) for value in found]
         shape = Shape("load", Space.PARAM, type, parts)
         self.call(index, shape, self.functions.plain(shape), self.operands.address(address), mask)
         return [
@@ -286,9 +270,36 @@ class MemoryCode:
             for k in range(parts)
         ]
 
+    def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
+        """Returns one element of a parameter that an address names, the same for all lanes."""
+        assert isinstance(address.base, Symbol)
+        offset = self.frame.program.places[address.base.name].offset
+        offset += address.base.offset + address.offset + number * type.bytes
+        p = self.frame.prologue.b
+        at = p.gep(self.places.space(Space.PARAM)[0], [I64(offset)], source_etype=I8)
+        return p.load(at, typ=ir.IntType(type.bits), align=1)
+
     def _route(self, index: int) -> str:
         """STACK for what a call keeps in local memory."""
         return STACK if index in self.frame.program.private else ""
+
+
+def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
+    """Splits lanes by where their generic addresses lead, and does `each` where some lead."""
+    b = lanes.b
+    window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
+    inside = {
+        space: b.and_(
+            mask,
+            b.icmp_unsigned("==", window, splat_constant(start >> WINDOW_BITS, I64)),
+        )
+        for space, start in ((Space.SHARED, SHARED_WINDOW), (Space.LOCAL, LOCAL_WINDOW))
+    }
+    elsewhere = b.and_(mask, b.not_(b.or_(*inside.values())))
+    offsets = b.and_(addresses, splat_constant((1 << WINDOW_BITS) - 1, I64))
+    for space, there in ((Space.GLOBAL, elsewhere), *inside.items()):
+        with b.if_then(lanes.any(there)):
+            each(space, addresses if space is Space.GLOBAL else offsets, there)
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:

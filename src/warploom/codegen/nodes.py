@@ -7,7 +7,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.codegen.frame import Frame
-from warploom.codegen.lanes import I1, I64, PTR, Value
+from warploom.codegen.lanes import I1, I32, I64, PTR, Value
 from warploom.rules.warp_table import (
     ARRIVED,
     BRANCH,
@@ -62,6 +62,12 @@ class NodeCode:
         known = b.select(here, frame.get(frame.top), I64(0))
         same = b.icmp_signed("==", frame.get(frame.node(known, LEVEL)), frame.level())
         return b.and_(here, same)
+
+    def are_together(self) -> Value:
+        """Returns whether all living lanes are active, and no node gathers any."""
+        b, frame = self.b, self.frame
+        whole = b.icmp_unsigned("==", frame.active(), b.load(frame.live, typ=I32))
+        return b.and_(whole, b.icmp_signed("<", frame.get(frame.top), I64(0)))
 
     def add_lanes(self, place: Value, bits: Value) -> Value:
         """Add lanes to a mask in memory; gives the sum."""

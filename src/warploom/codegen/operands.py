@@ -106,13 +106,7 @@ class Operands:
         return self.b.bitcast(fixed, bits.type)
 
     def _fit(self, value: Value, have: ScalarType, want: ScalarType) -> Value:
-        """Bits of one type read as another: truncated or extended with zeros."""
-        width = value.type.count
-        if want == PRED or have.bits == want.bits:
-            return self.b.bitcast(value, lane_type(want, width))
-        resized = self.b.trunc if have.bits > want.bits else self.b.zext
-        narrowed = resized(value, ir.VectorType(ir.IntType(want.bits), width))
-        return self.b.bitcast(narrowed, lane_type(want, width))
+        return read_as(self.b, value, have, want)
 
     def write(self, operand: Operand, value: Value, type: ScalarType, mask: Value | None) -> None:
         """Write 32 lanes of `type` to a register, in the lanes of `mask` (None: in all).
@@ -130,15 +124,7 @@ class Operands:
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
         """Return a value of `type`, of any number of lanes, as a register keeps it."""
-        if type == PRED:
-            return value
-        lanes, width = value.type.count, register.type.bits
-        bits = self.b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
-        if width == type.bits:
-            return bits
-        wider = self.b.sext if type.is_signed else self.b.zext
-        resized = wider if width > type.bits else self.b.trunc
-        return resized(bits, ir.VectorType(ir.IntType(width), lanes))
+        return register_bits(self.b, value, type, register.type.bits)
 
     # ---- addresses ------------------------------------------------------------------------------
 
@@ -199,6 +185,29 @@ class Operands:
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(base, I64))
         return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
+
+
+def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:
+    """Emits the bits of one type read as another: truncated or extended with zeros."""
+    width = value.type.count
+    if want == PRED or have.bits == want.bits:
+        return b.bitcast(value, lane_type(want, width))
+    resized = b.trunc if have.bits > want.bits else b.zext
+    narrowed = resized(value, ir.VectorType(ir.IntType(want.bits), width))
+    return b.bitcast(narrowed, lane_type(want, width))
+
+
+def register_bits(b: Value, value: Value, type: ScalarType, bits: int) -> Value:
+    """Emits a value of `type` as a register of so many bits keeps it."""
+    if type == PRED:
+        return value
+    lanes = value.type.count
+    plain = b.bitcast(value, ir.VectorType(ir.IntType(type.bits), lanes))
+    if bits == type.bits:
+        return plain
+    wider = b.sext if type.is_signed else b.zext
+    resized = wider if bits > type.bits else b.trunc
+    return resized(plain, ir.VectorType(ir.IntType(bits), lanes))
 
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}

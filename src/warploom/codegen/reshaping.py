@@ -33,6 +33,9 @@ class Reshaping:
 
     def meet(self, index: int) -> None:
         """Go on with a block, all living lanes together."""
+        if self.frame.single_copy:
+            self.b.branch(self.blocks.copies[self.blocks.main, index])
+            return
         stale = self.b.load(self._stale, typ=I1)
         self.b.cbranch(stale, self.reshape(index), self._settled(index))
 

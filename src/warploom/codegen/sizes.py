@@ -1,7 +1,8 @@
 """Chooses how much LLVM optimises a kernel: less where superlinear passes would take too long.
 
 The environment variable WARPLOOM_OPT_LEVEL (0, 1 or 3, see `Effort`) lowers it for all kernels:
-they compile faster and run slower; results and counters are the same at every level.
+they compile faster and run slower; results and counters are the same at every level. With a level,
+kernels are optimised before their first launch; `baseline` is for `machine.tiers`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Program
 from warploom.core.errors import WarploomError
 
-VARIABLE = "WARPLOOM_OPT_LEVEL"
+VARIABLE, BASELINE = "WARPLOOM_OPT_LEVEL", "baseline"
 
 BRANCHED, LONG = 10_000, 25_000
 """Basic blocks times registers beyond which a kernel is optimised less, and not at all: that takes
@@ -43,9 +44,11 @@ def chosen_effort(program: Program) -> Effort:
     Raises WarploomError where the variable names no level.
     """
     level = os.environ.get(VARIABLE) or str(Effort.FULL.value)
-    levels = {str(one.value): one for one in Effort}
+    levels = {str(one.value): one for one in Effort} | {BASELINE: Effort.FULL}
     if level not in levels:
-        raise WarploomError(f"{VARIABLE}={level} is no level of optimisation; set it to 0, 1 or 3")
+        raise WarploomError(
+            f"{VARIABLE}={level} is no level of optimisation; set it to {BASELINE}, 0, 1 or 3"
+        )
     return min(levels[level], effort(program), key=lambda one: one.value)
 
 

@@ -89,9 +89,7 @@ class Specials:
         b = self.b
         if self.block is not None:
             return self.block.thread_index(dimension, width)
-        row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
-        index = b.mul(b.add(row, self.frame.warp), I64(LANES))
-        at = b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)
+        at = self.thread_indices(dimension)
         if width == LANES:
             return b.load(at, typ=vector(I32), align=64)
         found: Value = undefined(ir.VectorType(I32, width))
@@ -99,6 +97,12 @@ class Specials:
             place = self.lanes.slot(at, lane * (LANES // width), I32)
             found = b.insert_element(found, b.load(place, typ=I32), I32(lane))
         return found
+
+    def thread_indices(self, dimension: int) -> Value:
+        """Returns the address of the indices of the warp's threads along x, y or z, as i32."""
+        row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
+        index = self.b.mul(self.b.add(row, self.frame.warp), I64(LANES))
+        return self.b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)
 
 
 LANE_MASKS: dict[str, Callable[[int], int]] = {

@@ -39,7 +39,8 @@ class Suspension:
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}
         """Where a warp leaves, by the reason, and whether it has saved its registers."""
         self.sites: dict[int, int] = {}
-        """By the blocks at whose ends the warp as a whole waits, the numbers of the sites."""
+        """By the blocks at whose ends the warp as a whole waits, the numbers of the sites: one more
+        than that of the block, in any code of a kernel."""
 
     def give_way(self, status: Status, index: int | Value) -> None:
         """Leave with a reason; the running lanes, if they can, go on at block `index` later."""
@@ -64,7 +65,7 @@ class Suspension:
         on where the warp leaves."""
         with self._stepped(block) as behind:
             self.saved.save_together(self.blocks.live(behind))
-        site = self.sites.setdefault(block, len(self.sites) + 1)
+        site = self.sites.setdefault(block, block + 1)
         if simple is not None:
             self.relay.wait(site, instruction, simple)
         self.frame.set_state(RESUME, I64(site))
@@ -103,7 +104,7 @@ class Suspension:
         """Return the ways back in, by what the state's RESUME says."""
         ways: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
-            ways[site] = self._resume(Copy.CONVERGENT, block)
+            ways[site] = self._resume(self.blocks.main, block)
         ways[FROM_TABLE] = self._from_table()
         return ways
 
@@ -139,6 +140,9 @@ class Suspension:
         b.position_at_end(way)
         self.saved.restore_head()
         index = frame.get(frame.table(BLOCK))
+        if frame.single_copy:
+            self._take_up(index, self.blocks.main)
+            return way
         everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))
         alone = b.icmp_signed("<", frame.get(frame.table(TOP)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
@@ -147,12 +151,16 @@ class Suspension:
         for copy, block in switches.items():
             b.position_at_end(block)
             self.reshaping.set_stale(True)
-            targets = b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-            for place in sorted(self._partings.resumable):
-                apart = copy is Copy.DIVERGENT
-                to = self.blocks.entrance(copy, place) if apart else self._taken_up(place)
-                targets.add_case(I64(place), to)
+            self._take_up(index, copy)
         return way
+
+    def _take_up(self, index: Value, copy: Copy) -> None:
+        """Go on in a copy at the block of that number."""
+        targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
+        for place in sorted(self._partings.resumable):
+            apart = copy is Copy.DIVERGENT
+            to = self.blocks.entrance(copy, place) if apart else self._taken_up(place)
+            targets.add_case(I64(place), to)
 
     def _taken_up(self, place: int) -> ir.Block:
         """Emits the block in which all lanes are taken up at a place; returns it."""

@@ -56,11 +56,12 @@ def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) 
     return scheduling.next_warp(plan, slots, rows, tables)
 
 
-def end_turn(plan: Any, state: Any, context: Any, status: int, stride: int) -> int:
-    """`after_run`; the registers' digest is taken only where it is asked for."""
+def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> int:
+    """`after_run`; the digest of the registers, up to so many words of the context, is taken only
+    where it is asked for."""
     digest = 0
     if status == plan_words.TURN_END:
-        for word in range(_TABLE_WORDS, stride):
+        for word in range(_TABLE_WORDS, words):
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)
     return 0

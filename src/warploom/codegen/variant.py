@@ -50,7 +50,7 @@ class KernelVariant:
     that the launch's policy chooses. `records`: the code writes a log of all that it does
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
     several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
-    None without one.
+    None without one. `baseline`: the code is the one that is compiled fastest (`codegen.baseline`).
     """
 
     formation: Formation
@@ -63,11 +63,12 @@ class KernelVariant:
     sanitizes: Sanitizing | None = None
     clusters: bool = False
     debugging: Debugging | None = None
+    baseline: bool = False
 
     @property
     def plain(self) -> bool:
         """Returns whether every register is kept lane by lane."""
-        return self.mixes or self.records or self.steps
+        return self.mixes or self.records or self.steps or self.baseline
 
     @property
     def steps(self) -> bool:

@@ -14,6 +14,7 @@ from warploom.analysis.shapes import NO_SHAPES, WHOLE, Reading
 from warploom.analysis.shaping import shapes_of
 from warploom.analysis.sweeps import sweeps
 from warploom.codegen.barriers import BarrierCode
+from warploom.codegen.baseline.calls import CallCode
 from warploom.codegen.blocks import Copy
 from warploom.codegen.checks import TRAP
 from warploom.codegen.clusters import ClusterCode
@@ -33,6 +34,7 @@ from warploom.codegen.recording import RecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
+from warploom.codegen.shared_functions import SharedFunctions
 from warploom.codegen.sizes import is_long
 from warploom.codegen.sweeping import SweepCode
 from warploom.codegen.sync import SyncCode
@@ -55,8 +57,20 @@ class WarpFunction:
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
         delays = shuffles and has_group_products(program)
-        context = context_layout(program, shapes, pieces.values(), RING_BYTES if delays else 0)
-        self.frame = Frame(module, program, layout, shapes, context, pieces, alike=variant.alike)
+        ring_bytes = RING_BYTES if delays else 0
+        context = context_layout(
+            program, shapes, pieces.values(), ring_bytes, baseline=variant.baseline
+        )
+        self.frame = Frame(
+            module,
+            program,
+            layout,
+            shapes,
+            context,
+            pieces,
+            alike=variant.alike,
+            single_copy=variant.baseline,
+        )
         self.saved = Saved(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
@@ -68,8 +82,14 @@ class WarpFunction:
         if variant.sanitizes is not None:
             sanitizing = SanitizingCode(self.operands, variant.sanitizes)
         clusters = ClusterCode(self.frame, several=variant.clusters)
+        self.functions = SharedFunctions(module)
         self.memory = MemoryCode(
-            self.operands, self.recording or watching, sanitizing, clusters, shuffles=shuffles
+            self.operands,
+            self.recording or watching,
+            sanitizing,
+            clusters,
+            shuffles=shuffles,
+            shared=self.functions if variant.baseline else None,
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
@@ -89,6 +109,9 @@ class WarpFunction:
         self.instructions = InstructionCode(
             self.control, self.barriers, self.memory, self.guards, self.reading
         )
+        self.calls: CallCode | None = None
+        if variant.baseline:
+            self.calls = CallCode(self.memory, self.functions, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
         """Emits the whole function; calls `before_block` before each basic block."""
@@ -103,7 +126,7 @@ class WarpFunction:
         rounds = self.control.suspension.emit_rounds() if resumes else {}
         if (Copy.ROUND, 0) in self.control.blocks.copies:
             rounds[END] = self._begin(Copy.ROUND)
-        ways = {END: self._begin(Copy.CONVERGENT), **resumes}
+        ways = {END: self._begin(self.control.blocks.main), **resumes}
         self.control.relay.emit(ways, rounds, self._sweeps())
         self._enter()
         self._leave()
@@ -269,6 +292,11 @@ class WarpFunction:
 
     def _instruction(self, copy: Copy, index: int, made: Instruction) -> None:
         guard = self.guards.counted(index, made)
+        if self.calls is not None:
+            active = self.frame.active()
+            on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
+            if self.calls.emit(index, made, on):
+                return
         if index in self._entries:
             self.b.branch(self._entries[index])
             self.b.position_at_end(self._entries[index])

@@ -6,6 +6,7 @@ become the functions that both machines call, by their names.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -69,6 +70,11 @@ class AccessRules:
     shared_writes: str
     paths: Mapping[tuple[str, str, str], int]
     """The way through counted caches, by space, op and route; empty where they are not counted."""
+
+    @property
+    def name(self) -> str:
+        """Returns a name that no other rules have."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
     def shared_by_rows(self) -> bool:
