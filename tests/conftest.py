@@ -18,7 +18,14 @@ settings.register_profile(
 settings.register_profile("new seeds", database=None, deadline=None, suppress_health_check=SLOW)
 settings.load_profile("new seeds" if os.environ.get("WARPLOOM_NEW_SEEDS") else "fixed")
 
-os.environ.setdefault("WARPLOOM_OPT_LEVEL", "0")
+VARIABLE = "WARPLOOM_OPT_LEVEL"
+LEVEL = os.environ.get(VARIABLE)
+"""The level that all tests are to run with, if one is given."""
+
+OPTIMISED = {"codegen", "machine", "programs", "regressions"}
+"""The folders whose tests hold optimised code against the reference machine: there every kernel is
+optimised before its first launch, with LLVM's least effort. Other tests run as users do, in
+baseline code until a kernel is worth more."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +49,16 @@ def pytest_configure() -> None:
         seen[file.name] = file
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sets how much kernels are optimised in a test, before any of its fixtures compile one."""
+    if LEVEL is None:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        os.environ.pop(VARIABLE, None)
+        if folder in OPTIMISED:
+            os.environ[VARIABLE] = "0"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is marked `nightly`; begins with what takes longest, so that two workers end
     at about the same time."""
@@ -62,8 +79,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def full_optimisation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiles as for users, who set no level."""
-    monkeypatch.delenv("WARPLOOM_OPT_LEVEL")
+    """Compiles as well as can be, before the first launch."""
+    monkeypatch.setenv(VARIABLE, "3")
 
 
 @pytest.fixture(scope="session")

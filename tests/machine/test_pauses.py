@@ -65,6 +65,12 @@ MEETS = PLAIN.replace("@GUARD", "bar.sync 0;")
 @pytest.mark.parametrize("text", [PLAIN.replace("@GUARD", ""), LOOPS, MEETS])
 @pytest.mark.parametrize("threads", [32, 96, 100])
 def test_every_block_is_run_once(text: str, threads: int, pauses: list[int]) -> None:
+    assert_every_block_is_run_once(text, threads)
+    assert len(pauses) >= BLOCKS
+
+
+def assert_every_block_is_run_once(text: str, threads: int) -> None:
+    """Launches a kernel that writes each thread's number, and looks at these and at its counts."""
     memory = DeviceMemory(1 << 30)
     words = memory.allocate(4 * BLOCKS * threads)
     given = struct.pack("<Q", words.address)
@@ -73,7 +79,6 @@ def test_every_block_is_run_once(text: str, threads: int, pauses: list[int]) -> 
     found = np.frombuffer(memory.read(words.address, 4 * BLOCKS * threads), np.uint32)
     assert (found == np.arange(BLOCKS * threads)).all()
     assert tally.warps[0] == BLOCKS * -(-threads // 32)
-    assert len(pauses) >= BLOCKS
 
 
 @pytest.mark.usefixtures("pauses")

@@ -11,12 +11,12 @@ from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
-from warploom.codegen.jit import CompiledKernel, compile_kernel
+from warploom.codegen.jit import CompiledKernel
 from warploom.codegen.variant import Debugging, KernelVariant, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
-from warploom.machine.compile_time import compiling
+from warploom.machine.configurations import Configuration
 from warploom.machine.counted import Counted
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
@@ -25,6 +25,7 @@ from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.outfit import Outfit
 from warploom.machine.running import Progress, run_all
 from warploom.machine.tally import Tally
+from warploom.machine.tiers import Tiers
 from warploom.machine.warp_layouts import warp_layouts
 from warploom.machine.work import Work
 from warploom.machine.workers import shares, why_alone
@@ -48,7 +49,7 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
         self._workers = workers
-        self._outfits: dict[tuple[object, ...], Outfit] = {}
+        self._configurations: dict[tuple[object, ...], Configuration] = {}
 
     def kernel(
         self,
@@ -66,11 +67,14 @@ class CompiledEngine:
         if debugging is not None:
             size = None if debugging.steps else variant.size
             variant = replace(variant, size=size, debugging=debugging)
+        return self._tiers(program, variant).optimised()
+
+    def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
+        """Returns the code of a program for launches of one variant, kept with the program."""
         key = self._rules_text, variant
         if key not in program.kept:
-            with compiling():
-                program.kept[key] = compile_kernel(program, self._rules, variant)
-        return cast(CompiledKernel, program.kept[key])
+            program.kept[key] = Tiers(program, self._rules, variant)
+        return cast(Tiers, program.kept[key])
 
     def llvm_ir(self, program: Program, launch: Launch) -> str:
         """Returns the LLVM IR that a program becomes for launches like this one, before LLVM's
@@ -109,10 +113,10 @@ class CompiledEngine:
             program.kept[key] = size_that_tells(program, block)
         return cast("Size | None", program.kept[key])
 
-    def _outfit(
+    def _configuration(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
-    ) -> Outfit:
-        """Return the state that launches like this one start from."""
+    ) -> Configuration:
+        """Return what launches like this one have in common."""
         key = (
             id(program),
             launch.grid,
@@ -123,14 +127,15 @@ class CompiledEngine:
             launch.grid_workspace,
             sanitizes,
         )
-        found = self._outfits.get(key)
+        found = self._configurations.get(key)
         if found is None:
-            found = Outfit.of(self.kernel(program, launch, sanitizes=sanitizes), launch)
-            while len(self._outfits) >= KEPT:
-                oldest = self._outfits.pop(next(iter(self._outfits)), None)
+            variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
+            found = Configuration(self._tiers(program, variant), launch)
+            while len(self._configurations) >= KEPT:
+                oldest = self._configurations.pop(next(iter(self._configurations)), None)
                 if oldest is not None:
                     oldest.drop_rooms()
-            self._outfits[key] = found
+            self._configurations[key] = found
         return found
 
     def launch(
@@ -152,19 +157,22 @@ class CompiledEngine:
     ) -> Callable[[], Tally]:
         """Run a launch to its end; return what makes its tally, which is made at the first call.
         Raises as `launch` does."""
-        outfit = self._outfit(program, launch)
+        configuration = self._configuration(program, launch)
+        outfit = configuration.outfit()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         alone = ""
         if self._workers > 1:
             alone = why_alone(program, launch, memory, caches=self._rules.caches)
         parts = shares(launch.blocks, 1 if alone else self._workers)
-        works = [Work.prepare(outfit, launch, memory, caches, part) for part in parts]
+        works = [
+            Work.prepare(outfit, launch, memory, caches, part, configuration) for part in parts
+        ]
         for work, status in zip(works, run_all(works, progress), strict=True):
             if status != Status.ENDED:
                 raise error_of(work, Status(status))
         counted = Counted.of(works, alone)
         for work in works:
-            outfit.give_back(work.room)
+            work.outfit.give_back(work.room)
         if launch.max_instructions is None:
             return counted
         tally = counted()
@@ -202,7 +210,7 @@ class CompiledEngine:
     ) -> tuple[Work, Status]:
         """Run a launch by code that has a detector, whose state is at that address, take the wanted
         events; gives what that leaves behind, and how it ended."""
-        outfit = self._outfit(program, launch, wanted)
+        outfit = self._configuration(program, launch, wanted).outfit()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = Work.prepare(outfit, launch, memory, caches, range(launch.blocks))
         work.environment[Slot.DETECTOR_AT] = detector

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from warploom.codegen.environment import Slot, Status
 from warploom.codegen.jit import CompiledKernel
+from warploom.machine.configurations import Configuration
 from warploom.machine.desk import Desk
+from warploom.machine.handover import hand_over
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.outfit import Outfit, Room
@@ -24,10 +26,11 @@ LIMIT_STEP = 1 << 20
 Words = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Work:
     """The arrays of a launch, or of the part of it that one worker has: the blocks from the first
     of `blocks` up to but not including its last. `kept` holds what only the environment points to.
+    `configuration`: where it may find better code to go on in; None where it ends as it began.
     """
 
     outfit: Outfit
@@ -37,6 +40,7 @@ class Work:
     room: Room
     desk: Desk | None
     kept: tuple[object, ...]
+    configuration: Configuration | None = None
 
     @classmethod
     def prepare(
@@ -46,6 +50,7 @@ class Work:
         memory: DeviceMemory,
         caches: Words,
         blocks: range,
+        configuration: Configuration | None = None,
     ) -> Work:
         """Returns what a launch starts from; `caches` are the counted ones (`rules.caches`)."""
         room = outfit.room()
@@ -65,7 +70,8 @@ class Work:
             services = Services(outfit.kernel.program, launch, memory)
             desk = Desk(services, room.forget_bounds, environment)
             environment[Slot.SERVICE_AT] = desk.address
-        return cls(outfit, launch, memory, blocks, room, desk, (caches, table, textures))
+        kept = caches, table, textures
+        return cls(outfit, launch, memory, blocks, room, desk, kept, configuration)
 
     def go_on(self) -> int:
         """Run the blocks in this thread, but not for long; gives a Status, PAUSED where there is
@@ -82,15 +88,34 @@ class Work:
                 most = min(most, LIMIT_STEP)
             last = min(last, first + max(1, most // self._instructions_per_block))
         counts, rows = start + outfit.counts_at, start + outfit.rows_at
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.thread_time()
         status = kernel.run(start, counts, rows, first, last)
+        if kernel.baseline and self.configuration is not None:
+            self.configuration.tiers.seconds += time.thread_time() - used
         if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
             pace.took(time.perf_counter() - began)
             if self._is_past_limit():
                 return Status.LIMIT
+            self._go_on_better()
         return status
+
+    def _go_on_better(self) -> None:
+        """Changes to better code of the kernel, if there is some by now."""
+        after = None
+        if self.configuration is not None:
+            after = self.configuration.better(self.outfit)
+        if after is None:
+            return
+        before, old = self.outfit, self.room
+        self.outfit, self.room = after, hand_over(before, old, after)
+        if self.desk is not None:
+            stop = self.desk.stop
+            self.desk = Desk(self.desk.services, self.room.forget_bounds, self.environment)
+            self.desk.stop = stop
+            self.environment[Slot.SERVICE_AT] = self.desk.address
+        before.give_back(old)
 
     def _is_past_limit(self) -> bool:
         """Returns whether a kernel in which nothing repeats has executed more instructions than it

@@ -1,0 +1,86 @@
+"""Baseline code does and counts what optimised code does, and a launch may go on from one to the
+other wherever it pauses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shaped_programs import known_courses, swept_kernels
+from shaped_runs import left_behind
+from test_machines_agree import agree_on_kernels
+from test_pauses import LOOPS, MEETS, assert_every_block_is_run_once
+
+from warploom.codegen.jit import CompiledKernel
+from warploom.machine.compiled import CompiledEngine
+from warploom.machine.launch import Schedule
+from warploom.machine.reference.machine import ReferenceEngine
+from warploom.machine.tiers import Tiers
+from warploom.machine.work import Work
+
+
+@pytest.fixture(params=[1, 2, 4])
+def handovers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[Work]:
+    """Has launches begin in baseline code, pause as often as they can, and go on in optimised code
+    after so many pauses; gives the launches that did."""
+    changed: list[Work] = []
+    pauses, go_on = 0, Work.go_on
+
+    def begin(tiers: Tiers) -> CompiledKernel:
+        nonlocal pauses
+        pauses = 0
+        return tiers.baseline()
+
+    def better(tiers: Tiers) -> CompiledKernel | None:
+        nonlocal pauses
+        pauses += 1
+        if pauses < request.param:
+            return None
+        monkeypatch.setattr(Tiers, "kernel", Tiers.optimised)
+        return tiers.optimised()
+
+    def noted(work: Work) -> int:
+        work.outfit.pace.instructions = 1
+        before = work.kernel
+        status = go_on(work)
+        if work.kernel is not before:
+            changed.append(work)
+            monkeypatch.setattr(Tiers, "kernel", begin)
+        return status
+
+    monkeypatch.setattr(Work, "go_on", noted)
+    monkeypatch.setattr(Tiers, "kernel", begin)
+    monkeypatch.setattr(Tiers, "better", better)
+    return changed
+
+
+@pytest.mark.parametrize("text", [LOOPS, MEETS])
+@pytest.mark.parametrize("threads", [96, 100])
+def test_every_block_is_run_once(text: str, threads: int, handovers: list[Work]) -> None:
+    """Of the kernels of test_pauses, which write their thread's number."""
+    assert_every_block_is_run_once(text, threads)
+    assert handovers
+
+
+@pytest.mark.usefixtures("handovers")
+def test_launches_go_on_in_better_code(random_examples: int) -> None:
+    agree_on_kernels(random_examples, [(3, 40), (2, 96)])
+
+
+@pytest.mark.usefixtures("handovers")
+def test_launches_go_on_behind_barriers(random_examples: int) -> None:
+    """Where code has put what a warp needs into its context, and warps go one after the other."""
+
+    @settings(max_examples=random_examples // 2)
+    @given(text=st.one_of(swept_kernels(), known_courses()), threads=st.sampled_from([100, 128]))
+    def agree(text: str, threads: int) -> None:
+        alone = Schedule(resident_blocks=1)
+        expected = left_behind(text, (threads, 1), alone, ReferenceEngine(), 3)
+        assert left_behind(text, (threads, 1), alone, CompiledEngine(), 3) == expected
+
+    agree()
+
+
+def test_baseline_code_agrees(random_examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLOOM_OPT_LEVEL", "baseline")
+    agree_on_kernels(2 * random_examples, [(1, 32), (2, 40), (1, 96)])
