@@ -8,6 +8,7 @@ branch in a loop, in the second the lanes always part two ways. Both models of c
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 
@@ -50,6 +51,7 @@ def rate(gpu: wl.Device, kernel: wl.Kernel, shift: int) -> float:
 
 
 def main() -> None:
+    os.environ["WARPLOOM_OPT_LEVEL"] = "3"
     print(f"{'':24}{'converged':>12}{'two ways':>12}{'ratio':>8}   G warp inst/s")
     for name in ("gtx-1080", "v100"):
         gpu = wl.Device(name)

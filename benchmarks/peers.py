@@ -36,6 +36,7 @@ from typing import Any
 
 os.environ["POCL_MAX_PTHREAD_COUNT"] = "1"
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["WARPLOOM_OPT_LEVEL"] = "3"
 
 import documents
 import numpy as np

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import time
 from pathlib import Path
@@ -62,6 +63,7 @@ def measure(case: Case) -> tuple[dict[str, float], list[str]]:
 
 def main() -> None:
     """Print a table, and the geometric mean of each column."""
+    os.environ["WARPLOOM_OPT_LEVEL"] = "3"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="kernels whose names match")
     parser.add_argument("--json", type=Path, help="write the figures to a file")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from families.base import Case, LaunchShape, Problem
 from families.tables import Measurement, Timing
 
 ROUNDS, ROUND_SECONDS = 3, 0.15
+OPT_LEVEL = "WARPLOOM_OPT_LEVEL"
 
 
 class Launch:
@@ -73,11 +76,28 @@ def measure(case: Case, shapes: Iterable[LaunchShape], native: bool) -> Measurem
     timings: list[Timing] = []
     native_seconds: float | None = None
     for launch, first in launches(case, shapes):
-        seconds, instructions = _best(launch)
-        timings.append(Timing(launch.shape.label, instructions, seconds, max(first - seconds, 0.0)))
+        with optimised():
+            second, _ = launch()
+            launch.check()
+            seconds, instructions = _best(launch)
+        compiling = (max(taken - seconds, 0.0) for taken in (first, second))
+        timings.append(Timing(launch.shape.label, instructions, seconds, *compiling))
         if native and case.native and native_seconds is None:
             native_seconds = _native_seconds(case, launch)
     return Measurement(case.name, tuple(timings), native_seconds)
+
+
+@contextmanager
+def optimised() -> Generator[None]:
+    """Has kernels that are launched meanwhile optimised before they run."""
+    before = os.environ.get(OPT_LEVEL)
+    os.environ[OPT_LEVEL] = "3"
+    try:
+        yield
+    finally:
+        os.environ.pop(OPT_LEVEL)
+        if before is not None:
+            os.environ[OPT_LEVEL] = before
 
 
 def _best(launch: Callable[[], tuple[float, int]]) -> tuple[float, int]:

@@ -13,13 +13,15 @@ import numpy as np
 class Timing:
     """Holds the figures of one launch shape.
 
-    `seconds` is processor time a launch, `compile_seconds` what the first launch took beyond that.
+    `seconds` is processor time a launch of optimised code, `compile_seconds` what the first launch
+    of all took beyond that, and `optimise_seconds` what the first one of optimised code did.
     """
 
     shape: str
     warp_instructions: int
     seconds: float
     compile_seconds: float
+    optimise_seconds: float
 
     @property
     def rate(self) -> float:
@@ -50,7 +52,10 @@ class Measurement:
         return (self.native_seconds or 0.0) / self.timings[0].seconds
 
 
-HEADER = f"{'kernel':26}{'Mwi/s':>8}{'compile':>9}{'native':>8}  shapes, relative to the best"
+HEADER = (
+    f"{'kernel':26}{'Mwi/s':>8}{'compile':>9}{'optimise':>10}{'native':>8}"
+    "  shapes, relative to the best"
+)
 
 
 def row(measured: Measurement) -> str:
@@ -62,7 +67,8 @@ def row(measured: Measurement) -> str:
     ]
     native = "" if measured.native_seconds is None else f"{measured.native_ratio:.2f}"
     return (
-        f"{measured.name:26}{natural.rate / 1e6:8,.0f}{natural.compile_seconds:9.2f}{native:>8}  "
+        f"{measured.name:26}{natural.rate / 1e6:8,.0f}{natural.compile_seconds:9.2f}"
+        f"{natural.optimise_seconds:10.2f}{native:>8}  "
         + "  ".join(f"{cell:>12}" for cell in cells)
     )
 
@@ -80,14 +86,13 @@ def summary(measurements: Sequence[Measurement]) -> str:
         for timing, ratio in zip(measured.timings, measured.ratios, strict=True)
     ]
     rates = [measured.timings[0].rate / 1e6 for measured in measurements]
-    compiles = [measured.timings[0].compile_seconds for measured in measurements]
     lines = [
         f"{len(measurements)} kernels, {len(ratios)} launch shapes",
         f"rate relative to the kernel's best shape: {_mean_and_worst(ratios)}",
         f"rate in the natural shape: median {np.median(rates):,.0f},"
         f" 10th percentile {np.quantile(rates, 0.1):,.0f} Mwi/s",
-        f"compile: median {np.median(compiles):.2f} s,"
-        f" 90th percentile {np.quantile(compiles, 0.9):.2f} s",
+        _seconds("compile", [m.timings[0].compile_seconds for m in measurements]),
+        _seconds("optimise", [m.timings[0].optimise_seconds for m in measurements]),
     ]
     natives = [(m.native_ratio, m.name) for m in measurements if m.native_seconds is not None]
     if natives:
@@ -95,6 +100,12 @@ def summary(measurements: Sequence[Measurement]) -> str:
             f"native loop's time over ours, {len(natives)} kernels: {_mean_and_worst(natives)}"
         )
     return "\n".join(lines)
+
+
+def _seconds(name: str, seconds: Sequence[float]) -> str:
+    """Writes the median and the 90th percentile of times."""
+    median, tenth = np.median(seconds), np.quantile(seconds, 0.9)
+    return f"{name}: median {median:.2f} s, 90th percentile {tenth:.2f} s"
 
 
 def _mean_and_worst(ratios: Sequence[tuple[float, str]]) -> str:

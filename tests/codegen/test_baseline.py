@@ -1,0 +1,145 @@
+"""Baseline code: one copy of each block, in which most instructions are calls of functions that
+kernels share, on registers in a warp's context."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from itertools import pairwise
+
+import pytest
+from families import CASES
+from hypothesis import given, settings
+from random_programs import kernels
+
+import warploom as wl
+from warploom.analysis.build import build
+from warploom.analysis.shapes import NO_SHAPES, formation_of
+from warploom.analysis.uses import reads, writes
+from warploom.codegen import cache, shared_functions
+from warploom.codegen.context_layout import context_layout
+from warploom.codegen.emission import KernelIR, emit_ir
+from warploom.codegen.environment import CountLayout
+from warploom.codegen.jit import compile_kernel, find_kernel
+from warploom.codegen.lanes import LANES
+from warploom.codegen.variant import KernelVariant
+from warploom.devices.catalog import find_device
+from warploom.ptx.ir import Register
+from warploom.ptx.parser import parse
+from warploom.rules.choice import access_rules
+
+RULES = access_rules(find_device(), None)
+VARIANT = KernelVariant(
+    formation_of((256, 1, 1)),
+    alike=True,
+    size=None,
+    independent=True,
+    mixes=False,
+    shuffles=False,
+    records=False,
+    baseline=True,
+)
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+AXPY = (
+    HEAD
+    + """
+.visible .entry k(.param .u64 words, .param .f32 a)
+{
+.reg .pred %p; .reg .b32 %r<2>; .reg .f32 %f<3>; .reg .b64 %d<3>;
+ld.param.u64 %d0, [words];
+ld.param.f32 %f0, [a];
+mov.u32 %r0, %tid.x;
+mad.wide.u32 %d1, %r0, 4, %d0;
+ld.global.f32 %f1, [%d1+8];
+setp.lt.f32 %p, %f1, 0f00000000;
+@!%p fma.rn.f32 %f2, %f0, %f1, 0f3F800000;
+st.global.f32 [%d1], %f2;
+ret;
+}
+"""
+)
+
+
+def emitted(text: str) -> KernelIR:
+    return emit_ir(CountLayout(build(parse(text), "k"), RULES), VARIANT)
+
+
+def test_instructions_are_calls_on_the_places_of_registers() -> None:
+    """A function's name says its operation and what its operands are: registers by their bits,
+    numbers (`n`), predicates of one bit."""
+    called = re.findall(
+        r'call \w+ @"((?:operation|access|fill)[^"]*?)(?:\.\w{16})?"', emitted(AXPY).text
+    )
+    assert called == [
+        "fill.u64(r64)",
+        "fill.f32(r32)",
+        "operation.mov.u32(32,=,r32)",
+        "operation.mad.wide.u32(64,=,r32,n,r64)",
+        "access.load.global.f32x1.[r64](r32)",
+        "operation.setp.lt.f32(1,=,r32,n)",
+        "operation.fma.rn.f32(32,=,r32,r32,n)",
+        "access.store.global.f32x1.[r64](r32)",
+    ]
+
+
+def test_kernels_share_functions() -> None:
+    """An edit of a kernel that uses no new form of an instruction needs no new function."""
+    edited = AXPY.replace("st.global", "add.s64 %d1, %d1, %d0;\nst.global")
+    functions = emitted(edited).functions.keys() - emitted(AXPY).functions.keys()
+    assert functions == {"operation.add.s64(64,=,r64,r64)"}
+
+
+def test_a_kernel_whose_functions_are_gone_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = build(parse(AXPY.replace("fma.rn", "fma.rz")), "k")
+    compile_kernel(program, RULES, VARIANT)
+    find = cache.find
+    monkeypatch.setattr(
+        cache, "find", lambda kind, key: find(kind, key) if kind != "function" else None
+    )
+    monkeypatch.setattr(shared_functions, "_loaded", {})
+    monkeypatch.setattr(shared_functions, "_shipped", dict[str, bytes])
+    assert find_kernel(program, RULES, VARIANT) is None
+    assert compile_kernel(program, RULES, VARIANT).baseline
+
+
+def test_registers_that_live_at_once_have_places_apart() -> None:
+    """From its first use in a basic block to its last, nothing else is in a register's place."""
+
+    @settings(max_examples=15)
+    @given(text=kernels())
+    def check(text: str) -> None:
+        program = build(parse(text), "k")
+        places = context_layout(program, NO_SHAPES, (), 0, baseline=True).apart
+        for block in program.blocks:
+            live: dict[Register, set[int]] = {}
+            for at in range(block.start, block.stop):
+                for register in (
+                    *reads(program.instructions[at]),
+                    *writes(program.instructions[at]),
+                ):
+                    live.setdefault(register, set()).add(at)
+            for at in range(block.start, block.stop):
+                here = [r for r, used in live.items() if min(used) <= at <= max(used)]
+                spans = sorted((places[r], places[r] + LANES * r.type.bits // 8) for r in here)
+                assert all(one[1] <= two[0] for one, two in pairwise(spans))
+
+    check()
+
+
+def test_there_are_few_llvm_instructions_for_an_instruction_of_ptx() -> None:
+    """At most 30 in the median of the kernels of the benchmarks, of which every third is taken."""
+    gpu, cases = wl.Device(), CASES[::3]
+    modules = {path: gpu.load(path) for path in {case.path for case in cases}}
+    programs = [modules[case.path][case.kernel].program for case in cases]
+    counts = [
+        sum(
+            line.startswith("  ")
+            for line in emit_ir(CountLayout(p, RULES), VARIANT).text.split("\n")
+        )
+        / len(p.instructions)
+        for p in programs
+    ]
+    assert statistics.median(counts) <= 30
