@@ -20,14 +20,14 @@ from warploom.machine.compile_time import compiling
 from warploom.rules.choice import AccessRules
 
 SECONDS, SECONDS_AN_INSTRUCTION = 0.05, 0.005
-"""Processor seconds that optimising takes, about: of 12 kernels of benchmarks/families of 52 to 707
+"""Seconds that optimising takes, about: of 12 kernels of benchmarks/families of 52 to 707
 PTX instructions, it took 3 to 10 ms an instruction."""
 
 
 @dataclass
 class Tiers:
-    """The code of a program for launches of one variant. `seconds`: the processor seconds that
-    launches have run in baseline code."""
+    """The code of a program for launches of one variant. `seconds`: the seconds that launches
+    have run in baseline code."""
 
     program: Program
     rules: AccessRules

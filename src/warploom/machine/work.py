@@ -88,10 +88,10 @@ class Work:
                 most = min(most, LIMIT_STEP)
             last = min(last, first + max(1, most // self._instructions_per_block))
         counts, rows = start + outfit.counts_at, start + outfit.rows_at
-        began, used = time.perf_counter(), time.thread_time()
+        began = time.perf_counter()
         status = kernel.run(start, counts, rows, first, last)
         if kernel.baseline and self.configuration is not None:
-            self.configuration.tiers.seconds += time.thread_time() - used
+            self.configuration.tiers.seconds += time.perf_counter() - began
         if not kernel.suspends and status == Status.ENDED and last < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
