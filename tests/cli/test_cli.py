@@ -201,11 +201,17 @@ def test_ptx_shows_source_lines_above_their_instructions(warploom, ptx: Path) ->
 
 
 def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
-    ended = warploom("ptx", ptx, "--llvm", "--block", "8,8")
-    assert ended.code == 0
-    module = llvm.parse_assembly(ended.out)
-    module.verify()
-    assert {"warp", "run"} <= {function.name for function in module.functions}
+    printed: list[str] = []
+    for options in ((), ("--baseline",)):
+        ended = warploom("ptx", ptx, "--llvm", "--block", "8,8", *options)
+        assert ended.code == 0
+        module = llvm.parse_assembly(ended.out)
+        module.verify()
+        assert {"warp", "run"} <= {function.name for function in module.functions}
+        printed.append(ended.out)
+    optimised, baseline = printed
+    assert 'call void @"operation.' in baseline
+    assert 'call void @"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
     assert "for --llvm: add it, or leave them out" in refused.err

@@ -26,6 +26,10 @@ def ptx(
     llvm: Annotated[
         bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel instead, before passes.")
     ] = False,
+    baseline: Annotated[
+        bool,
+        typer.Option("--baseline", help="With --llvm: of the code that is compiled fast."),
+    ] = False,
     kernel: Annotated[
         str | None, typer.Option(help="The kernel of --llvm; needed where there are several.")
     ] = None,
@@ -39,12 +43,15 @@ def ptx(
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
     `warploom ptx saxpy.cu --llvm --block 16,16`.
     """
-    if not llvm and (kernel is not None or block is not None):
-        raise typer.BadParameter("--kernel and --block are for --llvm: add it, or leave them out")
+    if not llvm and (kernel is not None or block is not None or baseline):
+        raise typer.BadParameter(
+            "--kernel, --block and --baseline are for --llvm: add it, or leave them out"
+        )
     module = Device(device).load(file, option or ())
     if llvm:
         chosen = module[kernel or only_kernel(module)]
-        print(chosen[1, dims("--block", block or "256")].llvm_ir().rstrip())
+        launcher = chosen[1, dims("--block", block or "256")]
+        print(launcher.llvm_ir(baseline=baseline).rstrip())
     else:
         print("\n".join(annotated(module)) if source else module.ptx.rstrip())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warploom.analysis.courses import Size
 from warploom.analysis.shapes import Formation
@@ -64,6 +64,10 @@ class KernelVariant:
     clusters: bool = False
     debugging: Debugging | None = None
     baseline: bool = False
+
+    def for_baseline(self) -> KernelVariant:
+        """Returns the variant of baseline code for the same launches."""
+        return replace(self, baseline=True, size=None)
 
     @property
     def plain(self) -> bool:

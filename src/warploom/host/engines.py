@@ -93,8 +93,11 @@ def checking_engine(
     return ReferenceEngine(spec, options)
 
 
-def llvm_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:
-    """Returns the LLVM IR that the compiled engine makes of a program for such launches."""
+def llvm_ir_of(
+    spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch, *, baseline: bool
+) -> str:
+    """Returns the LLVM IR that the compiled engine makes of a program for such launches: of
+    optimised code, or of `baseline` code."""
     from warploom.machine.compiled import CompiledEngine
 
-    return CompiledEngine(spec, options).llvm_ir(program, launch)
+    return CompiledEngine(spec, options).llvm_ir(program, launch, baseline=baseline)

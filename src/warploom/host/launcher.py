@@ -224,12 +224,14 @@ class Launcher:
         buffers = [one for one in args if isinstance(one, Buffer)]
         return trace_of(self.kernel, launch, engine, recording.recorded(), error, buffers)
 
-    def llvm_ir(self) -> str:
-        """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes.
-        Raises WarploomError where the device's warps are not of 32 lanes."""
+    def llvm_ir(self, *, baseline: bool = False) -> str:
+        """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes: of
+        optimised code, or of the `baseline` code in which a kernel begins. Raises WarploomError
+        where the device's warps are not of 32 lanes."""
         context = self.kernel.context
         choose_engine("compiled", context.spec)
-        return llvm_ir_of(context.spec, context.options, self.kernel.program, self._launch({}))
+        program, launch = self.kernel.program, self._launch({})
+        return llvm_ir_of(context.spec, context.options, program, launch, baseline=baseline)
 
     def sanitized(
         self, tools: tuple[str, ...], *args: Any, **options: Unpack[LaunchOptions]

@@ -76,13 +76,14 @@ class CompiledEngine:
             program.kept[key] = Tiers(program, self._rules, variant)
         return cast(Tiers, program.kept[key])
 
-    def llvm_ir(self, program: Program, launch: Launch) -> str:
+    def llvm_ir(self, program: Program, launch: Launch, *, baseline: bool) -> str:
         """Returns the LLVM IR that a program becomes for launches like this one, before LLVM's
-        passes."""
+        passes: of optimised code, or of baseline code."""
         from warploom.codegen.emission import emit_ir  # the compiler
 
         layout = CountLayout(program, self._rules)
-        return emit_ir(layout, self._variant(program, launch, records=False)).text
+        variant = self._variant(program, launch, records=False)
+        return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def _variant(
         self,

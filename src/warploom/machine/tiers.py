@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from warploom.analysis.program import Program
 from warploom.codegen.jit import CompiledKernel, compile_kernel, find_kernel
@@ -65,7 +65,7 @@ class Tiers:
         """Returns baseline code, compiled when it is first asked for."""
         with self._lock, compiling():
             if self._baseline is None:
-                variant = replace(self.variant, baseline=True, size=None)
+                variant = self.variant.for_baseline()
                 self._baseline = compile_kernel(self.program, self.rules, variant)
             return self._baseline
 
