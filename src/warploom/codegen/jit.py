@@ -67,7 +67,7 @@ def find_kernel(
 
 
 def _effort(program: Program, variant: KernelVariant) -> Effort:
-    return Effort.LEAST if variant.baseline else chosen_effort(program)
+    return Effort.NONE if variant.baseline else chosen_effort(program)
 
 
 def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:

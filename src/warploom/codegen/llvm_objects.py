@@ -22,8 +22,9 @@ def object_of(
         if not function.is_declaration and function.name != exported:
             function.linkage = "internal"
     module.verify()
-    if effort is Effort.LEAST:
-        simplify(module)
+    if effort in (Effort.LEAST, Effort.NONE):
+        if effort is Effort.LEAST:
+            simplify(module)
         return target_machine(0, processor).emit_object(module)
     if effort is Effort.FULL:
         optimise(module, processor)

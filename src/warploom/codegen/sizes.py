@@ -31,11 +31,17 @@ access, which may be a fault. Beyond the first alone, only the first passes do n
 
 class Effort(Enum):
     """The passes that LLVM runs over a kernel, by level: 3 is its standard pipeline, 1 promotes
-    memory to values and combines instructions, 0 only merges basic blocks."""
+    memory to values and combines instructions, 0 only merges basic blocks. Baseline code has none
+    (-1): its blocks are short, for code generation takes time that grows faster than they do."""
 
     FULL = 3
     LESS = 1
     LEAST = 0
+    NONE = -1
+
+
+LEVELS = {str(one.value): one for one in (Effort.FULL, Effort.LESS, Effort.LEAST)}
+"""The efforts that WARPLOOM_OPT_LEVEL may name."""
 
 
 def chosen_effort(program: Program) -> Effort:
@@ -44,7 +50,7 @@ def chosen_effort(program: Program) -> Effort:
     Raises WarploomError where the variable names no level.
     """
     level = os.environ.get(VARIABLE) or str(Effort.FULL.value)
-    levels = {str(one.value): one for one in Effort} | {BASELINE: Effort.FULL}
+    levels = LEVELS | {BASELINE: Effort.FULL}
     if level not in levels:
         raise WarploomError(
             f"{VARIABLE}={level} is no level of optimisation; set it to {BASELINE}, 0, 1 or 3"

@@ -44,6 +44,10 @@ from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
 
+CALLS_IN_A_BLOCK = 32
+"""Instructions of baseline code after which an LLVM block ends: for one block of 10,000, code
+generation takes 4.4 s, for blocks of 32 it takes 0.5 s."""
+
 
 class WarpFunction:
     """Emits `warp` into a module."""
@@ -234,6 +238,12 @@ class WarpFunction:
             self._instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False
 
+    def _begin_block(self) -> None:
+        """Goes on in a new LLVM block."""
+        after = self.b.append_basic_block("next")
+        self.b.branch(after)
+        self.b.position_at_end(after)
+
     def _body(self, copy: Copy, block: Block, first: int) -> None:
         """Emit the instructions of a block from one on, and what follows."""
         for index in range(first, block.stop):
@@ -296,6 +306,8 @@ class WarpFunction:
             active = self.frame.active()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
             if self.calls.emit(index, made, on):
+                if index % CALLS_IN_A_BLOCK == 0:
+                    self._begin_block()
                 return
         if index in self._entries:
             self.b.branch(self._entries[index])
