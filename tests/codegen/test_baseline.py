@@ -7,6 +7,7 @@ import re
 import statistics
 from itertools import pairwise
 
+import llvmlite.binding as llvm
 import pytest
 from families import CASES
 from hypothesis import given, settings
@@ -99,10 +100,13 @@ def test_a_kernel_whose_functions_are_gone_is_compiled_again(
     monkeypatch.setattr(
         cache, "find", lambda kind, key: find(kind, key) if kind != "function" else None
     )
-    monkeypatch.setattr(shared_functions, "_loaded", {})
+    loaded: dict[str, llvm.ExecutionEngine] = {}
+    monkeypatch.setattr(shared_functions, "_loaded", loaded)
     monkeypatch.setattr(shared_functions, "_shipped", dict[str, bytes])
     assert find_kernel(program, RULES, VARIANT) is None
     assert compile_kernel(program, RULES, VARIANT).baseline
+    monkeypatch.undo()
+    shared_functions._loaded.update(loaded)  # whose code is what later kernels call
 
 
 def test_registers_that_live_at_once_have_places_apart() -> None:
