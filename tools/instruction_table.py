@@ -72,8 +72,6 @@ MISSING_FORMS = {
     " compilers emit them only where they are asked to",
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
-    "mma with .kind or .block_scale; ldmatrix and stmatrix of m16n16, m8n16 and m16n8": "not"
-    " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
     "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .cp_mask or"
     " .ignore_oob": "not built: only sm_100 and later have them",
