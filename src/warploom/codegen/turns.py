@@ -9,13 +9,13 @@ from numba import carray
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import LANES
 from warploom.rules import clusters, plan_words, scheduling
+from warploom.rules.block_order import last_block
 from warploom.rules.choosing import CONVERGE
 from warploom.rules.convergence import begin
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
     BARRIER_WAIT,
-    BLOCKS,
     CURRENT_BLOCK,
     ENDED,
     FRESH,
@@ -111,7 +111,7 @@ def end_relay(
 def next_in_relay(plan: Any, slots: Any, states: Any) -> int:
     """Begin the next block in the place of one that has ended in relay: 1, or 0 where the schedule
     has to look. `states` are those of the block."""
-    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= plan[BLOCKS]:
+    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
     plan[NEXT_BLOCK] += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.clusters import cancels_launches
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.machine.cancellation import Cancellation
@@ -51,7 +52,7 @@ class Schedule:
         """Returns whether lanes that part take turns, instead of one side after the other."""
         return self.independent and self.policy != "converge"
 
-    def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
+    def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
         """Return the plan from which both machines schedule (`rules.scheduling`)."""
         plan, size = np.zeros(plan_words.PLAN_WORDS, np.int64), launch.cluster_blocks
         values = {
@@ -62,7 +63,8 @@ class Schedule:
             plan_words.THREADS: launch.threads_per_block,
             plan_words.BLOCKS: launch.blocks,
             plan_words.SLOTS: max(size, min(self.resident_blocks, launch.blocks) // size * size),
-            plan_words.EXIT: exit,
+            plan_words.EXIT: program.exit,
+            plan_words.CANCELS: cancels_launches(program),
             plan_words.WARP_SIZE: launch.warp_size,
             plan_words.CLUSTER: launch.cluster_blocks,
             plan_words.CLUSTER_X: launch.cluster[0],

@@ -47,8 +47,11 @@ Words = npt.NDArray[Any]
     BEGUN,
     CLUSTER_WAITS,
     HOPELESS_SINCE,
+    CANCELS,
+    CANCELED,
+    GIVES_WAY,
     PLAN_WORDS,
-) = range(34)
+) = range(37)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
@@ -59,7 +62,10 @@ were at once; as each takes the first free slot, no other slots have been used. 
 of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
 slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
 block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster.
-HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted."""
+HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted. CANCELS:
+whether blocks of the program cancel others; CANCELED: clusters that other
+blocks have cancelled, the last in the order of the launch. GIVES_WAY: the current block has just
+asked for another's work, and lets other blocks have their turn."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""

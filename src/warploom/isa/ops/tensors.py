@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.spec import Operation, Unit, declare
 
 COMPLETES = "mbarrier::complete_tx::bytes"
@@ -183,7 +184,7 @@ declare(
 def is_tensor_operation(operation: Operation) -> bool:
     """Return whether `rules.tensors` does an operation."""
     m = operation.modifiers
-    if operation.name == "tensormap":
+    if operation.name == "tensormap" or is_cancellation(operation):
         return True
     if operation.name != "cp":
         return False

@@ -58,8 +58,8 @@ from warploom.rules.tensor_memory.words import (
     WEIGHT_STATIONARY,
     part,
 )
+from warploom.rules.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.rules.tensors.entries import SHARED_BYTES, WARP
-from warploom.rules.tensors.issue import OUT_OF_BOUNDS, fail
 from warploom.rules.texels import Memory
 
 (

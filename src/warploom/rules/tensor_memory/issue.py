@@ -85,6 +85,14 @@ from warploom.rules.tensor_memory.words import (
     ZEROS_ROW,
     part,
 )
+from warploom.rules.tensors.addresses import (
+    INVALID_MBARRIER,
+    block_base,
+    check_shared,
+    fail,
+    host_address,
+    shared_base,
+)
 from warploom.rules.tensors.entries import (
     BARRIER,
     BLOCK,
@@ -102,17 +110,7 @@ from warploom.rules.tensors.entries import (
     THREAD,
     WARP,
 )
-from warploom.rules.tensors.issue import (
-    INVALID_MBARRIER,
-    begin,
-    block_base,
-    check_shared,
-    count_shared,
-    fail,
-    host_address,
-    multicast,
-    shared_base,
-)
+from warploom.rules.tensors.issue import begin, count_shared, multicast
 from warploom.rules.texels import Memory, read_bytes, write_bytes
 from warploom.rules.windows import BLOCK_BITS
 

@@ -110,7 +110,7 @@ def part(request: int, at: int) -> int:
 
 # ---- entries ------------------------------------------------------------------------------------
 
-PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(4, 8)
+PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(5, 9)
 """Kinds of entries of `rules.tensors.queue`, behind those of copies: a product; a copy from shared
 memory; a shift; the arrival at an mbarrier of a commit."""
 

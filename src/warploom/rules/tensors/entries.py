@@ -35,9 +35,9 @@ SHARED: where the shared memory of the box begins. COORDINATES: five, of a gathe
 four rows. OFFSETS: of im2col. PLACE: coordinates of a row of the box; it begins at ROW_ADDRESS,
 and the tensor has its bytes from ROW_FROM to ROW_TO."""
 
-BYTES, BOX_COPY, REDUCTION, GROUP_END = range(4)
+BYTES, BOX_COPY, REDUCTION, GROUP_END, RESPONSE = range(5)
 """Kinds of entries: bytes side by side; a tensor's box; a reduction of numbers side by side; the
-end of a group."""
+end of a group; words that stand in COORDINATES."""
 
 NO_GROUP, BULK_GROUP = range(2)
 """Groups: none (an mbarrier is told), those of `cp.async.bulk`."""

@@ -15,6 +15,7 @@ from warploom.rules.tensor_memory.copies import copy_matrix, shift_rows
 from warploom.rules.tensor_memory.products import multiply
 from warploom.rules.tensor_memory.words import ARRIVAL, PRODUCT, ROW_SHIFT, TENSOR_COPY
 from warploom.rules.tensors.boxes import move_box
+from warploom.rules.tensors.cancel import write_response
 from warploom.rules.tensors.entries import (
     BARRIER,
     BOX_COPY,
@@ -27,6 +28,7 @@ from warploom.rules.tensors.entries import (
     ORIGIN,
     REDUCTION,
     REQUEST,
+    RESPONSE,
     SHARED,
     SIZE,
     SOURCE,
@@ -73,6 +75,8 @@ def execute(memory: Memory, entry: Row, room: Row) -> None:
         for place in range(0, size, type_bytes(type)):
             operation = field(request, OPERATION)
             reduce_number(memory, target + place, source + place, operation, type)
+    elif kind == RESPONSE:
+        write_response(memory, entry)
     elif kind == PRODUCT:
         multiply(memory, entry, room)
     elif kind == TENSOR_COPY:
