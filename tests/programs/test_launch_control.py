@@ -32,7 +32,8 @@ NEXT:
     @!%first bra WAIT;
     mbarrier.arrive.expect_tx.shared::cta.b64 %state, [bar], BYTES;
     fence.proxy.async.shared::cta;
-    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [answer], [bar];
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128
+        [answer], [bar];
 WAIT:
     mad.lo.u32 %r3, %z, %r2, %y; mad.lo.u32 %r3, %r3, %r1, %x;
     mul.wide.u32 %at, %r3, 4; add.u64 %at, %at, %by;
