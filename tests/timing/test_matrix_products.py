@@ -61,7 +61,7 @@ LOOP:
 
 
 def test_launches_with_narrow_products_have_a_time() -> None:
-    gpu = wl.Device("rtx-5090")
+    gpu = wl.Device("rtx-5090", record=True)
     narrow = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
     scales = ", %r1, {0, 0}, %r1, {0, 0}"
     for opcode, tail in ((narrow, ""), (SCALED, scales)):

@@ -8,7 +8,7 @@ from numba import carray
 
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import LANES
-from warploom.rules import clusters, plan_words, scheduling
+from warploom.rules import clusters, plan_words, register_pool, scheduling
 from warploom.rules.block_order import last_block
 from warploom.rules.choosing import CONVERGE
 from warploom.rules.convergence import begin
@@ -138,3 +138,9 @@ def cluster_wait(
 def live_ranks(plan: Any, slots: Any) -> int:
     """Return the blocks of the current cluster that are there, a bit each."""
     return clusters.live_blocks(plan, slots)
+
+
+def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
+    """`rules.register_pool.set_registers` over the states of the current block."""
+    rows = carray(states, (plan[WARPS], STATE_WORDS))
+    return register_pool.set_registers(plan, rows, warp, count, grows)

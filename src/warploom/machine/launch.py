@@ -65,6 +65,7 @@ class Schedule:
             plan_words.SLOTS: max(size, min(self.resident_blocks, launch.blocks) // size * size),
             plan_words.EXIT: program.exit,
             plan_words.CANCELS: cancels_launches(program),
+            plan_words.LAUNCH_REGISTERS: launch.registers,
             plan_words.WARP_SIZE: launch.warp_size,
             plan_words.CLUSTER: launch.cluster_blocks,
             plan_words.CLUSTER_X: launch.cluster[0],
@@ -89,7 +90,8 @@ class Launch:
     address of the memory in which the blocks of a cooperative launch wait for each other. Only the
     reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
     launch from another thread, where something can. `cluster` is how many blocks a cluster has
-    along each axis; `explicit_cluster`: the launch or the kernel has named it.
+    along each axis; `explicit_cluster`: the launch or the kernel has named it. `registers` are
+    those of a thread that the kernel's directives give it, 0 where they give none.
     """
 
     grid: Dim3
@@ -106,6 +108,7 @@ class Launch:
     cancellation: Cancellation | None = None
     cluster: Dim3 = (1, 1, 1)
     explicit_cluster: bool = False
+    registers: int = 0
 
     def filled(
         self,
@@ -130,6 +133,7 @@ class Launch:
             cancellation,
             self.cluster,
             self.explicit_cluster,
+            self.registers,
         )
 
     @property
