@@ -29,7 +29,7 @@ SPECS = [
     spec
     for forms in FORMS.values()
     for spec in forms
-    if spec.unit in UNITS or spec.name in ("membar", "fence")
+    if spec.unit in UNITS or spec.name in ("membar", "fence") or "query_cancel" in spec.syntax
     if spec.name not in (*GONE, *ELSEWHERE)
     if spec not in TENSOR_SPECS
     if spec.unit in UNITS or all(operand.type != "address" for operand in spec.operands)

@@ -132,6 +132,9 @@ def _bytes_request(made: Instruction) -> TensorRequest:
         request |= _field(r.TYPE, TYPES[m.text("type", "")])
     request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
     inputs: list[Input] = []
+    if "cp_mask" in m:
+        request |= _field(r.FIELD, 1)
+        inputs.append((r.VALUE_ROW, operands.pop(), U16))
     if HINT in m:
         operands.pop()
     if MULTICAST in m:

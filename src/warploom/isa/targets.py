@@ -120,7 +120,13 @@ _BROUGHT: Table = {
         *(f"{n}.L2::evict_{p}" for n in ("ld", "st") for p in ("first", "last", "normal")),
         *(f"{n}.v4.{t}" for n in ("ld", "st") for t in ("b64", "u64", "s64", "f64")),
         *(f"{n}.v8.{t}" for n in ("ld", "st") for t in ("b32", "u32", "s32", "f32")),
-        *("clusterlaunchcontrol", "ldmatrix.m16n16", "ldmatrix.m8n16", "stmatrix.m16n8"),
+        *(
+            "clusterlaunchcontrol",
+            "cp.cp_mask",
+            "ldmatrix.m16n16",
+            "ldmatrix.m8n16",
+            "stmatrix.m16n8",
+        ),
     ),
     (12, 0): ("mma.kind",),
 }

@@ -39,6 +39,7 @@ from warploom.rules.tensors.addresses import (
 from warploom.rules.tensors.boxes import count_rows, find_row, row_bytes
 from warploom.rules.tensors.cancel import RESPONSE_BYTES, cancel, prepare_response
 from warploom.rules.tensors.entries import (
+    ALL_BYTES,
     BARRIER,
     BLOCK,
     BOX_COPY,
@@ -345,7 +346,9 @@ def prepare_bytes(
     if kind != 0:
         return kind
     scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
-    scratch[SIZE] = size
+    scratch[SIZE], scratch[OFFSETS] = size, ALL_BYTES
+    if op == COPY_BYTES and field(request, FIELD):
+        scratch[OFFSETS] = int(data[LANES * VALUE_ROW + lane])
     near = host_address(scratch, shared)
     scratch[SHARED] = shared_base(scratch, shared)
     scratch[SOURCE], scratch[TARGET] = (near, place) if grouped else (place, near)

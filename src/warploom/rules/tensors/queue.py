@@ -17,6 +17,7 @@ from warploom.rules.tensor_memory.words import ARRIVAL, PRODUCT, ROW_SHIFT, TENS
 from warploom.rules.tensors.boxes import move_box
 from warploom.rules.tensors.cancel import write_response
 from warploom.rules.tensors.entries import (
+    ALL_BYTES,
     BARRIER,
     BOX_COPY,
     BULK_GROUP,
@@ -25,6 +26,7 @@ from warploom.rules.tensors.entries import (
     GROUP_END,
     GROUPS,
     KIND,
+    OFFSETS,
     ORIGIN,
     REDUCTION,
     REQUEST,
@@ -66,9 +68,13 @@ def execute(memory: Memory, entry: Row, room: Row) -> None:
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
         move_box(memory, entry)
-    elif kind == BYTES:
+    elif kind == BYTES and entry[OFFSETS] == ALL_BYTES:
         for place in range(size):
             memory[target + place] = memory[source + place]
+    elif kind == BYTES:
+        for place in range(size):
+            if (int(entry[OFFSETS]) >> (place & 15)) & 1:
+                memory[target + place] = memory[source + place]
     elif kind == REDUCTION:
         request = int(entry[REQUEST])
         type = field(request, TYPE)

@@ -10,7 +10,8 @@ from warploom.rules.distinct import jitable
 
 OP, MODE, RANK, OPERATION, TYPE, FIELD, AXIS, GROUPED, PAIR = range(0, 36, 4)
 """Where the fields of a request begin; each is four bits. OPERATION and TYPE are those of a
-reduction, FIELD and AXIS those of `tensormap.replace`; GROUPED: the copy joins a bulk group; PAIR:
+reduction, FIELD and AXIS those of `tensormap.replace`, FIELD of a copy of bytes whether it has a
+mask; GROUPED: the copy joins a bulk group; PAIR:
 it may tell the mbarrier of the first block of a pair (`.cta_group::2`)."""
 
 LOAD, STORE, REDUCE, PREFETCH, REDUCE_BYTES, COPY_BYTES, REPLACE, COPY_MAP, CANCEL = range(9)
