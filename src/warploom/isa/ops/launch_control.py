@@ -35,12 +35,12 @@ def _word(response: Term, word: int) -> Term:
 
 @op(
     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128",
-    dst="p:pred",
+    dst="d:pred",
     src="a:b128",
     unit=Unit.MOVE,
 )
 def is_canceled(m: Modifiers, response: Term) -> Term:
-    """p = a cluster was cancelled        PTX ISA: clusterlaunchcontrol.query_cancel"""
+    """d = a cluster was cancelled        PTX ISA: clusterlaunchcontrol.query_cancel"""
     return ne(_word(response, CANCELED), 0)
 
 
