@@ -179,7 +179,8 @@ def program(part: int) -> tuple[str, list[Operation]]:
 .version 8.8\n.target sm_100a\n.address_size 64
 .visible .entry k(.param .u64 maps, .param .u64 data, .param .u64 out) .reqnctapercluster 2
 {{
-    .reg .b64 %maps, %data, %out, %gmap, %pol, %peer64, %wide, %x, %near, %told; .reg .pred %first, %p;
+    .reg .b64 %maps, %data, %out, %gmap, %pol, %peer64, %wide, %x, %near, %told;
+    .reg .pred %first, %p;
     .reg .b32 %t, %buf, %bar, %peer, %peerbar, %smap, %cell, %v, %sum, %rank;
     .shared .align 1024 .b8 buf[{SHARED}];
     .shared .align 128 .b8 smap[128];

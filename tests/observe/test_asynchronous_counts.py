@@ -62,6 +62,19 @@ def test_copies_of_tensors_and_barriers_of_clusters(engine: str) -> None:
     assert sorted(filter(None, by_line)) == [4, 4, 4]
 
 
+def test_both_machines_count_what_tells_an_mbarrier_alike() -> None:
+    """The store that completes a copy of bytes has eight bytes, its pieces have sixteen."""
+    counted = []
+    for engine in ENGINES:
+        gpu = wl.Device("h100", engine=engine)
+        data = gpu.to_device(np.zeros((16, 32), np.float32))
+        map = gpu.tensor_map(data, box=(8, 32))
+        run = gpu.compile(COPIES, "ptx")["k"][4, 64](map, data, cluster_dims=2)
+        counted.append(dict(run.counters))
+    assert counted[0] == counted[1]
+    assert counted[0]["shared_store_bytes_requested"] == 4 * (1024 + 512 + 8)
+
+
 def test_kernels_without_any_have_no_such_section() -> None:
     text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { bar.sync 0; ret; }"
     run = wl.Device("h100").compile(text, "ptx")["k"][1, 32]()
