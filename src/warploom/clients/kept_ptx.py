@@ -35,8 +35,8 @@ PREFIX = ".text."
 
 
 def keep_ptx(_module: object) -> None:
-    """Has CuTe DSL keep PTX with lines of the source, and use the stand-in of its runtime, where the
-    user does not say otherwise; runs when it is imported."""
+    """Has CuTe DSL keep PTX with lines of the source, and use the stand-in of its runtime, where
+    the user does not say otherwise; runs when it is imported."""
     if WANTED not in os.environ and FOLDER not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="warploom-ptx-")
         atexit.register(folder.cleanup)
