@@ -77,12 +77,13 @@ def test_all_work_is_done_once(policy: str, engine: str) -> None:
     """PTX ISA, try_cancel: a cancelled cluster never begins, and no other answer names it."""
     gpu = wl.Device("b200", engine=engine, schedule=policy, seed=3, workers=2)
     first = VECTOR if policy == "fair" else SINGLE
-    done, by, made = run(gpu, (7, 3, 2), text(first=first))
+    grid = (7, 3, 2) if engine == "compiled" else (2, 1, 3)
+    done, by, made = run(gpu, grid, text(first=first))
     assert (done == THREADS).all()
     assert made.workers == 1
     owners = np.unique(by)
     assert all(by[owner] == owner for owner in owners)  # who took over work began itself
-    assert (len(owners) < 42) == (policy in ("random", "adversarial"))
+    assert (len(owners) < len(by)) == (policy in ("random", "adversarial"))
 
 
 def test_blocks_that_the_device_holds_begin_before_any_is_cancelled() -> None:

@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
-REASONS: dict[str, str] = {}
+REASONS = {
+    "fabric": "copies and reductions between devices (PTX 9.3) are not built",
+}
 """By the name of the instruction; one that neither runs nor stands here is not built yet."""

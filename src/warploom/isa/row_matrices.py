@@ -23,8 +23,8 @@ from warploom.isa.terms import Term, argument, constant, shift_right
 
 WARP = 32
 ROW_BYTES = 16
-WORDS = 4
-"""Words of a row, and units of four bytes."""
+WORDS, WORD_BYTES = 4, 4
+"""Words of a row, and bytes of a word, which is what a register has."""
 
 Unit = tuple[int, int]
 """A row, and the number of a unit in it."""
@@ -50,7 +50,7 @@ class RowMatrices:
     @property
     def units(self) -> int:
         """Returns how many units a register holds."""
-        return WORDS // self.unit_bytes
+        return WORD_BYTES // self.unit_bytes
 
     @cached_property
     def holders(self) -> dict[Unit, tuple[int, int, int]]:
@@ -97,7 +97,7 @@ def row_matrices(operation: Operation) -> RowMatrices:
         return RowMatrices(8 * count, count, 1, _sums)
     if "trans" in m:
         return RowMatrices(8 * count, count, 2, _columns_of_eight)
-    return RowMatrices(8 * count, count, WORDS, _rows_of_eight, packed)
+    return RowMatrices(8 * count, count, WORD_BYTES, _rows_of_eight, packed)
 
 
 @cache
@@ -109,8 +109,8 @@ def unpacked_words(bits: int) -> tuple[Term, ...]:
 
 def _unpacked_word(bits: int, word: int) -> Term:
     found: Term = constant(0, U32)
-    for number in range(WORDS):
-        value = _packed_number(bits, bits * (WORDS * word + number))
+    for number in range(WORD_BYTES):
+        value = _packed_number(bits, bits * (WORD_BYTES * word + number))
         found = found | Term("shl", U32, (value, constant(8 * number, U32)))
     return found
 

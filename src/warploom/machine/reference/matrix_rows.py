@@ -12,6 +12,7 @@ from warploom.core.types import B16, B32
 from warploom.isa.row_matrices import (
     ROW_BYTES,
     WARP,
+    WORD_BYTES,
     WORDS,
     RowMatrices,
     row_matrices,
@@ -64,7 +65,7 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
     held = [read(warp, register, B32) for register in elements_of(source)]
     for (row, place), (lane, register, unit) in found.holders.items():
         size = found.unit_bytes
-        word = int(held[register][lane]).to_bytes(WORDS, "little")
+        word = int(held[register][lane]).to_bytes(WORD_BYTES, "little")
         rows[row, size * place :][:size] = list(word[size * unit :][:size])
     request = Request(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
     scatter(warp, request, addresses(warp, address), rows, mask & (1 << found.rows) - 1)
