@@ -147,3 +147,12 @@ def test_clusters_take_over_clusters(engine: str, policy: str, blocks: int) -> N
     assert (done == THREADS).all()
     assert (by % 2 == np.arange(blocks) % 2).all()  # each rank does its own part
     assert len(np.unique(by)) <= 148
+
+
+def test_the_race_detector_follows_answers() -> None:
+    """The wait orders the read of an answer behind its write; without it they race."""
+    for look, races in ((LOOK, False), ("", True)):
+        done, by = np.zeros((2, 5), np.uint32)
+        kernel = wl.Device("b200").compile(text(look=look), "ptx")["k"]
+        run = kernel[5, THREADS](done, by, sanitize=("race", "init"))
+        assert bool(run.findings) == races, run.findings
