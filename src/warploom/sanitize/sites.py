@@ -9,10 +9,10 @@ from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
-from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Register
