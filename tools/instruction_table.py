@@ -72,15 +72,13 @@ MISSING_FORMS = {
     " compilers emit them only where they are asked to",
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
-    "mma with .kind or .block_scale; ldmatrix and stmatrix of m16n16, m8n16 and m16n8": "not"
-    " built: only sm_100a, sm_120a and their kin have them",
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
-    "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .cp_mask or"
-    " .ignore_oob": "not built: only sm_100 and later have them",
+    "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .ignore_oob": "not built:"
+    " only sm_100 and later have them",
     "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "decoded, and a fault when it"
     " is executed",
-    "tcgen05.mma with .ashift, with a zero-column mask that is not 0, or with K of 96": "decoded,"
-    " and a fault when it is executed",
+    "tcgen05.mma with K of 96, or with a zero-column mask that shifts columns": "decoded, and a"
+    " fault when it is executed",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""

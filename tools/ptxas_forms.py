@@ -178,6 +178,11 @@ TEMPLATES = [
     "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale<|.scale_vec::1X>.f32.<e4m3|e2m1>.<e5m2|e3m2>.f32.ue8m0 F, R, S, F, %r1, {0, 1}, %r2, {1, 2}",
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale<|.scale_vec::2X>.f32.e2m1.e2m1.f32.ue8m0 F, R, S, F, %r1, {0, 1}, %r2, {0, 1}",
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.<scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0|scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3> F, R, S, F, %r1, {0, 1}, %r2, {0, 1}",
+    "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0 F, R, S, F, %r1, {0, 1}, %r2, {0, 3}",
+    "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.<e4m3|e2m3|e2m1>.<e5m2|e3m2>.f16 S, R, S, S",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.<e4m3|e5m2|e2m3|e3m2|e2m1>.<e4m3|e2m1>.f32 F, R, R, F, %r1, 0",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale<|.scale_vec::1X>.f32.<e4m3|e2m1>.<e5m2|e3m2>.f32.ue8m0 F, R, R, F, %r1, 0, %r1, {3, 1}, %r2, {1, 2}",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::<mxf4.block_scale|mxf4.block_scale.scale_vec::2X|mxf4nvf4.block_scale.scale_vec::2X|mxf4nvf4.block_scale.scale_vec::4X>.f32.e2m1.e2m1.f32.ue8m0 F, R, R, F, %r1, 0, %r1, {0, 1}, %r2, {0, 3}",
     # Conversions.
     "cvt.rn.satfinite<|.relu>.<e4m3x2|e5m2x2|e2m3x2|e3m2x2>.f32 %h1, %f1, %f2",
     "cvt.rn.satfinite<|.relu>.<e4m3x2|e5m2x2>.f16x2 %h1, %r1",

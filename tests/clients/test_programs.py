@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def test_cute_on_hopper(run_program: RunProgram, blocks: int, persistent: str) -
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == ["True"]
     assert "defect" not in outcome.stderr
+
+
+def test_faults_of_cute_name_lines_of_the_python_source(run_program: RunProgram) -> None:
+    """A tensor map reaches beyond a buffer that is too short; the copy is of the box's rows."""
+    if importlib.util.find_spec("cutlass") is None:
+        pytest.skip("cutlass is not installed")
+    outcome = run_program("cute_hopper.py", "1", "short", device="h100")
+    text = (PROGRAMS / "cute_hopper.py").read_text().splitlines()
+    found = re.search(r"Invalid __global__ copy.*\n +at .*cute_hopper\.py:(\d+) ", outcome.stderr)
+    assert found is not None, outcome.stderr
+    assert "cute.copy" in text[int(found[1]) - 1]
 
 
 @pytest.mark.nightly

@@ -22,9 +22,8 @@ RANKS = range(1, 6)
 def is_of_tensors(spec: OpSpec) -> bool:
     """Whether a form of `cp` is for `rules.tensors`."""
     parts = [slot.name for slot in spec.slots]
-    return spec.name == "cp" and (
-        "tensor" in parts or "reduce" in parts or {"bulk", "shared::cluster"} <= {*parts}
-    )
+    whole = "tensor" in parts or "reduce" in parts or "cp_mask" in parts
+    return spec.name == "cp" and (whole or {"bulk", "shared::cluster"} <= {*parts})
 
 
 SPECS = [
@@ -32,6 +31,7 @@ SPECS = [
     *FORMS["tensormap"],
     *(spec for spec in FORMS["barrier"] if "cluster" in spec.syntax),
     *FORMS["getctarank"],
+    *(spec for spec in FORMS["clusterlaunchcontrol"] if "try_cancel" in spec.syntax),
 ]
 
 
@@ -111,6 +111,7 @@ def line(operation: Operation, rng: random.Random) -> str:
         "offsets": "{" + ", ".join(str(rng.randrange(2)) for _ in range(offsets)) + "}",
         "blocks": rng.choice(["1", "2", "3"]),
         "policy": "%pol",
+        "mask": str(rng.randrange(1 << 16)),
         "size": str(16 * rng.randrange(1, 9)),
         "d": other if to_cluster else far if from_shared else near,
         "a": near if from_shared else far,
@@ -121,6 +122,11 @@ def line(operation: Operation, rng: random.Random) -> str:
         given["value"] = str(rng.randrange(3)) if "b32" in m else str(32 * rng.randrange(1, 99))
         if "cp_fenceproxy" in m:
             return f"{operation.text} [%gmap], [%smap], 128;"
+    if operation.name == "clusterlaunchcontrol" and m["space"] is None:
+        return (
+            "cvt.u64.u32 %near, %buf; cvta.shared.u64 %near, %near; cvt.u64.u32 %told, %bar;"
+            f"cvta.shared.u64 %told, %told; @%first {operation.text} [%near], [%told];"
+        )
     shown = ", ".join(given[form.name] for form in forms)
     return f"@%first {operation.text} {shown};"
 
@@ -173,7 +179,8 @@ def program(part: int) -> tuple[str, list[Operation]]:
 .version 8.8\n.target sm_100a\n.address_size 64
 .visible .entry k(.param .u64 maps, .param .u64 data, .param .u64 out) .reqnctapercluster 2
 {{
-    .reg .b64 %maps, %data, %out, %gmap, %pol, %peer64, %wide, %x; .reg .pred %first, %p;
+    .reg .b64 %maps, %data, %out, %gmap, %pol, %peer64, %wide, %x, %near, %told;
+    .reg .pred %first, %p;
     .reg .b32 %t, %buf, %bar, %peer, %peerbar, %smap, %cell, %v, %sum, %rank;
     .shared .align 1024 .b8 buf[{SHARED}];
     .shared .align 128 .b8 smap[128];

@@ -51,7 +51,7 @@ def descriptor(operation: Operation) -> int:
     """The instruction descriptor of a small product."""
     m = operation.modifiers
     rows, columns = 64, 16
-    if m["cta_group"] == "cta_group::2" or "block_scale" in m:
+    if m["cta_group"] == "cta_group::2" or "block_scale" in m or "ashift" in m:
         rows = 128
     if "ws" in m:
         rows, columns = 32, 64
@@ -98,9 +98,7 @@ def line(operation: Operation, rng: random.Random) -> str:
         return f"@%lead {text} [%base+{rng.randrange(16)}], %da;"
     if "shift" in m:
         return f"@%lead {text} [%base];"
-    if "ashift" in m:
-        return ""  # a fault: tests/programs/test_tensor_memory.py
-    a = rng.choice(["%da", "[%at]"])
+    a = "[%at]" if "ashift" in m else rng.choice(["%da", "[%at]"])
     meta = "[%meta], " if "sp" in m else ""
     scales = "[%at], [%meta], " if "block_scale" in m else ""
     return (

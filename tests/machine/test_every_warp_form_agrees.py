@@ -29,7 +29,7 @@ SPECS = [
     spec
     for forms in FORMS.values()
     for spec in forms
-    if spec.unit in UNITS or spec.name in ("membar", "fence")
+    if spec.unit in UNITS or spec.name in ("membar", "fence") or "query_cancel" in spec.syntax
     if spec.name not in (*GONE, *ELSEWHERE)
     if spec not in TENSOR_SPECS
     if spec.unit in UNITS or all(operand.type != "address" for operand in spec.operands)
@@ -98,6 +98,8 @@ def _operand(kernel: Kernel, operation: Operation, name: str) -> str | None:
         return "{" + ", ".join(["%t"] * 8) + "}"
     if name == "f":
         return "0"
+    if name in ("at_a", "at_b"):
+        return kernel.rng.choice(("{0, 1}", "{%h0, %h1}"))
     if name == "stride":
         return "32"
     if name == "p":
@@ -134,8 +136,8 @@ def _matrix(kernel: Kernel, operation: Operation) -> str:
 
 
 def kernel(rng: random.Random) -> Kernel:
-    """With random words in shared memory."""
-    made = Kernel(rng)
+    """With random words in shared memory, for the target that has all of these instructions."""
+    made = Kernel(rng, target="sm_120a")
     made.lines += [f"st.shared.b64 [%cell+{i}], {made.register(64)}" for i in range(0, 128, 8)]
     made.lines.append("bar.sync 0")
     return made

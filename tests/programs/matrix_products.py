@@ -13,6 +13,10 @@ FLOATS = {
     "bf16": ml_dtypes.bfloat16,
     "e4m3": ml_dtypes.float8_e4m3fn,
     "e5m2": ml_dtypes.float8_e5m2,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+    "e2m1 in a byte": ml_dtypes.float4_e2m1fn,
     "tf32": np.float32,
     "f32": np.float32,
     "f64": np.float64,
@@ -34,7 +38,10 @@ def draw(fragment: Fragment, rng: np.random.Generator) -> tuple[npt.NDArray, npt
     made = rng.standard_normal(shape).astype(FLOATS[fragment.type])
     if fragment.type == "tf32":
         made = (made.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
-    return made.view(f"u{made.dtype.itemsize}"), made.astype(np.float64)
+    bits = made.view(f"u{made.dtype.itemsize}")
+    if fragment.type == "e2m1 in a byte":
+        bits = bits << 2
+    return bits, made.astype(np.float64)
 
 
 def registers(fragment: Fragment, bits: npt.NDArray) -> npt.NDArray:

@@ -57,6 +57,8 @@ class Case:
     saturates: bool = False
     identifiers: tuple[int, int] = (0, 0)
     disabled: tuple[int, ...] = ()
+    shifts: bool = False
+    zeros: int = 0
 
     @property
     def depth(self) -> int:
@@ -67,7 +69,25 @@ class Case:
         """The opcode."""
         ws, sp = ".ws" * self.stationary, ".sp" * self.sparse
         name = f"tcgen05.mma{ws}{sp}.cta_group::{2 if self.pair else 1}.kind::{self.kind}"
+        name += ".ashift" * self.shifts
         return f"{name}.block_scale.scale_vec::{self.scales}X" if self.scales else name
+
+    @property
+    def zero_columns(self) -> list[int]:
+        """The columns of B that count as zero (PTX ISA, "Zero-Column Mask Descriptor"): the mask of
+        each part is written out span by span, and its first columns are left out."""
+        if not self.zeros >> 39 & 1:
+            return []
+        parts, found = 128 // self.m, []
+        spans = (self.zeros >> 40 & 255) + 1, (self.zeros >> 48 & 255) + 1
+        for part in range(parts):
+            value, bits = self.zeros >> 32 + part & 1, ""
+            while len(bits) < 1024:
+                bits += str(value) * spans[value]
+                value ^= 1
+            mask = bits[self.zeros >> 8 * part & 255 :][: self.n // parts]
+            found += [self.n // parts * part + i for i, bit in enumerate(mask) if bit == "1"]
+        return found
 
     @property
     def descriptor(self) -> int:
@@ -232,7 +252,11 @@ class Data:
                 )  # fmt: skip
             if case.sparse:
                 a = self.spread(rng, words, a)
+            if case.shifts:  # each row has that of the next lane, the last one its own
+                assert rows == LANES
+                a = np.concatenate([a[1:], a[-1:]])
             scaled_a, scaled_b = self.scaled(rng, words, a, b)
+            scaled_b[case.zero_columns] = 0
             self.before.append(words.copy())
             self.expect(words, scaled_a, scaled_b, block)
 
@@ -386,7 +410,8 @@ def line(case: Case) -> str:
     if case.disabled:
         count = 8 if case.pair else 4
         text += f", {{{', '.join(f'%off{n}' for n in range(count))}}}"
-    return f"{text}, %adds{f', {case.scale_d}' if case.scale_d else ''};"
+    last = case.scale_d or case.zeros
+    return f"{text}, %adds{f', {last}' if last else ''};"
 
 
 def kernel(text: str, count: int, group: int = 1) -> str:

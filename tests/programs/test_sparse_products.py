@@ -33,7 +33,7 @@ SELECTORS = (0, 3, 1, 2)
 def sparse_forms() -> Iterator[tuple[str, int]]:
     """Two opcodes of each form, in which every choice occurs, and a selector for each, which is
     taken modulo those that it can have."""
-    specs = [spec for spec in FORMS["mma"] if "sparse" in spec.syntax]
+    specs = [spec for spec in FORMS["mma"] if "sparse" in spec.syntax and "kind" not in spec.syntax]
     for number, spec in enumerate(specs):
         for turn in (0, 1):
             parts = [
@@ -49,7 +49,7 @@ def contributors(p: Product) -> Iterator[tuple[int, int, int, int]]:
 
     The figures of the metadata in PTX ISA, "Matrix fragments ... with sparse matrix A".
     """
-    chunk = {"tf32": 2, "f16": 4, "bf16": 4, "s4": 8, "u4": 8}.get(p.a.type, 4)
+    chunk = {"tf32": 2, "f16": 4, "bf16": 4, "s4": 8, "u4": 8, "e2m1": 8}.get(p.a.type, 4)
     threads = p.b.columns // chunk // 4
     for thread, nibble in combinations(range(threads), range(8)):
         if p.a.bits >= 16:  # [0..3] of row r, [4..7] of row r + 8

@@ -265,3 +265,37 @@ def test_maps_that_are_refused() -> None:
     for box, options, message in cases:
         with pytest.raises(wl.WarploomError, match=message):
             gpu.tensor_map(words, box, **options)
+
+
+MASKED = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 mask)
+{
+    .reg .b64 %out, %at; .reg .b32 %t, %v, %m; .reg .b16 %h; .reg .pred %p;
+    .shared .align 16 .b32 box[32];
+    ld.param.u64 %out, [out]; ld.param.u32 %m, [mask]; cvt.u16.u32 %h, %m;
+    mov.u32 %t, %tid.x; mov.u32 %v, box; mad.lo.u32 %v, %t, 4, %v;
+    mul.lo.u32 %t, %t, 0x01010101; add.u32 %t, %t, 0x01010101; st.shared.u32 [%v], %t;
+    fence.proxy.async.shared::cta; bar.sync 0;
+    mov.u32 %t, %tid.x; setp.ne.u32 %p, %t, 0; @%p bra END;
+    mov.u32 %v, box;
+    cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%out], [%v], 96, %h;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+END:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("mask", [0, 0x8001, 0x7FF0, 0xFFFF])
+def test_a_mask_says_which_bytes_of_each_16_are_copied(mask: int, engine: str) -> None:
+    """96 bytes of 128, in which byte i is i / 4 + 1 (PTX ISA, cp.async.bulk, cp_mask)."""
+    gpu = wl.Device("b200", engine=engine, schedule="adversarial")
+    out = np.full(128, 200, np.uint8)
+    gpu.compile(MASKED, "ptx")["k"][1, 32](out, mask)
+    place = np.arange(128)
+    copied = (place < 96) & (mask >> place % 16 & 1 == 1)
+    assert np.array_equal(out, np.where(copied, place // 4 + 1, 200))

@@ -232,16 +232,19 @@ def test_misuse_is_a_fault(kind: str, engine: str) -> None:
     assert "PTX ISA" in str(error.value)
 
 
-@pytest.mark.parametrize("extra", [".ashift", "zeros"])
-def test_what_is_not_supported_is_a_fault(extra: str) -> None:
+@pytest.mark.parametrize(
+    ("extra", "message"), [(".ashift", r"M of 128 and 256 alone"), ("zeros", "not supported here")]
+)
+def test_what_is_not_supported_is_a_fault(extra: str, message: str) -> None:
     shared = np.zeros(SHARED, np.uint8)
     text = "tcgen05.mma.cta_group::1.kind::f16.ashift [%td], [%ta], %db, %id, %adds;"
-    if extra == "zeros":
-        text = "tcgen05.mma.ws.cta_group::1.kind::f16 [%td], [%ta], %db, %id, %adds, 1;"
+    table = 1 << 4 | 64 >> 3 << 17 | 64 >> 4 << 24
+    if extra == "zeros":  # D further on by a column
+        text = f"tcgen05.mma.ws.cta_group::1.kind::f16 [%td], [%ta], %db, %id, %adds, {1 << 56};"
         table = 1 << 4 | 64 >> 3 << 17 | 32 >> 4 << 24
-        text = f"mov.u32 %id, {table}; {text}"
+    text = f"mov.u32 %id, {table}; {text}"
     b = put_shared(shared, 0, np.zeros((64, 16), np.int64), "f16", "f16", "none", False)
-    with pytest.raises(wl.MemoryFault, match="not supported here"):
+    with pytest.raises(wl.MemoryFault, match=message):
         copied(text.replace("mov", "@%lead mov").replace("tcgen05", "@%lead tcgen05"), shared, b)
 
 

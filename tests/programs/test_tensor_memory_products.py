@@ -64,6 +64,13 @@ def others() -> list[Case]:
         Case("i8", 64, 8, "u8", "s8", "s32", sparse=True),
         Case("f16", 32, 64, "f16", "f16", stationary=True, sparse=True),
     ]
+    found += [replace(F16, m=128, n=16, a_held=True, shifts=True)]
+    spans = 1 << 39 | 2 << 40 | 4 << 48  # three columns of B, then five of zeros
+    found += [
+        Case("f16", 128, 64, "f16", "f16", stationary=True, zeros=spans | 2),
+        Case("f16", 64, 64, "f16", "f16", stationary=True, zeros=spans | 1 << 33 | 7 << 8),
+        Case("i8", 32, 64, "u8", "u8", "s32", stationary=True, zeros=spans | 5 << 32 | 3 << 24),
+    ]
     scaled = {"kind": "mxf8f6f4", "m": 128, "n": 40}
     found += [
         Case(**scaled, a="e4m3", b="e2m1", scales=1, identifiers=(2, 3)),

@@ -440,7 +440,7 @@ def test_deep_nesting_is_an_error(bracket: str) -> None:
     ("opcode", "column", "length", "reason"),
     [
         ("addd.s32", 1, 4, "no known instruction; did you mean .*add"),
-        ("clusterlaunchcontrol.x", 1, 20, "`clusterlaunchcontrol` does not run here: .* not built"),
+        ("fabric.submit", 1, 6, "`fabric` does not run here: .* not built"),
         ("add.rz.foo.f32", 8, 3, r"`.foo` cannot stand here .* what can: .*\.ftz.*\.f32"),
         ("add", 4, 1, r"needs more modifiers; what can: .*\.s32"),
         ("ret.s32", 5, 3, r"`.s32` cannot stand here"),

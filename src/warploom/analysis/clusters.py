@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.analysis.accesses import accesses
 from warploom.analysis.program import Program
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.ptx.ir import Instruction, Space
 
 CLUSTER_SPACE = "shared::cluster"
@@ -16,6 +17,16 @@ def reaches_cluster(made: Instruction) -> bool:
     if CLUSTER_SPACE in made.operation.modifiers.values.values():
         return True
     return any(space is Space.GENERIC for space, _ in accesses(made))
+
+
+def cancels_launches(program: Program) -> bool:
+    """Return whether blocks of a program take over the work of others (`clusterlaunchcontrol`). The
+    program keeps the answer."""
+    known = program.kept.get(cancels_launches)
+    if known is None:
+        found = any(is_cancellation(made.operation) for made in program.instructions)
+        known = program.kept[cancels_launches] = found
+    return bool(known)
 
 
 def has_cluster_barrier(program: Program) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 from warploom.analysis.cfg import splits
 from warploom.analysis.idle import IdleWay, idle_ways
 from warploom.analysis.program import Block, Program
-from warploom.analysis.uses import member_mask, waits_before, writes
+from warploom.analysis.uses import member_mask, moves_registers, waits_before, writes
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction, Register
 
@@ -36,11 +36,11 @@ class Partings:
     @cached_property
     def suspends(self) -> bool:
         """Returns whether a warp may come back before it ends: loops, barriers, lanes that await
-        lanes."""
+        lanes; and where its state is looked at, for its registers."""
         blocks, made = self.program.blocks, self.program.instructions
         goes_back = any(to <= block.index for block in blocks for to in block.successors)
         awaits = any(waits(i) or (self.independent and member_mask(i) is not None) for i in made)
-        return self.mixes or goes_back or awaits
+        return self.mixes or goes_back or awaits or moves_registers(made)
 
     @cached_property
     def steady(self) -> frozenset[Register]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.core.types import S32, U16, U32, U64, ScalarType
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
@@ -50,6 +51,8 @@ def tensor_request(made: Instruction) -> TensorRequest:
     operation = made.operation
     if operation.name == "tensormap":
         return _map_request(made)
+    if is_cancellation(operation):
+        return _cancellation(made)
     if "tensor" in operation.modifiers:
         return _box_request(made)
     return _bytes_request(made)
@@ -61,6 +64,8 @@ def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     there."""
     if operation.name == "tensormap":
         return ()
+    if is_cancellation(operation):
+        return ((Space.SHARED, "store"),)
     m = operation.modifiers
     if "L2" in m:
         return ((Space.GLOBAL, "load"),)
@@ -127,6 +132,9 @@ def _bytes_request(made: Instruction) -> TensorRequest:
         request |= _field(r.TYPE, TYPES[m.text("type", "")])
     request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
     inputs: list[Input] = []
+    if "cp_mask" in m:
+        request |= _field(r.FIELD, 1)
+        inputs.append((r.VALUE_ROW, operands.pop(), U16))
     if HINT in m:
         operands.pop()
     if MULTICAST in m:
@@ -136,6 +144,15 @@ def _bytes_request(made: Instruction) -> TensorRequest:
     inputs += [(rows[0], target, None), (rows[1], source, None), (r.SIZE_ROW, size, U32)]
     inputs += [(r.BARRIER_ROW, each, None) for each in barrier]
     return TensorRequest(request, tuple(inputs))
+
+
+def _cancellation(made: Instruction) -> TensorRequest:
+    """Return a request for the work of another cluster."""
+    target, barrier = made.operands
+    inputs: list[Input] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    if "multicast::cluster::all" in made.operation.modifiers:
+        inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
+    return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))
 
 
 def _map_request(made: Instruction) -> TensorRequest:

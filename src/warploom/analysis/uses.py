@@ -113,6 +113,11 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
 
 
+def moves_registers(instructions: Iterable[Instruction]) -> bool:
+    """Returns whether one of them releases registers or asks for more."""
+    return any(made.operation.name == "setmaxnreg" for made in instructions)
+
+
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
     """Returns whether one of them looks at a clock."""
     operands = (operand for made in instructions for operand in spread(made.operands))

@@ -23,6 +23,9 @@ from warploom.clients.fatbin import machine_code_at
 FOLDER, WANTED = "CUTE_DSL_DUMP_DIR", "CUTE_DSL_KEEP"
 """Variables of CuTe DSL: where it keeps files, and which."""
 
+LINES = "CUTE_DSL_LINEINFO"
+"""Its variable for lines of the Python source in PTX."""
+
 LIBRARIES = "CUTE_DSL_LIBS"
 """Its variable for the library of its runtime."""
 
@@ -32,13 +35,14 @@ PREFIX = ".text."
 
 
 def keep_ptx(_module: object) -> None:
-    """Has CuTe DSL keep PTX, and use the stand-in of its runtime, where the user does not say
-    otherwise; runs when it is imported."""
+    """Has CuTe DSL keep PTX with lines of the source, and use the stand-in of its runtime, where
+    the user does not say otherwise; runs when it is imported."""
     if WANTED not in os.environ and FOLDER not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="warploom-ptx-")
         atexit.register(folder.cleanup)
         os.environ[FOLDER] = folder.name
     os.environ.setdefault(WANTED, "ptx")
+    os.environ.setdefault(LINES, "1")
     os.environ.setdefault(LIBRARIES, str(STAND_IN))
 
 

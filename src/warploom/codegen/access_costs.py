@@ -67,6 +67,10 @@ class AccessCosts:
         step.add_incoming(known, after_again)
         return first, step
 
+    def count_alone(self, bits: Value, places: Value) -> None:
+        """Count an access by the device's rules, whatever the row has seen before."""
+        self._count_by_rules(places, bits)
+
     def _keep(self, scratch: Value, bits: Value, place: PatternPlace) -> None:
         """Keep the pattern of what was counted. That is rare, so it takes the offsets from where
         they were told: else they would be kept for it on every way."""

@@ -126,7 +126,11 @@ def _emit(access: Call, update: Update | None) -> None:
     lie: tuple[Value, Value] | None = None
     if shape.space is not Space.PARAM and shape.route != STACK:
         costs = AccessCosts(access)
-        lie = costs.count(wide, offsets, places)
+        if shape.op == "store" and places is not None:
+            # The patterns of the row are those of the copy that this completes, of another size.
+            costs.count_alone(wide, places)
+        else:
+            lie = costs.count(wide, offsets, places)
         costs.look_up(wide, offsets)
     if update is not None and places is not None:
         LaneByLane(access, moves, update).emit(wide, places)

@@ -40,6 +40,7 @@ CHECKS = {
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "live_ranks": "int64(i64*, i64*)",
+    "set_registers": "int64(i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
     "branch_first": "int64(i64*, i64*, int64)",
@@ -75,7 +76,7 @@ _RARE = (
         "retire_copies",
     ),
     *("hold_copies", "put_off_copies"),
-    *("check_cluster", "cluster_wait", "live_ranks"),
+    *("check_cluster", "cluster_wait", "live_ranks", "set_registers"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 

@@ -29,6 +29,7 @@ from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.moves import MoveCode, Result
 from warploom.codegen.nans import is_copy
 from warploom.codegen.preconditions import PreconditionCode
+from warploom.codegen.register_pool import emit_register_count
 from warploom.codegen.service import ServiceCode
 from warploom.codegen.shaped import ShapedCode
 from warploom.codegen.shaped_access import ShapedAccess
@@ -110,6 +111,8 @@ class InstructionCode:
                 self._complete(index, made, on)
         elif is_tensor_operation(made.operation):
             self.tensors.emit(index, made, on)
+        elif name == "setmaxnreg":
+            emit_register_count(self.memory.frame, index, made, on)
         elif name == "cp" and made.operation.spec.unit is not Unit.ATOMIC:
             self.copies.copy(index, made, on)
         else:

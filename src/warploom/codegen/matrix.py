@@ -1,4 +1,4 @@
-"""Matrix instructions in a warp's code: loads, stores, transposing, and the calls of products."""
+"""Emits matrix instructions of a warp: `wmma` loads and stores, and the calls of products."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
+from warploom.codegen.matrix_rows import MatrixRowCode, Results
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.products import (
     BUFFER_BYTES,
@@ -25,15 +26,12 @@ from warploom.codegen.products import (
     slot,
 )
 from warploom.codegen.warp_group import WarpGroupCode
-from warploom.core.types import B32, U32, ScalarType
-from warploom.isa.fragments import Place
+from warploom.core.types import U16, U32, ScalarType
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
+from warploom.isa.scales import A_SCALES, B_SCALES, BYTE_BITS, BYTES, ScaleSide
 from warploom.isa.sparsity import Sparsity
 from warploom.ptx.ir import Immediate, Instruction, Operand
-
-Results = list[tuple[Operand, Value, ScalarType]]
-"""What an instruction gives: destination, value, type."""
 
 
 class MatrixCode:
@@ -42,6 +40,7 @@ class MatrixCode:
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
+        self.rows = MatrixRowCode(memory)
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, made: Instruction, on: Value) -> Results:
@@ -53,10 +52,7 @@ class MatrixCode:
             return self._multiply(made)
         if name == "wmma":
             return self._move(index, made, on)
-        if name == "movmatrix":
-            word = self.operands.read(made.operands[1], B32)
-            return [(made.operands[0], self._transposed(word), B32)]
-        return (self._load_rows if name == "ldmatrix" else self._store_rows)(index, made, on)
+        return self.rows.emit(index, made, on)
 
     # ---- products -------------------------------------------------------------------------------
 
@@ -73,7 +69,10 @@ class MatrixCode:
             for register in elements(operand)
         ]
         if product.sparsity is not None:
-            words.append(self._metadata(product.sparsity, *sources[3:]))
+            words.append(self._metadata(product.sparsity, *sources[3:5]))
+        if product.scales is not None:
+            words += [self._scales(A_SCALES, *sources[-4:-2])]
+            words += [self._scales(B_SCALES, *sources[-2:])]
         for place, word in enumerate(words):
             b.store(word, slot(b, buffer, place), align=64)
         b.call(function, [buffer])
@@ -89,6 +88,27 @@ class MatrixCode:
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
         return self.lanes.pick([word], [(0, holder) for holder in holders])
+
+    def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
+        """Return the scales, moved to the lanes and the bytes that have them with selectors 0."""
+        b, word = self.b, self.operands.read(scales, U32)
+        byte, thread = (
+            b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
+        )
+        held = word
+        for number in range(1, side.threads):
+            holders = [side.contributor(lane, number) for lane in range(LANES)]
+            moved = self.lanes.pick([word], [(0, holder) for holder in holders])
+            held = self.lanes.blend(self._is(thread, number, side.threads), moved, held)
+        places = b.mul(self._below(byte, BYTES), splat_constant(BYTE_BITS, I32))
+        return b.lshr(held, places)
+
+    def _is(self, value: Value, number: int, count: int) -> Value:
+        return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
+
+    def _below(self, value: Value, count: int) -> Value:
+        """Return a number modulo a power of two."""
+        return self.b.and_(value, splat_constant(count - 1, I32))
 
     def _buffer(self) -> Value:
         if not hasattr(self, "_data"):
@@ -141,87 +161,3 @@ class MatrixCode:
             return value
         resize = self.b.trunc if have > type.bits else self.b.zext
         return resize(value, register_vector(type))
-
-    # ---- 8x8 matrices of 16-bit elements --------------------------------------------------------
-
-    def _load_rows(self, index: int, made: Instruction, on: Value) -> Results:
-        """`ldmatrix`: lanes point at rows, and each gets two neighbours of a row (or a column)."""
-        registers = elements(made.operands[0])
-        shape = Shape("load", space_of(made), B32, 4)
-        some = self._pointing(len(registers), on)
-        words = self.memory.load_at(index, shape, self.operands.address(made.operands[1]), some)
-        return [
-            (register, self._spread(words, 8 * n, _is_transposed(made)), B32)
-            for n, register in enumerate(registers)
-        ]
-
-    def _store_rows(self, index: int, made: Instruction, on: Value) -> Results:
-        """`stmatrix`, the opposite."""
-        registers = [self.operands.read(r, B32) for r in elements(made.operands[1])]
-        words = [self._row_words(registers, n, _is_transposed(made)) for n in range(4)]
-        shape = Shape("store", space_of(made), B32, 4)
-        some = self._pointing(len(registers), on)
-        address = self.operands.address(made.operands[0])
-        self.memory.store_at(index, shape, address, words, some)
-        return []
-
-    def _pointing(self, count: int, on: Value) -> Value:
-        """Return the lanes whose addresses `count` matrices use."""
-        return self.b.and_(on, self.lanes.mask(I32((1 << (8 * count)) - 1)))
-
-    def _spread(self, words: list[Value], first: int, transposed: bool) -> Value:
-        """From rows, one in each lane from `first` on, to a register of the matrix."""
-        halves: list[Value] = []
-        for element in (0, 1):
-            places = [_place(lane, element, transposed) for lane in range(LANES)]
-            picked = self.lanes.pick(words, [(c // 2, first + r) for r, c in places])
-            halves.append(self._half(picked, [c % 2 for _, c in places]))
-        return self._pair(halves)
-
-    def _row_words(self, registers: list[Value], word: int, transposed: bool) -> Value:
-        """Word `word` of every row, from the registers of the matrices."""
-        halves: list[Value] = []
-        for column in (2 * word, 2 * word + 1):
-            holders = [_holder(row % 8, column, transposed) for row in range(8 * len(registers))]
-            table = [(row // 8, lane) for row, (lane, _) in enumerate(holders)]
-            sides = [side for _, side in holders]
-            unused = LANES - len(table)
-            picked = self.lanes.pick(registers, table + [(0, 0)] * unused)
-            halves.append(self._half(picked, sides + [0] * unused))
-        return self._pair(halves)
-
-    def _transposed(self, word: Value) -> Value:
-        """`movmatrix`."""
-        halves: list[Value] = []
-        for element in (0, 1):
-            places = [_place(lane, element, True) for lane in range(LANES)]
-            holders = [_holder(row, column, False) for row, column in places]
-            picked = self.lanes.pick([word], [(0, lane) for lane, _ in holders])
-            halves.append(self._half(picked, [side for _, side in holders]))
-        return self._pair(halves)
-
-    def _half(self, word: Value, sides: list[int]) -> Value:
-        """Return the low or high half of each lane's word."""
-        moved = self.b.lshr(word, constant([16 * side for side in sides], I32))
-        return self.b.and_(moved, splat_constant(0xFFFF, I32))
-
-    def _pair(self, halves: list[Value]) -> Value:
-        low, high = halves
-        return self.b.or_(low, self.b.shl(high, splat_constant(16, I32)))
-
-
-def _is_transposed(made: Instruction) -> bool:
-    return "trans" in made.operation.modifiers
-
-
-def _place(lane: int, element: int, transposed: bool) -> Place:
-    """Return which element of an 8x8 matrix a lane holds in that half of its register."""
-    row, column = lane // 4, 2 * (lane % 4) + element
-    return (column, row) if transposed else (row, column)
-
-
-def _holder(row: int, column: int, transposed: bool) -> tuple[int, int]:
-    """Return the lane that holds an element, and in which half."""
-    if transposed:
-        row, column = column, row
-    return 4 * row + column // 2, column % 2

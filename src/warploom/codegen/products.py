@@ -1,4 +1,4 @@
-"""The function of a matrix product, in vector code.
+"""Emits the function of a matrix product, in vector code.
 
 A product never leaves vector registers: for one element of D in all lanes, and one k, what each
 lane needs of A and of B is a selection among lanes that the fragments fix; with a sparse A the
@@ -24,12 +24,14 @@ from warploom.codegen.lanes import (
 )
 from warploom.codegen.lower import Lowering
 from warploom.core.types import U32, U64, ScalarType
-from warploom.isa.elements import calculated, encoded, number
+from warploom.isa.elements import calculated, encoded, number, scale_number
 from warploom.isa.fragments import Fragment, Place, Product
 from warploom.isa.ops.matrix import LAYOUTS
+from warploom.isa.scales import A_SCALES, B_SCALES, BYTE_BITS
 from warploom.isa.sparsity import Sparsity
 
 QUAD_DEPTH = 4
+FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 
 BUFFER_BYTES = 24 * LANES * 8
 """Room for the operands of the widest product, `wmma` on f16: eight registers each."""
@@ -60,7 +62,7 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
-    kept = (p.partition("::")[0] for p in parts if by_layout or p not in LAYOUTS)
+    kept = ("sp" if p.startswith("sp::") else p for p in parts if by_layout or p not in LAYOUTS)
     name = "product." + ".".join(kept)
     if name not in module.globals:
         signature = ir.FunctionType(ir.VoidType(), [PTR])
@@ -123,6 +125,20 @@ class SumCode:
         meet = self.b.xor if self.product.logic == "xor" else self.b.and_
         return self.b.add(total, self.lower.intrinsic("ctpop", [meet(left, right)]))
 
+    def scaled_step(self, left: Value, right: Value, scale: Value, total: Value) -> Value:
+        """Returns a sum with one more product times a scale (.f64), rounded once to .f32: the
+        product with its scale is exact in double precision."""
+        b, wide, narrow = self.b, vector(DOUBLE), vector(FLOAT)
+        product = b.fpext(b.fmul(left, right), wide)
+        found = self.lower.intrinsic("fma", [product, scale, b.fpext(total, wide)])
+        return b.fptrunc(found, narrow)
+
+    def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
+        """Returns the scales of a block in these lanes' words, as .f64."""
+        held = self.lanes.pick([words], [(0, lane) for lane in lanes])
+        bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
+        return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
+
     def last(self, start: Value, total: Value) -> Value:
         """Returns a sum with C."""
         if not self.type.is_integer:
@@ -159,7 +175,8 @@ class _ProductBody:
         first = 0
         held: list[list[Value]] = []
         for fragment in (p.a, p.b, p.c):
-            held.append(self.code.numbers(fragment, self._words(fragment, first)))
+            words = self._words(fragment, first, fragment.registers)
+            held.append(self.code.numbers(fragment, words))
             first += fragment.registers
         a, b, c = held
         sums = [self._sum(element, a, b, c) for element in range(p.d.count)]
@@ -167,10 +184,10 @@ class _ProductBody:
             self.b.store(word, slot(self.b, self.buffer, register), align=64)
         self.b.ret_void()
 
-    def _words(self, fragment: Fragment, first: int) -> list[Value]:
-        """Return the registers of a fragment, from a place in the buffer on."""
+    def _words(self, fragment: Fragment, first: int, count: int) -> list[Value]:
+        """Return registers like those of a fragment, from a place in the buffer on."""
         type = register_vector(register_type(fragment))
-        places = range(first, first + fragment.registers)
+        places = range(first, first + count)
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in places]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
@@ -179,10 +196,32 @@ class _ProductBody:
         places = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.at(p.c, c, places)
         total = code.first(start)
+        scales = self._scales(places)
         for k in range(p.depth):
             left = code.at(p.a, a, [(row, k) for row, _ in places])
-            total = code.step(left, self._met(b, places, k), total)
+            right = self._met(b, places, k)
+            if p.scales is None:
+                total = code.step(left, right, total)
+            else:
+                scale = scales[p.scales.block(k, p.depth)]
+                total = code.scaled_step(left, right, scale, total)
         return code.last(start, total)
+
+    def _scales(self, places: list[Place]) -> list[Value]:
+        """Return the product of A's and B's scales for each block, at places of D."""
+        p = self.product
+        if p.scales is None:
+            return []
+        words = self._words(p.d, p.sources, 2)
+        rows = [A_SCALES.holder(row) for row, _ in places]
+        columns = [B_SCALES.holder(column) for _, column in places]
+        return [
+            self.b.fmul(
+                self.code.scale(p.scales.type, words[0], rows, block),
+                self.code.scale(p.scales.type, words[1], columns, block),
+            )
+            for block in range(p.scales.count)
+        ]
 
     def _met(self, b: list[Value], places: list[Place], k: int) -> Value:
         """Returns what the k-th element of A's rows meets of B."""
@@ -193,7 +232,6 @@ class _ProductBody:
             code.at(p.b, b, [(column, sparsity.column(k, choice)) for _, column in places])
             for choice in range(sparsity.choices)
         ]
-        behind = p.a.registers + p.b.registers + p.c.registers
-        metadata = self.b.load(slot(self.b, self.buffer, behind), typ=vector(I32), align=64)
+        (metadata,) = self._words(p.a, p.sources - 1, 1)
         rows = [row for row, _ in places]
         return code.chosen(code.choice(sparsity, metadata, rows, k), choices)

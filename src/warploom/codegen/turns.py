@@ -8,14 +8,14 @@ from numba import carray
 
 from warploom.codegen.environment import Slot
 from warploom.codegen.lanes import LANES
-from warploom.rules import clusters, plan_words, scheduling
+from warploom.rules import clusters, plan_words, register_pool, scheduling
+from warploom.rules.block_order import last_block
 from warploom.rules.choosing import CONVERGE
 from warploom.rules.convergence import begin
 from warploom.rules.plan_words import (
     BARRIER,
     BARRIER_THREADS,
     BARRIER_WAIT,
-    BLOCKS,
     CURRENT_BLOCK,
     ENDED,
     FRESH,
@@ -112,7 +112,7 @@ def end_relay(
 def next_in_relay(plan: Any, slots: Any, states: Any) -> int:
     """Begin the next block in the place of one that has ended in relay: 1, or 0 where the schedule
     has to look. `states` are those of the block."""
-    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= plan[BLOCKS]:
+    if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
     plan[NEXT_BLOCK] += 1
@@ -139,3 +139,9 @@ def cluster_wait(
 def live_ranks(plan: Any, slots: Any) -> int:
     """Return the blocks of the current cluster that are there, a bit each."""
     return clusters.live_blocks(plan, slots)
+
+
+def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
+    """`rules.register_pool.set_registers` over the states of the current block."""
+    rows = carray(states, (plan[WARPS], STATE_WORDS))
+    return register_pool.set_registers(plan, rows, warp, count, grows)

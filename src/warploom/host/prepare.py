@@ -9,6 +9,7 @@ from warploom.devices.launches import check_launch, check_local, check_registers
 from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
+from warploom.host.resources import launched_registers
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.ptx.ir import Function
 
@@ -62,6 +63,7 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
         warp_size=context.spec.warp_size,
         cluster=cluster,
         explicit_cluster=is_explicit,
+        registers=launched_registers(kernel.function, context.spec),
     )
     check_launch(context.spec, asked.grid, asked.block, shared_bytes(program, launch))
     check_cluster(context.spec, kernel.function, asked.grid, cluster)

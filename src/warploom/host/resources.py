@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from warploom.analysis.pressure import estimated_registers
 from warploom.analysis.program import Program
@@ -60,3 +61,23 @@ def _limit(function: Function) -> int:
     """Return the registers that `.maxnreg` leaves (PTX ISA, "Performance-Tuning Directives")."""
     given = [int(values[0]) for name, values in function.directives if name == "maxnreg" and values]
     return min(given, default=1 << 16)
+
+
+REGISTER_STEP = 8
+"""What `setmaxnreg` and the limits of a launch count in."""
+
+
+def launched_registers(function: Function, spec: DeviceSpec) -> int:
+    """Return the registers of a thread that a kernel is launched with by its directives, for
+    `setmaxnreg`; 0 where they say nothing (PTX ISA, "Performance-Tuning Directives")."""
+    given = {name: [int(value) for value in values] for name, values in function.directives
+             if name in ("maxnreg", "maxntid", "reqntid", "minnctapersm")}  # fmt: skip
+    if given.get("maxnreg"):
+        return given["maxnreg"][0]
+    size = given.get("reqntid") or given.get("maxntid")
+    if not size:
+        return 0
+    warps = -(-prod(size) // spec.warp_size)
+    blocks = max(1, *given.get("minnctapersm", [1]))
+    most = spec.registers_per_block // (warps * spec.warp_size * blocks)
+    return min(most, spec.max_registers_per_thread) // REGISTER_STEP * REGISTER_STEP

@@ -19,6 +19,9 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.ptx.ir import Instruction, Module, Operand, Special
 from warploom.ptx.release import target_of
 
+PRODUCTS = {(9, 0): "h100", (10, 0): "b200", (12, 0): "rtx-5090"}
+"""Devices that have instructions of some architectures alone."""
+
 
 def is_newer(module: Module, spec: DeviceSpec) -> bool:
     """Returns whether the module was made for a newer device than this one, or for exactly
@@ -57,7 +60,7 @@ def check_instructions(program: Program, spec: DeviceSpec) -> None:
         only = only_targets(instruction.operation)
         if only and spec.compute_capability not in only:
             has = " and ".join(f"{major}.{minor}" for major, minor in only)
-            device = "h100" if (9, 0) in only else "b200"
+            device = next(name for release, name in PRODUCTS.items() if release in only)
             raise UnsupportedInstruction(
                 f"{spec.title} (compute capability {spec.cc}) has no"
                 f" {instruction.operation.text}: only compute capability {has} has it."

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 REASONS = {
-    "clusterlaunchcontrol": "work stealing among clusters is not built",
+    "fabric": "copies and reductions between devices (PTX 9.3) are not built",
 }
 """By the name of the instruction; one that neither runs nor stands here is not built yet."""

@@ -11,7 +11,7 @@ from warploom.isa.ops.tensors import is_tensor_prefetch
 from warploom.isa.spec import Operation
 
 NAMES = frozenset(
-    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt", "setmaxnreg"}
+    {"membar", "fence", "nanosleep", "pmevent", "griddepcontrol", "brkpt"}
     | {"prefetch", "prefetchu", "applypriority", "discard"}
 )
 COPIES = ("commit_group", "wait_group", "wait_all", "L2")

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from warploom.core.types import F32, F64, S32, U32, U64, ScalarType
 from warploom.isa.fragments import WIDTHS
-from warploom.isa.narrow import FORMATS, HALF, narrowed, wide
+from warploom.isa.narrow import E2M1, E4M3, FORMATS, HALF, narrowed, wide, wide_scale
 from warploom.isa.terms import Term, argument, canonical, constant, reinterpret, shift_right
 
 TF32_BITS = 0xFFFFE000
@@ -40,7 +40,20 @@ def number(type: str) -> Term:
     if type in ("s8", "s4"):
         unused = constant(32 - width, U32)
         return shift_right(reinterpret(Term("shl", U32, (bits, unused)), S32), unused)
-    return wide(bits & ((1 << width) - 1), FORMATS[type])
+    if type == "e2m1 in a byte":
+        return wide(shift_right(bits, constant(2, U32)) & 0xF, E2M1)
+    format = FORMATS[type]
+    return wide(bits & ((1 << format.bits) - 1), format)
+
+
+@lru_cache
+def scale_number(type: str) -> Term:
+    """Return the number of type `type` (ue8m0, ue4m3) in the lowest byte of `argument(0)`, as an
+    .f32."""
+    bits = argument(0, U32)
+    if type == "ue4m3":
+        return wide(bits & 0x7F, E4M3)
+    return reinterpret(Term("shl", U32, (wide_scale(bits), constant(16, U32))), F32)
 
 
 @lru_cache

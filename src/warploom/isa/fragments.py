@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from warploom.isa.scales import Scales
 from warploom.isa.sparsity import Sparsity
 
 WARP = 32
@@ -24,12 +25,12 @@ LANES_PER_ROW = 4
 
 WIDTHS = {
     **dict.fromkeys(("f16", "bf16"), 16),
-    **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 8),
-    **dict.fromkeys(("s4", "u4"), 4),
+    **dict.fromkeys(("e4m3", "e5m2", "s8", "u8", "e3m2", "e2m3", "e2m1 in a byte"), 8),
+    **dict.fromkeys(("s4", "u4", "e2m1"), 4),
     **dict.fromkeys(("tf32", "f32", "s32", "b1"), 32),
     "f64": 64,
 }
-"""Bits of an element; those of b1 are taken 32 at a time, along k."""
+"""Bits of an element with its padding; those of b1 are taken 32 at a time, along k."""
 
 Place = tuple[int, int]
 """Row and column (for B: column and k)."""
@@ -147,7 +148,8 @@ def extents(shape: str) -> tuple[int, int, int]:
 class Product:
     """D = A * B + C by its fragments; `logic` ("xor", "and") is how bits of b1 meet.
 
-    With a `sparsity`, the fragment of A is what is stored of it.
+    With a `sparsity`, the fragment of A is what is stored of it. With `scales`, blocks of A and B
+    are multiplied by numbers of their own.
     """
 
     a: Fragment
@@ -157,8 +159,15 @@ class Product:
     saturates: bool = False
     logic: str = ""
     sparsity: Sparsity | None = None
+    scales: Scales | None = None
 
     @property
     def depth(self) -> int:
         """Products in the sum of an element of D."""
         return self.a.columns
+
+    @property
+    def sources(self) -> int:
+        """Registers with A, B, C and metadata; those with scales stand behind them."""
+        metadata = 0 if self.sparsity is None else 1
+        return self.a.registers + self.b.registers + self.c.registers + metadata

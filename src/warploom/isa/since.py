@@ -31,6 +31,11 @@ def since(table: Table, operation: Operation) -> Release:
     return found
 
 
+def is_named(pattern: str, operation: Operation) -> bool:
+    """Returns whether a pattern names an instruction."""
+    return _matches(pattern, operation.name, _parts(operation))
+
+
 def _parts(operation: Operation) -> list[str]:
     """Return the parts of its opcode in the order of its syntax, those with `::` in both
     spellings."""

@@ -61,7 +61,7 @@ class OperandSpec:
     `type` is the name of a slot, "wide" (twice the width of slot `type`), the name of a scalar
     type, or one of `address`, `label`, `targets`, `function`, `any`, `texels`, `handle`,
     `axes`, `selector`, `zero`, `multiplicand`, `sign`, `transposition`, `groups`, `tensor`,
-    `offsets`, `map_axis`, `map_value`, `map_bytes`. `count` is how
+    `offsets`, `map_axis`, `map_value`, `map_bytes`, `scale_a`, `scale_b`. `count` is how
     many of it stand in braces (1: no braces), spelled `a:f32*4`; spelled `a:f32*n/2`, it is the n
     of slot `shape` divided by `divisor`. `updated`: it is read before it is written, spelled `+d`.
     """

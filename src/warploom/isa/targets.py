@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from warploom.isa.since import Release, Table, since
+from warploom.isa.since import Release, Table, is_named, since
 from warploom.isa.spec import Operation
 
 _BROUGHT: Table = {
@@ -120,7 +120,15 @@ _BROUGHT: Table = {
         *(f"{n}.L2::evict_{p}" for n in ("ld", "st") for p in ("first", "last", "normal")),
         *(f"{n}.v4.{t}" for n in ("ld", "st") for t in ("b64", "u64", "s64", "f64")),
         *(f"{n}.v8.{t}" for n in ("ld", "st") for t in ("b32", "u32", "s32", "f32")),
+        *(
+            "clusterlaunchcontrol",
+            "cp.cp_mask",
+            "ldmatrix.m16n16",
+            "ldmatrix.m8n16",
+            "stmatrix.m16n8",
+        ),
     ),
+    (12, 0): ("mma.kind",),
 }
 
 
@@ -131,17 +139,27 @@ def needed(operation: Operation) -> Release:
 
 
 BLACKWELL = ((10, 0), (10, 1), (10, 3), (11, 0))
+SMALL_BLACKWELL = ((12, 0), (12, 1))
 
-ONLY: dict[str, tuple[Release, ...]] = {"wgmma": ((9, 0),), "tcgen05": BLACKWELL}
-"""Instructions that newer targets do not have, by name: the architectures that have them. From
+ONLY: dict[str, tuple[Release, ...]] = {
+    "wgmma": ((9, 0),),
+    "tcgen05": BLACKWELL,
+    "mma.kind": SMALL_BLACKWELL,
+    **dict.fromkeys(
+        ("ldmatrix.m16n16", "ldmatrix.m8n16", "stmatrix.m16n8"), BLACKWELL + SMALL_BLACKWELL
+    ),
+}
+"""Instructions that newer targets do not have, by patterns: the architectures that have them. From
 compute capability 10.0 on a `.target` for a family (sm_100f) has them as well as one for an
 architecture (sm_100a)."""
 
 
+@cache
 def only_targets(operation: Operation) -> tuple[Release, ...]:
     """Returns the only architectures that have an instruction; none where newer ones have it
     too."""
-    return ONLY.get(operation.name, ())
+    found = (only for pattern, only in ONLY.items() if is_named(pattern, operation))
+    return next(found, ())
 
 
 def has_letter(release: Release, letter: str) -> bool:

@@ -162,9 +162,10 @@ _BROUGHT: Table = {
             "cvt.ue8m0x2",
             "cvt.rn.satfinite.tf32",
         ),
-        *("cvt.rz.satfinite.tf32",),
+        *("clusterlaunchcontrol", "cp.cp_mask"),
+        *("cvt.rz.satfinite.tf32", "ldmatrix.m16n16", "ldmatrix.m8n16", "stmatrix.m16n8"),
     ),
-    (8, 7): ("cvt.rs", "mma.e4m3.f16", "mma.e5m2.f16"),
+    (8, 7): ("cvt.rs", "mma.e4m3.f16", "mma.e5m2.f16", "mma.kind"),
     (8, 8): (
         "tcgen05.red",
         *("min.abs.!xorsign", "max.abs.!xorsign"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from warploom.analysis.clusters import maps_addresses
+from warploom.analysis.clusters import cancels_launches, maps_addresses
 from warploom.analysis.courses import Size, size_that_tells
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
@@ -104,7 +104,9 @@ class CompiledEngine:
             shuffles=schedule.shuffles,
             records=records,
             sanitizes=sanitizes,
-            clusters=launch.cluster_blocks > 1 or maps_addresses(program),
+            clusters=launch.cluster_blocks > 1
+            or maps_addresses(program)
+            or cancels_launches(program),
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:

@@ -30,7 +30,9 @@ from warploom.machine.tensor_memory_faults import NAMES as TENSOR_MEMORY_FAULTS
 from warploom.machine.tensor_memory_faults import tensor_memory_fault
 from warploom.machine.texture_faults import texel_fault
 from warploom.ptx.ir import Instruction, Space
+from warploom.rules import register_pool
 from warploom.rules.in_flight import CAPACITY
+from warploom.rules.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
 from warploom.rules.tensor_memory import checks
 from warploom.rules.tensors import issue
 
@@ -80,6 +82,7 @@ class FaultKind(IntEnum):
     NO_SUCH_PRODUCT = checks.NO_SUCH_PRODUCT
     STILL_ALLOCATED = checks.STILL_ALLOCATED
     NO_PAIR = checks.NO_PAIR
+    REGISTER_COUNT = register_pool.FAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,7 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
             f" {launch.warp_size}."
         )
     found = _call_message(fault, program, at) or _members_message(fault, program, at)
+    found = found or _register_message(fault, program, launch, at)
     return found or _group_message(fault, program, launch, at)
 
 
@@ -243,6 +247,31 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
         f"    What {opcode} does then is undefined. Every lane that comes here must be in the mask:"
         f" name the whole warp (0xffffffff), or find the lanes with __ballot_sync() before the"
         f" branch that parts them."
+    )
+
+
+def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
+    """Returns the message of a `setmaxnreg` whose registers cannot be there."""
+    if fault.kind is not FaultKind.REGISTER_COUNT:
+        return None
+    opcode = program.instructions[fault.instruction].operation.opcode
+    code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
+    if code == BEYOND_BLOCK:
+        warps = launch.warps_per_block
+        return (
+            f"{opcode} {fault.address}: the warps of the block want {32 * number:,} registers, and"
+            f' it has {32 * launch.registers * warps:,}\n    {at}\n    PTX ISA, "setmaxnreg": a'
+            f" warp waits until others have released as many as it asks for; these never will. The"
+            f" block was launched with {launch.registers} registers for each of its {warps} warps'"
+            f" threads: ask for fewer in some warp group, or release more in another."
+        )
+    verb, less, other = (
+        ("releases", "fewer", "inc") if code == HAS_LESS else ("asks for", "more", "dec")
+    )
+    return (
+        f"{opcode} {fault.address} in a warp whose threads have {number} registers\n    {at}\n   "
+        f' PTX ISA, "setmaxnreg": what happens where one {verb} registers and has {less} than it'
+        f" names is undefined. Take .{other} here, or another number."
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.analysis.clusters import cancels_launches
 from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.machine.cancellation import Cancellation
@@ -51,7 +52,7 @@ class Schedule:
         """Returns whether lanes that part take turns, instead of one side after the other."""
         return self.independent and self.policy != "converge"
 
-    def plan(self, launch: Launch, exit: int) -> npt.NDArray[np.int64]:
+    def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
         """Return the plan from which both machines schedule (`rules.scheduling`)."""
         plan, size = np.zeros(plan_words.PLAN_WORDS, np.int64), launch.cluster_blocks
         values = {
@@ -62,7 +63,9 @@ class Schedule:
             plan_words.THREADS: launch.threads_per_block,
             plan_words.BLOCKS: launch.blocks,
             plan_words.SLOTS: max(size, min(self.resident_blocks, launch.blocks) // size * size),
-            plan_words.EXIT: exit,
+            plan_words.EXIT: program.exit,
+            plan_words.CANCELS: cancels_launches(program),
+            plan_words.LAUNCH_REGISTERS: launch.registers,
             plan_words.WARP_SIZE: launch.warp_size,
             plan_words.CLUSTER: launch.cluster_blocks,
             plan_words.CLUSTER_X: launch.cluster[0],
@@ -87,7 +90,8 @@ class Launch:
     address of the memory in which the blocks of a cooperative launch wait for each other. Only the
     reference machine runs warps of another `warp_size` than 32. `cancellation` is what stops the
     launch from another thread, where something can. `cluster` is how many blocks a cluster has
-    along each axis; `explicit_cluster`: the launch or the kernel has named it.
+    along each axis; `explicit_cluster`: the launch or the kernel has named it. `registers` are
+    those of a thread that the kernel's directives give it, 0 where they give none.
     """
 
     grid: Dim3
@@ -104,6 +108,7 @@ class Launch:
     cancellation: Cancellation | None = None
     cluster: Dim3 = (1, 1, 1)
     explicit_cluster: bool = False
+    registers: int = 0
 
     def filled(
         self,
@@ -128,6 +133,7 @@ class Launch:
             cancellation,
             self.cluster,
             self.explicit_cluster,
+            self.registers,
         )
 
     @property

@@ -77,7 +77,7 @@ class Outfit:
     @classmethod
     def of(cls, kernel: CompiledKernel, launch: Launch) -> Outfit:
         """Return the outfit for launches like this one, whatever their arguments."""
-        plan = launch.schedule.plan(launch, kernel.program.exit)
+        plan = launch.schedule.plan(launch, kernel.program)
         slots = int(plan[plan_words.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
         filled = _filled(kernel, launch, plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.isa.spec import Operation
-from warploom.rules.tensors.issue import (
+from warploom.rules.tensors.addresses import (
     BULK_ALIGNMENT,
     NO_BLOCK,
     NO_TENSOR_MAP,

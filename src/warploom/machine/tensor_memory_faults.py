@@ -28,8 +28,8 @@ WRONG = {
     c.TYPE_OF_SUMS: "no such type of D for this kind",
     c.SPARSITY: "sparsity that is not the instruction's",
     c.DEPTH: "K of 96, which is not supported here",
-    c.ASHIFT: "an instruction with .ashift, which is not supported here",
-    c.ZEROS: "an instruction with a zero-column mask, which is not supported here",
+    c.ASHIFT: ".ashift, which M of 128 and 256 alone have (M {rows})",
+    c.ZEROS: "a zero-column mask with a column shift, which is not supported here",
     c.TRANSPOSITION: "a transposed matrix of elements of 4 or 6 bits",
 }
 ADVICE = {

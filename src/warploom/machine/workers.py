@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from warploom.analysis.clusters import cancels_launches
 from warploom.analysis.footprints import why_blocks_meet
 from warploom.analysis.program import Program
 from warploom.machine.launch import Launch
@@ -29,6 +30,8 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
         return "a limit counts the instructions of all blocks"
     if launch.cluster_blocks > 1:
         return "the blocks of a cluster work together"
+    if cancels_launches(program):
+        return "blocks take over the work of others"
     if caches:
         return "the caches see the accesses of all blocks in order"
     return proven(program, launch, memory, why_blocks_meet)

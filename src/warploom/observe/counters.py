@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.accesses import FIELDS
+from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
+from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
 from warploom.observe.metrics import counter_of
 from warploom.ptx.ir import Instruction, Space
 
@@ -142,6 +144,9 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "barriers": tally.warps * _mask(tally, _is_barrier),
         "atomic_requests": np.zeros_like(tally.warps),
         "atomic_passes": np.zeros_like(tally.warps),
+        **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
+        **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
+        **{name: np.zeros_like(tally.warps) for name in (LOADED, STORED)},
     }
     for (space, op), fields in _ACCESSES.items():
         for field in fields:
@@ -158,6 +163,10 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
         if row.op == "atomic":
             columns["atomic_requests"][row.instruction] += cost["requests"]
             columns["atomic_passes"][row.instruction] += cost["passes"]
+        operation = tally.program.instructions[row.instruction].operation
+        copied = copied_bytes(operation, row.space, row.op)
+        if copied is not None:
+            columns[copied][row.instruction] += cost["bytes_requested"]
 
 
 def _name(space: Space, op: str, field: str) -> str:
@@ -170,11 +179,16 @@ def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.i
     return np.array([test(i) for i in tally.program.instructions], np.int64)
 
 
+def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64]:
+    """1 for each instruction whose operation passes the test, else 0."""
+    return _mask(tally, lambda instruction: test(instruction.operation))
+
+
 def _is_branch(instruction: Instruction) -> bool:
     return instruction.operation.name in BRANCHES
 
 
 def _is_barrier(instruction: Instruction) -> bool:
-    """Barriers of the block; `bar.warp.sync` is none."""
+    """Barriers of the block; those of a warp or a cluster are none."""
     operation = instruction.operation
-    return operation.name in BARRIERS and "warp" not in operation.modifiers
+    return operation.name in BARRIERS and not {"warp", "cluster"} & set(operation.modifiers.values)

@@ -26,6 +26,7 @@ from warploom.ptx.ir import (
     Targets,
     Vector,
 )
+from warploom.ptx.scale_rules import SCALE_CHECKS
 from warploom.ptx.scope import Scope
 from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switches
 from warploom.ptx.tensor_rules import TENSOR_CHECKS
@@ -73,6 +74,8 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             ASYNCHRONOUS_CHECKS[spec.type](scope, operation, operand)
         elif spec.type == "selector":
             check_selector(scope, operation, operand)
+        elif spec.type in SCALE_CHECKS:
+            SCALE_CHECKS[spec.type](scope, operation, operand)
         elif spec.type == "zero":
             check_zero(scope, operation, operand)
         elif spec.type == "bytes":

@@ -102,6 +102,8 @@ def make_report(
         instruction_statistics(counters),
         memory_workload(counters),
     )
+    if asynchronous := asynchronous_work(counters):
+        sections = (*sections, asynchronous)
     case = Case(
         facts.spec,
         facts.blocks,
@@ -211,6 +213,27 @@ def memory_workload(counters: Counters) -> Section:
     if counters.atomic_requests:
         metrics.append(_counted("Atomic Passes", "pass", counters.atomic_passes))
     return Section("Memory Workload Analysis", tuple(metrics))
+
+
+_ASYNCHRONOUS = (
+    ("Tensor Copies", "request", "tensor_copies"),
+    ("Tensor Copies, Into Shared Memory", "byte", "tensor_copy_bytes_loaded"),
+    ("Tensor Copies, From Shared Memory", "byte", "tensor_copy_bytes_stored"),
+    ("Warp Group Products", "inst", "warp_group_products"),
+    ("Tensor Memory Products", "request", "tensor_memory_products"),
+    ("Tensor Memory Loads", "inst", "tensor_memory_loads"),
+    ("Tensor Memory Stores", "inst", "tensor_memory_stores"),
+    ("Tensor Memory Copies", "request", "tensor_memory_copies"),
+    ("Cluster Barriers", "inst", "cluster_barriers"),
+    ("Launch Cancellations", "request", "launch_cancellations"),
+)
+
+
+def asynchronous_work(counters: Counters) -> Section | None:
+    """Returns what ran beside the warps' instructions; None where nothing did."""
+    lines = [(name, unit, counters[counter]) for name, unit, counter in _ASYNCHRONOUS]
+    metrics = tuple(_counted(*line) for line in lines if line[2])
+    return Section("Asynchronous Work", metrics) if metrics else None
 
 
 _FIELDS = (

@@ -47,8 +47,12 @@ Words = npt.NDArray[Any]
     BEGUN,
     CLUSTER_WAITS,
     HOPELESS_SINCE,
+    CANCELS,
+    CANCELED,
+    GIVES_WAY,
+    LAUNCH_REGISTERS,
     PLAN_WORDS,
-) = range(34)
+) = range(38)
 """The plan. INDEPENDENT: each thread has its own program counter (7.0 and later). CHANGES: how
 often a kernel has changed memory. FRESH: the current block has just begun. POSITION: how many warps
 have had their turn in this round. HOPELESS: blocks in a row that got nowhere in their last round.
@@ -59,7 +63,11 @@ were at once; as each takes the first free slot, no other slots have been used. 
 of a cluster; CLUSTER_X, CLUSTER_Y: those along x and y; GRID_X, GRID_Y: those of the grid. HELD:
 slots of blocks that have ended while others of their cluster have not. BEGUN: the slot in which a
 block began last. CLUSTER_WAITS: whether a thread has waited at the barrier of a cluster.
-HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted."""
+HOPELESS_SINCE: CHANGES when the blocks of HOPELESS were counted. CANCELS:
+whether blocks of the program cancel others; CANCELED: clusters that other
+blocks have cancelled, the last in the order of the launch. GIVES_WAY: the current block has just
+asked for another's work, and lets other blocks have their turn. LAUNCH_REGISTERS of a thread, as
+the kernel's directives give them, or 0."""
 
 BARRIERS = 16
 """How many barriers a block has (PTX ISA, bar)."""
@@ -73,14 +81,16 @@ that programs name."""
 STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
 AWAITED = ARRIVALS + ALL_BARRIERS
 CLUSTER_ARRIVED = AWAITED + ALL_BARRIERS
-STATE_WORDS = CLUSTER_ARRIVED + 1
+REGISTERS = CLUSTER_ARRIVED + 1
+STATE_WORDS = REGISTERS + 1
 """A warp's state: what it is; where it goes on (0 at its start, FROM_TABLE where its table says,
 else a number of the compiled code); the barrier at which it waits as a whole and the number of
 threads that barrier awaits (0: all); the instruction at which it waits. ISSUED: its instructions
 before this turn; TIMED: whether it has LOOKED at a clock in this turn, or was IDLE in the one
 before: it looked at a clock and nobody changed memory. By barrier, its threads that have ARRIVED
 without waiting, and how many those said that the barrier AWAITED. CLUSTER_ARRIVED: its lanes that
-have arrived at the phase of the cluster's barrier which is not complete."""
+have arrived at the phase of the cluster's barrier which is not complete. REGISTERS of each of its
+threads, where it has named them (`rules.register_pool`), else 0."""
 
 CLUSTER_BARRIER = ALL_BARRIERS
 """The number under which lanes wait at the barrier of their cluster."""

@@ -12,8 +12,9 @@ The plan is an array of 64-bit words; so is the state of every warp, and its tab
 from __future__ import annotations
 
 from warploom.rules.block_barriers import settle, settle_one, threads_of
+from warploom.rules.block_order import block_at, last_block
 from warploom.rules.choosing import ADVERSARIAL, CONVERGE, RANDOM, choose, scrambled
-from warploom.rules.clusters import cluster_block, end_block, settle_cluster
+from warploom.rules.clusters import end_block, settle_cluster
 from warploom.rules.convergence import PATIENCE, begin, find_more, pop, start_other_sides
 from warploom.rules.distinct import jitable
 from warploom.rules.parking import has_ready, is_stuck, park, park_apart, park_at_turn_end
@@ -27,7 +28,8 @@ from warploom.rules.plan_words import (
     BEFORE,
     BEGUN,
     BLOCKED,
-    BLOCKS,
+    CANCELED,
+    CANCELS,
     CHANGES,
     CLUSTER,
     CLUSTER_WAITS,
@@ -38,6 +40,7 @@ from warploom.rules.plan_words import (
     EXIT,
     FRESH,
     FROM_TABLE,
+    GIVES_WAY,
     HELD,
     HOPELESS,
     HOPELESS_SINCE,
@@ -114,7 +117,7 @@ def start_blocks(plan: Words, slots: Words) -> None:
     plan[SLOT] = NONE
     plan[HOPELESS] = 0
     plan[ROUND] = 0
-    plan[HELD] = plan[CLUSTER_WAITS] = 0
+    plan[HELD] = plan[CLUSTER_WAITS] = plan[CANCELED] = plan[GIVES_WAY] = 0
     plan[TOUCHED] = NONE
     for slot in range(plan[SLOTS]):
         slots[slot] = NONE
@@ -191,10 +194,12 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
                 leave_slot(plan, slots)
             else:
                 plan[HOPELESS] = 0
-                if plan[ROUNDS] > PATIENCE or plan[POLICY] != CONVERGE:
+                if plan[ROUNDS] > PATIENCE or plan[GIVES_WAY] or plan[POLICY] != CONVERGE:
                     leave_slot(plan, slots)
         elif outcome == BLOCKED:
             return DEADLOCK
+        elif plan[GIVES_WAY]:
+            leave_slot(plan, slots)
 
 
 @jitable
@@ -211,7 +216,7 @@ def warp_in_turn(plan: Words) -> int:
 @jitable
 def can_start(plan: Words) -> bool:
     """Returns whether another block can begin beside those that are resident."""
-    return plan[NEXT_BLOCK] < plan[BLOCKS] and plan[RESIDENT] + plan[HELD] < plan[SLOTS]
+    return plan[NEXT_BLOCK] < last_block(plan) and plan[RESIDENT] + plan[HELD] < plan[SLOTS]
 
 
 @jitable
@@ -221,7 +226,7 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
     plan[BEGUN] = slot
-    slots[slot] = block_in_turn(plan)
+    slots[slot] = block_at(plan, plan[NEXT_BLOCK])
     plan[NEXT_BLOCK] += 1
     plan[RESIDENT] += 1
     plan[MOST_RESIDENT] = max(plan[MOST_RESIDENT], plan[RESIDENT] + plan[HELD])
@@ -247,17 +252,6 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
 
 
 @jitable
-def block_in_turn(plan: Words) -> int:
-    """Return the block that begins next: in order, backwards, or by a stride that misses none;
-    cluster by cluster, where there are clusters of several blocks."""
-    size = plan[CLUSTER]
-    if size == 1:
-        return turn_of(plan, plan[NEXT_BLOCK], plan[BLOCKS])
-    cluster = turn_of(plan, plan[NEXT_BLOCK] // size, plan[BLOCKS] // size)
-    return cluster_block(plan, cluster, plan[NEXT_BLOCK] % size)
-
-
-@jitable
 def free_slot(plan: Words, slots: Words) -> int:
     """Return the slot of the block that begins next: behind the one before it in its cluster, else
     the first that is free."""
@@ -270,50 +264,34 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 
 @jitable
-def turn_of(plan: Words, number: int, blocks: int) -> int:
-    """Return which of so many blocks, or clusters, begins as the one of that number."""
-    if plan[POLICY] == ADVERSARIAL:
-        return blocks - 1 - number
-    if plan[POLICY] != RANDOM:
-        return number
-    return permuted(plan[SEED], number, blocks)
-
-
-@jitable
-def permuted(seed: int, number: int, count: int) -> int:
-    """Return where a permutation of the numbers below `count` takes one of them: a Feistel network
-    over the next power of 4, gone through again until the number is below `count`."""
-    half = 1
-    while 1 << 2 * half < count:
-        half += 1
-    low = (1 << half) - 1
-    value = number
-    while True:
-        for turn in range(4):
-            left, right = value >> half, value & low
-            value = right << half | (left ^ (scrambled(seed, 8 * right + turn) & low))
-        if value < count:
-            return value
-
-
-@jitable
 def make_current(plan: Words, slots: Words, slot: int) -> None:
     plan[SLOT] = slot
     plan[CURRENT_BLOCK] = slots[slot]
     plan[POSITION] = 0
-    plan[ROUNDS] = 0
+    plan[ROUNDS] = plan[GIVES_WAY] = 0
 
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
     """Give the next round to another block than the one in the current slot. Where blocks wait for
     each other they have it in turn, so that each is asked before the launch is given up."""
-    if can_start(plan):
+    if can_start(plan) and not holds_back(plan):
         plan[SLOT] = NONE
     elif plan[POLICY] == RANDOM and plan[HOPELESS] == 0:
         resume_slot(plan, slots, scrambled(plan[SEED], plan[ROUND]) % plan[SLOTS])
     else:
         resume_slot(plan, slots, plan[SLOT] + 1)
+
+
+@jitable
+def holds_back(plan: Words) -> bool:
+    """Return whether no block begins though there is room for one, so that others can cancel it:
+    under the policies that mix blocks, unless those that are there wait for more."""
+    if not plan[CANCELS] or plan[HOPELESS] != 0:
+        return False
+    if plan[POLICY] == RANDOM:
+        return scrambled(plan[SEED], plan[ROUND]) & 1 == 1
+    return plan[POLICY] == ADVERSARIAL
 
 
 @jitable

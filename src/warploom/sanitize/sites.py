@@ -9,6 +9,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
@@ -83,6 +84,8 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
         return _mbarrier_flags(made)
     if name == "cp":
         return _copy_flags(made)
+    if is_cancellation(operation):
+        return words.BULK | words.ASYNC
     if name in ("fence", "membar"):
         return _fence_flags(made)
     if is_cluster_barrier(operation):

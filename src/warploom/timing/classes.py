@@ -130,6 +130,8 @@ def _matrix(operation: Operation) -> str:
         return "shuffle"
     if operation.name == "wgmma" and not is_group_product(operation):
         return "control"
+    if operation.name == "tcgen05":
+        return "tensor" if "mma" in operation.modifiers else "control"
     moves = operation.name in ("ldmatrix", "stmatrix") or operation.modifiers["access"] is not None
     return "memory" if moves else "tensor"
 

@@ -18,6 +18,8 @@ from warploom.analysis.accesses import TEXELS
 from warploom.analysis.program import Program
 from warploom.analysis.uses import reads, writes
 from warploom.devices.timing import TimingSpec
+from warploom.isa.fragments import WIDTHS, extents
+from warploom.isa.ops.matrix import element_type
 from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.timing import words
@@ -293,14 +295,18 @@ def _contracts(product: Operation, total: Operation) -> bool:
     return plain and parts[0]["type"] == parts[1]["type"] and total.spec.unit is Unit.FLOAT
 
 
+TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
+"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, for the
+descriptor that a register holds says how many columns it has."""
+
+
 def products_of(made: Instruction) -> int:
     """Return the multiply-adds of a matrix instruction, as so many of 16 bits."""
-    shape = made.operation.modifiers.text("shape", "m16n8k16")
-    m, n, k = (
-        int(part) for part in shape.replace("m", "").replace("n", " ").replace("k", " ").split()
-    )
-    kind = made.operation.modifiers.text("atype", made.operation.modifiers.text("type", "f16"))
-    bits = {"f64": 256, "tf32": 32, "b1": 1}.get(kind) or int(
-        kind.lstrip("bfseum").partition("x")[0] or 16
-    )
-    return max(1, m * n * k * bits // 16)
+    m = made.operation.modifiers
+    if made.operation.name == "tcgen05":
+        rows, columns = TENSOR_MEMORY_SHAPE
+        return rows * columns * TENSOR_MEMORY_DEPTH // 2
+    rows, columns, depth = extents(m.text("shape", "m16n8k16"))
+    kind = element_type(m, "a") if "atype" in m else m.text("type", "f16")
+    bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
+    return max(1, rows * columns * depth * bits // 16)

@@ -19,6 +19,8 @@ STAGES = 3
 ALONG = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 """Blocks of a cluster, along M."""
 PERSISTENT = "persistent" in sys.argv
+SHORT = "short" in sys.argv
+"""Whether buffers have half the bytes that they need."""
 DOWN, ACROSS = M // TILE[0], N // TILE[1]
 
 
@@ -157,9 +159,10 @@ def launch(a: cute.Pointer, b: cute.Pointer, c: cute.Pointer):
 
 
 def on_device(host):
-    error, address = rt.cudaMalloc(host.nbytes)
+    error, address = rt.cudaMalloc(host.nbytes // (2 if SHORT else 1))
     assert error == rt.cudaError_t.cudaSuccess
-    rt.cudaMemcpy(address, host.ctypes.data, host.nbytes, rt.cudaMemcpyKind.cudaMemcpyHostToDevice)
+    size = host.nbytes // (2 if SHORT else 1)
+    rt.cudaMemcpy(address, host.ctypes.data, size, rt.cudaMemcpyKind.cudaMemcpyHostToDevice)
     return address
 
 

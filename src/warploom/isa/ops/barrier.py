@@ -71,6 +71,6 @@ declare(
     "setmaxnreg.action.sync.aligned.u32",
     src="count:registers",
     unit=Unit.CONTROL,
-    doc="says how many registers a thread may have; here they never run out   PTX ISA: setmaxnreg",
+    doc="says how many registers a thread has, of those of the block   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

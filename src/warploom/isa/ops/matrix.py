@@ -15,6 +15,7 @@ from warploom.isa.fragments import (
     quad_accumulator,
     quad_operand,
 )
+from warploom.isa.scales import BLOCKS, DEFAULT_BLOCKS, Scales
 from warploom.isa.sparsity import Sparsity
 from warploom.isa.spec import Modifiers, Operation, Unit, declare
 
@@ -26,6 +27,9 @@ WMMA_HALF_COUNT = 16
 MMA_DOC = """D = A * B + C   PTX ISA, Multiply-and-Accumulate Instruction: mma"""
 SPARSE_DOC = (
     """D = A * B + C, A's columns by metadata e of lanes f   PTX ISA: mma.sp, ordered_metadata"""
+)
+SCALED_DOC = (
+    """D = (A * scales of A) * (B * scales of B) + C, in blocks   PTX ISA: mma, block_scale"""
 )
 WMMA_DOC = """D = A * B + C   PTX ISA, Matrix Multiply-and-Accumulate: wmma.mma"""
 LOAD_DOC = (
@@ -62,9 +66,25 @@ def product_of(operation: Operation) -> Product:
 
 
 def product(m: Modifiers) -> Product:
-    a, b, c, d = (fragment_of(m, role, m.text(f"{role}type", "f16")) for role in "abcd")
+    a, b, c, d = (fragment_of(m, role, element_type(m, role)) for role in "abcd")
     sparsity = Sparsity(a.bits, b.columns) if "sparse" in m else None
-    return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""), sparsity)
+    return Product(a, b, c, d, "satfinite" in m, m.text("logic", ""), sparsity, scales_of(m))
+
+
+def element_type(m: Modifiers, role: str) -> str:
+    """Return the type of the elements of an operand; .e2m1 is one of four bits, or stands in the
+    middle of a byte (PTX ISA, mma, "kind")."""
+    type = m.text(f"{role}type", "f16")
+    in_bytes = m.text("kind", "") in ("kind::f8f6f4", "kind::mxf8f6f4")
+    return f"{type} in a byte" if type == "e2m1" and in_bytes else type
+
+
+def scales_of(m: Modifiers) -> Scales | None:
+    """Return the scales that a form multiplies blocks by; None where it has none."""
+    if "stype" not in m:
+        return None
+    size = m["size"]
+    return Scales(m.text("stype", ""), BLOCKS[size] if size else DEFAULT_BLOCKS[m.text("kind", "")])
 
 
 def whole(name: str, m: Modifiers) -> Modifiers:
@@ -111,6 +131,7 @@ def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...
     p = product(whole(name, Modifiers(values)))
     sources = [registers(n, f) for n, f in (("a", p.a), ("b", p.b), ("c", p.c))]
     sources += ["e:b32", "f:selector"] if p.sparsity else []
+    sources += SCALE_OPERANDS if p.scales else []
     declare(
         syntax,
         dst=registers("d", p.d),
@@ -163,6 +184,51 @@ sparse("m16n8k8 m16n8k16", ("tf32",), ("f32",))
 sparse("m16n8k64", ("e4m3", "e5m2"), ("f32",))
 sparse("m16n8k32 m16n8k64", ("s8", "u8"), ("s32",))
 sparse("m16n8k64 m16n8k128", ("s4", "u4"), ("s32",))
+
+# ---- mma with a kind, of architectures of compute capability 12 ---------------------------------
+
+SMALL = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+SCALE_OPERANDS = ["scale_a:b32", "at_a:scale_a*2", "scale_b:b32", "at_b:scale_b*2"]
+"""Registers with scales, and which byte of which lane they are in."""
+
+
+def kinds(
+    kind: str, types: tuple[str, ...], shapes: tuple[str, str], size: str, scale: str
+) -> None:
+    """Declare the dense and sparse form of a kind of `mma`: its shapes, the number of blocks
+    (optional in braces) and the type of their scales, "" for none."""
+    for shape, sparse in zip(shapes, ("", ".sparse"), strict=True):
+        for sums in ("f32",) if scale else ("f32", "f16"):
+            choices = {
+                "sparse": ("sp::ordered_metadata",) if sparse else (),
+                "shape": (shape,),
+                "alayout": ("row",),
+                "blayout": ("col",),
+                "kind": (kind,),
+                "size": (size.strip("{}"),) if size else (),
+                "dtype": (sums,),
+                "atype": types,
+                "btype": types,
+                "ctype": (sums,),
+                "stype": (scale,) if scale else (),
+            }
+            blocks = ("block_scale{.size}" if "{" in size else "block_scale.size") if size else ""
+            parts = f"alayout.blayout.kind{blocks and '.' + blocks}.dtype.atype.btype.ctype"
+            _declare(
+                f"mma{sparse}.sync.aligned.shape.{parts}{scale and '.stype'}",
+                "mma",
+                SCALED_DOC if scale else SPARSE_DOC if sparse else MMA_DOC,
+                choices,
+            )
+
+
+BYTES, NIBBLES = ("m16n8k32", "m16n8k64"), ("m16n8k64", "m16n8k128")
+kinds("kind::f8f6f4", SMALL, BYTES, "", "")
+kinds("kind::mxf8f6f4", SMALL, BYTES, "{scale_vec::1X}", "ue8m0")
+kinds("kind::mxf4", ("e2m1",), NIBBLES, "{scale_vec::2X}", "ue8m0")
+kinds("kind::mxf4nvf4", ("e2m1",), NIBBLES, "scale_vec::2X", "ue8m0")
+kinds("kind::mxf4nvf4", ("e2m1",), NIBBLES, "scale_vec::4X", "ue8m0")
+kinds("kind::mxf4nvf4", ("e2m1",), NIBBLES, "scale_vec::4X", "ue4m3")
 
 # ---- wmma ---------------------------------------------------------------------------------------
 
@@ -243,35 +309,3 @@ wmma("m16n16k8", ("tf32",), ("f32",))
 wmma("m8n8k4", ("f64",), ("f64",))
 wmma("m8n8k32", ("s4", "u4"), ("s32",), ("row",))
 wmma("m8n8k128", ("b1",), ("s32",), ("row",))
-
-# ---- matrices of shared memory ------------------------------------------------------------------
-
-for number, count in (("x1", 1), ("x2", 2), ("x4", 4)):
-    declare(
-        "ldmatrix.sync.aligned.shape.num{.trans}{.space}.b16",
-        dst=f"r:b32*{count}",
-        src="p:address",
-        unit=Unit.MATRIX,
-        doc="r = 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 point at the rows of matrix i"
-        "   PTX ISA: ldmatrix",
-        shape=("m8n8",),
-        num=(number,),
-        space=("shared", "shared::cta"),
-    )
-    declare(
-        "stmatrix.sync.aligned.shape.num{.trans}{.space}.b16",
-        src=f"p:address, r:b32*{count}",
-        unit=Unit.MATRIX,
-        doc="8x8 matrices of 16-bit elements = r; lanes 8i to 8i+7 point at the rows of matrix i"
-        "   PTX ISA: stmatrix",
-        shape=("m8n8",),
-        num=(number,),
-        space=("shared", "shared::cta"),
-    )
-declare(
-    "movmatrix.sync.aligned.m8n8.trans.b16",
-    dst="d:b32",
-    src="a:b32",
-    unit=Unit.MATRIX,
-    doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
-)

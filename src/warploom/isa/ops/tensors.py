@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.spec import Operation, Unit, declare
 
 COMPLETES = "mbarrier::complete_tx::bytes"
@@ -104,6 +105,14 @@ _copy(
     "d:address, a:address, size:u32, barrier:address, blocks:u16",
     BYTES_DOC,
 )
+for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
+    declare(
+        f"cp.async.bulk.global.shared::cta.bulk_group{hint}.cp_mask",
+        src=f"d:address, a:address, size:u32, {policy}mask:u16",
+        unit=Unit.MEMORY,
+        doc="[d] = size bytes of [a], of each 16 those whose bits are set in the mask"
+        "   PTX ISA: cp.async.bulk",
+    )
 TYPES = {
     ("and", "or", "xor"): ("b32", "b64"),
     ("add",): ("u32", "s32", "u64", "f32", "f64"),
@@ -183,10 +192,12 @@ declare(
 def is_tensor_operation(operation: Operation) -> bool:
     """Return whether `rules.tensors` does an operation."""
     m = operation.modifiers
-    if operation.name == "tensormap":
+    if operation.name == "tensormap" or is_cancellation(operation):
         return True
     if operation.name != "cp":
         return False
+    if "cp_mask" in m:
+        return True
     return "tensor" in m or "reduce" in m or ("bulk" in m and "shared::cluster" in m)
 
 

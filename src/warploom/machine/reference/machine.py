@@ -49,7 +49,7 @@ class ReferenceEngine:
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
         # Python's integers: a mask of 64 lanes is no negative number.
-        plan = launch.schedule.plan(launch, program.exit).astype(np.object_)
+        plan = launch.schedule.plan(launch, program).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
         run = Run(

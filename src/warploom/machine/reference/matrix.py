@@ -12,12 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import MATRIX_ROW_BYTES, space_of
-from warploom.core.types import B16, B32, U32, U64, ScalarType
-from warploom.isa.elements import calculated, encoded, number
-from warploom.isa.fragments import WARP, Fragment, Place, Product
+from warploom.analysis.accesses import space_of
+from warploom.core.types import F32, U16, U32, U64, ScalarType
+from warploom.isa.elements import calculated, encoded, number, scale_number
+from warploom.isa.fragments import WARP, Fragment, Product
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
+from warploom.isa.scales import (
+    A_SCALES,
+    B_SCALES,
+    BYTE_BITS,
+    BYTES,
+    GROUPS,
+    Scales,
+    ScaleSide,
+)
 from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
 from warploom.machine.reference.access import Request, elements_of, gather, joined, part, scatter
@@ -44,8 +53,9 @@ def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
     a, b, c = (read_matrix(warp, f, o) for f, o in zip(fragments, sources, strict=False))
-    words = None if product.sparsity is None else read_metadata(warp, *sources[3:])
-    write_matrix(warp, product.d, d, multiplied(product, a, b, c, words), on)
+    words = None if product.sparsity is None else read_metadata(warp, *sources[3:5])
+    scales = None if product.scales is None else read_scales(warp, product.scales, sources[-4:])
+    write_matrix(warp, product.d, d, multiplied(product, a, b, c, words, scales), on)
 
 
 Metadata = tuple[list[int], int]
@@ -58,16 +68,53 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
     return read(warp, metadata, U32).tolist(), selector.value
 
 
-def multiplied(
-    product: Product, a: Matrix, b: Matrix, c: Matrix, metadata: Metadata | None
+def read_scales(
+    warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
+) -> tuple[Matrix, Matrix]:
+    """Returns the scales of A by row and block, and those of B by column and block."""
+    first, at_a, second, at_b = operands
+    rows = _side(warp, scales, A_SCALES, 2 * GROUPS, first, at_a)
+    return rows, _side(warp, scales, B_SCALES, GROUPS, second, at_b)
+
+
+def _side(
+    warp: Warp, scales: Scales, side: ScaleSide, rows: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns A * B + C; the columns of B are rows here. `metadata` are those of a sparse A."""
-    right = b[None]
+    words = read(warp, data, U32).tolist()
+    bytes_, threads = (read(warp, each, U16).tolist() for each in elements_of(selectors))
+    holders = [side.holder(row) for row in range(rows)]
+    found = np.zeros((rows, scales.count), np.float64)
+    for block in range(scales.count):
+        bits = [0] * WARP
+        for row, lane in enumerate(holders):
+            source = side.contributor(lane, threads[lane] % side.threads)
+            bits[row] = words[source] >> BYTE_BITS * (block + bytes_[lane] % BYTES)
+        numbers = evaluate(scale_number(scales.type), [collect(bits, U32)], WARP)
+        found[:, block] = as_numbers(numbers, F32)[:rows]
+    return found
+
+
+def multiplied(
+    product: Product,
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    metadata: Metadata | None,
+    scales: tuple[Matrix, Matrix] | None = None,
+) -> Matrix:
+    """Returns A * B + C; the columns of B are rows here. `metadata` are those of a sparse A,
+    `scales` those of rows of A and columns of B, by block."""
+    left, right = a[:, None], b[None]
     if product.sparsity is not None:
         assert metadata is not None
         right = _met(product.sparsity, b, *metadata)
     with np.errstate(all="ignore"):
-        return _sum(product, a[:, None], right, c)
+        if scales is not None:
+            assert product.scales is not None
+            blocks = [product.scales.block(k, product.depth) for k in range(product.depth)]
+            left = left * scales[0][:, None, blocks]
+            right = right * scales[1][None, :, blocks]
+        return _sum(product, left, right, c)
 
 
 def _met(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
@@ -210,69 +257,3 @@ def _move_piece(
     else:
         found = resized(part(gather(warp, request, where, mask), 0, type), 8 * word.dtype.itemsize)
         words[register] = word | (found << shift.astype(word.dtype))
-
-
-# ---- 8x8 matrices of 16-bit elements ------------------------------------------------------------
-
-
-def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`ldmatrix`: lanes point at rows, and each gets two neighbours of a row (or a column)."""
-    destination, address = instruction.operands
-    registers = elements_of(destination)
-    assert isinstance(address, Address)
-    request = Request(index, space_of(instruction), "load", MATRIX_ROW_BYTES)
-    some = mask & _pointing(len(registers))
-    rows = gather(warp, request, addresses(warp, address), some).view(np.uint16)
-    for number_, register in enumerate(registers):
-        matrix = rows[8 * number_ : 8 * number_ + 8]
-        write(warp, register, _spread(matrix, _trans(instruction)), B32, on)
-
-
-def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`stmatrix`, the opposite."""
-    address, source = instruction.operands
-    assert isinstance(address, Address)
-    registers = elements_of(source)
-    rows = np.zeros((WARP, 8), np.uint16)
-    for number_, register in enumerate(registers):
-        held = _gathered(read(warp, register, B32), _trans(instruction))
-        rows[8 * number_ : 8 * number_ + 8] = held
-    request = Request(index, space_of(instruction), "store", MATRIX_ROW_BYTES)
-    some = mask & _pointing(len(registers))
-    scatter(warp, request, addresses(warp, address), rows.view(np.uint8), some)
-
-
-def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """`movmatrix`."""
-    destination, source = instruction.operands
-    held = _gathered(read(warp, source, B32), False)
-    write(warp, destination, _spread(held, True), B32, on)
-
-
-def _trans(instruction: Instruction) -> bool:
-    return "trans" in instruction.operation.modifiers
-
-
-def _pointing(count: int) -> int:
-    """Return the lanes whose addresses `count` matrices use."""
-    return (1 << (8 * count)) - 1
-
-
-def _place(lane: int, element: int, transposed: bool) -> Place:
-    """Return which element of an 8x8 matrix a lane holds in that half of its register."""
-    row, column = lane // 4, 2 * (lane % 4) + element
-    return (column, row) if transposed else (row, column)
-
-
-def _spread(matrix: Matrix, transposed: bool) -> Values:
-    halves = [[int(matrix[_place(lane, e, transposed)]) for e in (0, 1)] for lane in range(WARP)]
-    return collect((low | high << 16 for low, high in halves), B32)
-
-
-def _gathered(word: Values, transposed: bool) -> Matrix:
-    matrix = np.zeros((8, 8), np.uint16)
-    for lane in range(WARP):
-        for element in (0, 1):
-            half = int(word[lane]) >> (B16.bits * element) & 0xFFFF
-            matrix[_place(lane, element, transposed)] = half
-    return matrix

@@ -9,11 +9,13 @@ from warploom.core.types import B32, PRED, TYPES, U64
 from warploom.isa.effectless import is_effectless
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
+from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference import (
     access,
     collective,
     copies,
     matrix,
+    matrix_rows,
     service,
     tensor_memory,
     tensors,
@@ -28,11 +30,9 @@ from warploom.machine.reference.members import count_exited
 from warploom.machine.reference.operands import WINDOWS, guard_mask, read, write
 from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
-from warploom.ptx.ir import Instruction, Operand, Pair, Space, Vector, spread
-from warploom.rules.plan_words import (
-    RUNNABLE,
-    TURN_END,
-)
+from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Space, Vector, spread
+from warploom.rules.plan_words import RUNNABLE, SLOT, TURN_END, WARPS
+from warploom.rules.register_pool import set_registers
 from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 
 
@@ -102,6 +102,8 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
         _is_parameter(warp, instruction, on)
     elif name == "getctarank":
         _rank(warp, instruction, on)
+    elif name == "setmaxnreg":
+        _set_registers(warp, index, instruction, mask)
     elif name == "mov" and _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
@@ -116,9 +118,9 @@ ACCESSES = {
     "cp": copies.copy,
     "mma": matrix.multiply,
     "wmma": matrix.warp_matrix,
-    "ldmatrix": matrix.load_rows,
-    "stmatrix": matrix.store_rows,
-    "movmatrix": matrix.transpose,
+    "ldmatrix": matrix_rows.load_rows,
+    "stmatrix": matrix_rows.store_rows,
+    "movmatrix": matrix_rows.transpose,
     "wgmma": warp_group.execute,
     "tcgen05": tensor_memory.execute,
 }
@@ -207,6 +209,20 @@ def _rank(warp: Warp, instruction: Instruction, on: Values) -> None:
     places = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
     ranks = (place - 1 if place else warp.block.rank for place in places)
     write(warp, destination, collect(ranks, B32), B32, on)
+
+
+def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+    """`setmaxnreg`."""
+    count = instruction.operands[0]
+    assert isinstance(count, Immediate)
+    run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
+    first = int(run.plan[SLOT] * run.plan[WARPS])
+    states = run.states[first : first + int(run.plan[WARPS])]
+    wrong = set_registers(run.plan, states, warp.number, count.value, grows)
+    if wrong:
+        where = index, warp.block.number, warp.number, lanes_of(mask)[0], count.value, wrong
+        fault = Fault(FaultKind.REGISTER_COUNT, *where)
+        raise fault_error(fault, run.program, run.launch, None)
 
 
 def _groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:

@@ -20,6 +20,12 @@ MOST_PADDING = 32
 LARGEST_STRUCT = 256
 """Lanes further apart in bytes than this are rows of a matrix rather than structures."""
 
+SWIZZLE_ROWS = (
+    "Each matrix is eight rows of 16 bytes, which should fall into different banks: exclusive-or"
+    " the number of the 16 bytes within a row with the row's number modulo 8 (a swizzle of 128"
+    " bytes), or pad each row by 16 bytes."
+)
+
 USED_OF_STRUCT = 0.25
 """Accesses at several offsets are fields of a structure if they use so much of it."""
 
@@ -113,11 +119,14 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
             example.line,
             f"{conflicts:,} wavefronts more than needed in {requests:,} requests; the worst took"
             f" {example.cost} where {example.best} would do: lanes {_listed(worst)} meet in a bank",
-            _padding_advice(example),
+            _padding_advice(case, example),
         )
 
 
-def _padding_advice(example: Example) -> str:
+def _padding_advice(case: Case, example: Example) -> str:
+    name = case.program.instructions[example.instruction].operation.name
+    if name in ("ldmatrix", "stmatrix"):
+        return SWIZZLE_ROWS
     found = padding(example)
     if found is None:
         return "Reorder the data so that lanes of a warp fall into different banks."

@@ -51,6 +51,7 @@ from warploom.rules.happens_before.words import ATOMIC as UPDATES
 from warploom.rules.happens_before.words import LOAD as READS
 from warploom.rules.happens_before.words import STORE as WRITES
 from warploom.rules.tensors.boxes import count_rows, find_row
+from warploom.rules.tensors.cancel import prepare_response
 from warploom.rules.tensors.entries import (
     BARRIER,
     BOX_COPY,
@@ -71,6 +72,7 @@ from warploom.rules.tensors.entries import (
 from warploom.rules.tensors.issue import prepare_box, prepare_bytes
 from warploom.rules.tensors.requests import (
     BLOCKS_ROW,
+    CANCEL,
     COPY_BYTES,
     GROUPED,
     LOAD,
@@ -97,7 +99,7 @@ def detect_copies(
     what lanes store, which stands for a copy's bytes. Faults are left to who does the copies."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
-    if not boxes and op not in (COPY_BYTES, REDUCE_BYTES):
+    if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
     begin_event(s, e, plan)
     become(s, e[E_WARP] << 5)
@@ -107,6 +109,8 @@ def detect_copies(
         scratch[REQUEST], scratch[BARRIER] = request, 0
         if boxes:
             failed = prepare_box(memory, rows, scratch, starts, ends, flags, lane, request)
+        elif op == CANCEL:
+            failed = prepare_response(memory, rows, scratch, lane)
         else:
             failed = prepare_bytes(memory, rows, scratch, starts, ends, flags, lane, request)
         if failed:
@@ -171,6 +175,8 @@ def take_far_end(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: i
     """Take the accesses of a copy to global memory, or to the shared memory that it reads for that
     of another block."""
     grouped, op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    if op == CANCEL:
+        return
     does = WRITES if grouped else READS
     if op == REDUCE or (op == REDUCE_BYTES and grouped):
         does = UPDATES

@@ -38,14 +38,14 @@ from warploom.rules.late_copies.entries import (
     row_at,
 )
 from warploom.rules.plan_words import CHANGES
-from warploom.rules.tensors.entries import BLOCK, FIRST_THREAD, ORIGIN, OWN_SHARED, WARP
-from warploom.rules.tensors.issue import (
+from warploom.rules.tensors.addresses import (
     Bounds,
     check_global,
     check_shared,
     host_address,
     shared_base,
 )
+from warploom.rules.tensors.entries import BLOCK, FIRST_THREAD, ORIGIN, OWN_SHARED, WARP
 from warploom.rules.tensors.requests import (
     BARRIER_ROW,
     GLOBAL_ROW,

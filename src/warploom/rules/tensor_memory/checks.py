@@ -58,8 +58,8 @@ from warploom.rules.tensor_memory.words import (
     WEIGHT_STATIONARY,
     part,
 )
+from warploom.rules.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.rules.tensors.entries import SHARED_BYTES, WARP
-from warploom.rules.tensors.issue import OUT_OF_BOUNDS, fail
 from warploom.rules.texels import Memory
 
 (
@@ -137,7 +137,7 @@ def is_shape(request: int, rows: int, columns: int) -> bool:
 @jitable
 def wrong_part(request: int, descriptor: int) -> int:
     """Return what is wrong of an instruction descriptor, -1 where nothing is."""
-    if request & SHIFTS_A:
+    if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
     type = type_of(kind, descriptor, TYPE_A)

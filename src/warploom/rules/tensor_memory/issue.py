@@ -62,6 +62,7 @@ from warploom.rules.tensor_memory.words import (
     E_SCALE_A,
     E_SCALE_B,
     E_SCALE_D,
+    E_ZEROS,
     ENABLE_ROW,
     FREE,
     HALVES,
@@ -85,6 +86,15 @@ from warploom.rules.tensor_memory.words import (
     ZEROS_ROW,
     part,
 )
+from warploom.rules.tensor_memory.zero_columns import shifts_columns
+from warploom.rules.tensors.addresses import (
+    INVALID_MBARRIER,
+    block_base,
+    check_shared,
+    fail,
+    host_address,
+    shared_base,
+)
 from warploom.rules.tensors.entries import (
     BARRIER,
     BLOCK,
@@ -102,17 +112,7 @@ from warploom.rules.tensors.entries import (
     THREAD,
     WARP,
 )
-from warploom.rules.tensors.issue import (
-    INVALID_MBARRIER,
-    begin,
-    block_base,
-    check_shared,
-    count_shared,
-    fail,
-    host_address,
-    multicast,
-    shared_base,
-)
+from warploom.rules.tensors.issue import begin, count_shared, multicast
 from warploom.rules.texels import Memory, read_bytes, write_bytes
 from warploom.rules.windows import BLOCK_BITS
 
@@ -238,7 +238,8 @@ def start(
     if op == MULTIPLY:
         scratch[KIND] = PRODUCT
         kind = check_product(memory, scratch, request)
-        if kind == 0 and data[WARP_LANES * ZEROS_ROW + lane] != 0:
+        scratch[E_ZEROS] = data[WARP_LANES * ZEROS_ROW + lane]
+        if kind == 0 and shifts_columns(int(scratch[E_ZEROS])):
             kind = fail(scratch, NO_SUCH_PRODUCT, int(scratch[E_DESCRIPTOR]), ZEROS, 1)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:

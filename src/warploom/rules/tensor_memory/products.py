@@ -45,9 +45,11 @@ from warploom.rules.tensor_memory.words import (
     E_SCALE_A,
     E_SCALE_B,
     E_SCALE_D,
+    E_ZEROS,
     F16,
     I8,
     KIND,
+    LANES,
     MXF4,
     PAIR,
     ROOM_A,
@@ -55,11 +57,13 @@ from warploom.rules.tensor_memory.words import (
     ROOM_B,
     ROOM_SUMS,
     SCALES,
+    SHIFTS_A,
     SPARSE,
     TF32,
     WEIGHT_STATIONARY,
     part,
 )
+from warploom.rules.tensor_memory.zero_columns import is_zero_column
 from warploom.rules.tensors.entries import ORIGIN, REQUEST
 from warploom.rules.texels import (
     Memory,
@@ -193,6 +197,7 @@ def load_b(
         column = first + number
         start = int(entry[E_OWN]) if column < half else int(entry[E_PEER])
         scale = sign
+        zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
         for k in range(depth):
             if is_scaled(kind) and k * scales % depth == 0:
                 scale = sign * scale_of(
@@ -202,6 +207,8 @@ def load_b(
             value = shared_element(
                 memory, start, int(entry[E_B]), transposed, kind, type, column % half, k
             )
+            if zero:
+                value = 0.0
             store_number(room, ROOM_B + BLOCK_COLUMNS * k + number, scale * value)
 
 
@@ -215,6 +222,10 @@ def load_a(memory: Memory, entry: Row, room: Row, own: int, row: int, path: int,
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
     scales, scale = part(request, SCALES), sign
+    held = path
+    # The last lane of tensor memory keeps its row.
+    if request & SHIFTS_A and lane_of(int(entry[E_A])) + path < LANES - 1:
+        held += 1
     count = depth // 2 if request & SPARSE else depth
     for number in range(count):
         k = kept_at(memory, start, entry, kind, row, path, number) if request & SPARSE else number
@@ -224,7 +235,7 @@ def load_a(memory: Memory, entry: Row, room: Row, own: int, row: int, path: int,
                 (descriptor >> 29) & 3, (descriptor >> 23) & 1, path, row, k * scales // depth,
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
-            value = held_element(memory, start, int(entry[E_A]), kind, type, path, number)
+            value = held_element(memory, start, int(entry[E_A]), kind, type, held, number)
         else:
             value = shared_element(
                 memory, own, int(entry[E_A]), transposed, kind, type, row, number

@@ -110,7 +110,7 @@ def part(request: int, at: int) -> int:
 
 # ---- entries ------------------------------------------------------------------------------------
 
-PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(4, 8)
+PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(5, 9)
 """Kinds of entries of `rules.tensors.queue`, behind those of copies: a product; a copy from shared
 memory; a shift; the arrival at an mbarrier of a commit."""
 
@@ -128,10 +128,10 @@ memory; a shift; the arrival at an mbarrier of a commit."""
     E_PEER,
     E_MEMORY,
 ) = range(12)
-E_DISABLED, E_COPIED = 12, TARGET
+E_DISABLED, E_COPIED, E_ZEROS = 12, TARGET, COORDINATES
 """Words of an entry. E_OWN, E_PEER: where the shared memory begins of the block, for a pair of that
 with the even rank, and of the other one; E_MEMORY: from there to its tensor memory. E_ADDS: D is
-added. E_DISABLED: four words of 64 lanes each."""
+added. E_DISABLED: four words of 64 lanes each. E_ZEROS: a zero-column mask."""
 
 assert COORDINATES > E_DISABLED + 4
 

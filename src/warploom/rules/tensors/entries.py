@@ -32,12 +32,16 @@ ENTRY_WORDS = ROW_TO + 1
 TARGET: addresses; of a tensor's box, that in shared memory. SIZE in bytes. BARRIER: the address of
 the mbarrier that is told of TELLS bytes, or 0. REQUEST: a request (`rules.tensors.requests`).
 SHARED: where the shared memory of the box begins. COORDINATES: five, of a gather the column and
-four rows. OFFSETS: of im2col. PLACE: coordinates of a row of the box; it begins at ROW_ADDRESS,
-and the tensor has its bytes from ROW_FROM to ROW_TO."""
+four rows. OFFSETS: of im2col; of bytes side by side, the first is a mask of each 16. PLACE:
+coordinates of a row of the box; it begins at ROW_ADDRESS, and the tensor has its bytes from
+ROW_FROM to ROW_TO."""
 
-BYTES, BOX_COPY, REDUCTION, GROUP_END = range(4)
+ALL_BYTES = 0xFFFF
+"""A mask of 16 bytes that leaves none out."""
+
+BYTES, BOX_COPY, REDUCTION, GROUP_END, RESPONSE = range(5)
 """Kinds of entries: bytes side by side; a tensor's box; a reduction of numbers side by side; the
-end of a group."""
+end of a group; words that stand in COORDINATES."""
 
 NO_GROUP, BULK_GROUP = range(2)
 """Groups: none (an mbarrier is told), those of `cp.async.bulk`."""

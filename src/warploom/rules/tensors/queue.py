@@ -15,7 +15,9 @@ from warploom.rules.tensor_memory.copies import copy_matrix, shift_rows
 from warploom.rules.tensor_memory.products import multiply
 from warploom.rules.tensor_memory.words import ARRIVAL, PRODUCT, ROW_SHIFT, TENSOR_COPY
 from warploom.rules.tensors.boxes import move_box
+from warploom.rules.tensors.cancel import write_response
 from warploom.rules.tensors.entries import (
+    ALL_BYTES,
     BARRIER,
     BOX_COPY,
     BULK_GROUP,
@@ -24,9 +26,11 @@ from warploom.rules.tensors.entries import (
     GROUP_END,
     GROUPS,
     KIND,
+    OFFSETS,
     ORIGIN,
     REDUCTION,
     REQUEST,
+    RESPONSE,
     SHARED,
     SIZE,
     SOURCE,
@@ -64,15 +68,21 @@ def execute(memory: Memory, entry: Row, room: Row) -> None:
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
         move_box(memory, entry)
-    elif kind == BYTES:
+    elif kind == BYTES and entry[OFFSETS] == ALL_BYTES:
         for place in range(size):
             memory[target + place] = memory[source + place]
+    elif kind == BYTES:
+        for place in range(size):
+            if (int(entry[OFFSETS]) >> (place & 15)) & 1:
+                memory[target + place] = memory[source + place]
     elif kind == REDUCTION:
         request = int(entry[REQUEST])
         type = field(request, TYPE)
         for place in range(0, size, type_bytes(type)):
             operation = field(request, OPERATION)
             reduce_number(memory, target + place, source + place, operation, type)
+    elif kind == RESPONSE:
+        write_response(memory, entry)
     elif kind == PRODUCT:
         multiply(memory, entry, room)
     elif kind == TENSOR_COPY:

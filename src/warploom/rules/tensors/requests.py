@@ -10,12 +10,17 @@ from warploom.rules.distinct import jitable
 
 OP, MODE, RANK, OPERATION, TYPE, FIELD, AXIS, GROUPED, PAIR = range(0, 36, 4)
 """Where the fields of a request begin; each is four bits. OPERATION and TYPE are those of a
-reduction, FIELD and AXIS those of `tensormap.replace`; GROUPED: the copy joins a bulk group; PAIR:
+reduction, FIELD and AXIS those of `tensormap.replace`, FIELD of a copy of bytes whether it has a
+mask; GROUPED: the copy joins a bulk group; PAIR:
 it may tell the mbarrier of the first block of a pair (`.cta_group::2`)."""
 
-LOAD, STORE, REDUCE, PREFETCH, REDUCE_BYTES, COPY_BYTES, REPLACE, COPY_MAP = range(8)
+LOAD, STORE, REDUCE, PREFETCH, REDUCE_BYTES, COPY_BYTES, REPLACE, COPY_MAP, CANCEL = range(9)
 """Operations: a box loaded, stored, reduced or prefetched; bytes side by side reduced or copied; a
-field of a tensor map replaced; a tensor map copied from shared to global memory."""
+field of a tensor map replaced; a tensor map copied from shared to global memory; the launch of a
+cluster cancelled."""
+
+ALL_BLOCKS = 0xFFFF
+"""A multicast to all blocks of the cluster."""
 
 TILE, IM2COL_MODE, GATHER, WIDE_MODE = range(4)
 

@@ -16,11 +16,11 @@ from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.late_copies.hold import end_held_group
 from warploom.rules.mbarrier import is_complete
 from warploom.rules.plan_words import CHANGES
+from warploom.rules.tensors.addresses import check_shared, host_address
 from warploom.rules.tensors.entries import (
     FIRST_THREAD,
     ORIGIN,
 )
-from warploom.rules.tensors.issue import check_shared, host_address
 from warploom.rules.tensors.queue import (
     COUNT,
     LANES,

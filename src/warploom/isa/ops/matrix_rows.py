@@ -1,0 +1,89 @@
+"""Matrices whose rows lanes point at in shared memory, and `movmatrix`: PTX ISA, "Warp Level Matrix
+Load, Store, Transpose". They have no terms; `isa.row_matrices` lays rows out over lanes.
+"""
+
+from __future__ import annotations
+
+from warploom.isa.spec import Unit, declare
+
+NUMBERS = ("x1", "x2", "x4")
+
+
+def rows(
+    name: str,
+    tail: str,
+    doc: str,
+    numbers: tuple[str, ...] = NUMBERS,
+    each: int = 1,
+    *,
+    shape: str,
+    packing: tuple[str, ...] = (),
+) -> None:
+    """Declare `ldmatrix` or `stmatrix` of a shape, whose syntax ends in `tail`; `each` registers
+    hold a matrix."""
+    for number in numbers:
+        held = f"r:b32*{each * int(number[1:])}"
+        declare(
+            f"{name}.sync.aligned.shape.num{tail}",
+            dst=held if name == "ldmatrix" else "",
+            src="p:address" if name == "ldmatrix" else f"p:address, {held}",
+            unit=Unit.MATRIX,
+            doc=f"{doc}   PTX ISA: {name}",
+            num=(number,),
+            space=("shared", "shared::cta"),
+            shape=(shape,),
+            packing=packing,
+        )
+
+
+PACKINGS = ("b6x16_p32", "b4x16_p64")
+
+rows(
+    "ldmatrix",
+    "{.trans}{.space}.b16",
+    "r = 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 point at the rows of matrix i",
+    shape="m8n8",
+)
+rows(
+    "stmatrix",
+    "{.trans}{.space}.b16",
+    "8x8 matrices of 16-bit elements = r; lanes 8i to 8i+7 point at the rows of matrix i",
+    shape="m8n8",
+)
+rows(
+    "ldmatrix",
+    ".trans{.space}.b8",
+    "r = 16x16 matrices of bytes, transposed; lanes 16i to 16i+15 point at the rows of matrix i",
+    NUMBERS[:2],
+    each=2,
+    shape="m16n16",
+)
+rows(
+    "ldmatrix",
+    ".trans{.space}.b8x16.packing",
+    "r = 16x16 matrices of numbers of 6 or 4 bits, as bytes, transposed",
+    NUMBERS[:2],
+    each=2,
+    shape="m16n16",
+    packing=PACKINGS,
+)
+rows(
+    "ldmatrix",
+    "{.space}.b8x16.packing",
+    "r = 8x16 matrices of numbers of 6 or 4 bits, as bytes",
+    shape="m8n16",
+    packing=PACKINGS,
+)
+rows(
+    "stmatrix",
+    ".trans{.space}.b8",
+    "16x8 matrices of bytes, transposed = r; lanes 8i to 8i+7 point at the columns of matrix i",
+    shape="m16n8",
+)
+declare(
+    "movmatrix.sync.aligned.m8n8.trans.b16",
+    dst="d:b32",
+    src="a:b32",
+    unit=Unit.MATRIX,
+    doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
+)

@@ -1,0 +1,76 @@
+"""Counts of what runs beside a warp's instructions: copies by the Tensor Memory Accelerator,
+products of warp groups and of tensor memory, barriers of clusters.
+
+All of them are counts of instructions and accesses by what an instruction is, so that both machines
+count alike. A warp group's product is counted for each of its four warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warploom.analysis.accesses import is_bulk_copy
+from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.spec import Operation
+from warploom.ptx.ir import Space
+
+Test = Callable[[Operation], bool]
+
+
+def is_tensor_copy(operation: Operation) -> bool:
+    """Returns whether the Tensor Memory Accelerator moves bytes for it: boxes of tensors, and bytes
+    or numbers side by side."""
+    if operation.name != "cp":
+        return False
+    return is_bulk_copy(operation) or is_tensor_operation(operation)
+
+
+def _tensor_memory(part: str) -> Test:
+    """Returns a test for `tcgen05` instructions of a kind."""
+
+    def test(operation: Operation) -> bool:
+        return is_tensor_memory_operation(operation) and part in operation.modifiers
+
+    return test
+
+
+def _waits_for_cluster(operation: Operation) -> bool:
+    return is_cluster_barrier(operation) and "wait" in operation.modifiers
+
+
+BY_WARP: dict[str, Test] = {
+    "warp_group_products": is_group_product,
+    "tensor_memory_loads": _tensor_memory("ld"),
+    "tensor_memory_stores": _tensor_memory("st"),
+    "cluster_barriers": _waits_for_cluster,
+}
+"""Counters of warp instructions, and which ones: `wgmma.mma_async`, `tcgen05.ld` and `.st`,
+`barrier.cluster.wait`."""
+
+BY_THREAD: dict[str, Test] = {
+    "tensor_copies": is_tensor_copy,
+    "tensor_memory_products": _tensor_memory("mma"),
+    "tensor_memory_copies": _tensor_memory("cp"),
+    "launch_cancellations": is_cancellation,
+}
+"""Counters of what single threads ask for: `cp.async.bulk` and its kin, `tcgen05.mma`, `tcgen05.cp`
+and `clusterlaunchcontrol.try_cancel`."""
+
+LOADED, STORED = "tensor_copy_bytes_loaded", "tensor_copy_bytes_stored"
+"""Counters of the bytes that such copies move into shared memory, and out of it."""
+
+_BOX_ENDS = {(Space.SHARED, "store"): LOADED, (Space.SHARED, "load"): STORED}
+_BYTE_ENDS = {(Space.GLOBAL, "load"): LOADED, (Space.GLOBAL, "store"): STORED}
+
+
+def copied_bytes(operation: Operation, space: Space, op: str) -> str | None:
+    """Returns the counter of the bytes of a copy's access, None where the other end has them: a
+    box's bytes are those in shared memory, for what is out of bounds is filled; of bytes side by
+    side, those in global memory, for the other end tells an mbarrier as well."""
+    if not is_tensor_copy(operation):
+        return None
+    return (_BYTE_ENDS if is_bulk_copy(operation) else _BOX_ENDS).get((space, op))

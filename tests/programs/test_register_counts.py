@@ -1,0 +1,76 @@
+"""`setmaxnreg`: the registers of the warps of a block against those that it was launched with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import MemoryFault, WarploomError
+
+ENGINES = ("reference", "compiled")
+
+KERNEL = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) DIRECTIVES
+{
+    .reg .b32 %t, %n; .reg .b64 %out, %at; .reg .pred %p, %q;
+    ld.param.u64 %out, [out]; mov.u32 %t, %tid.x;
+    setp.lt.u32 %p, %t, 128;
+    @%p bra PRODUCER;
+    setmaxnreg.inc.sync.aligned.u32 CONSUMER;
+    bra.uni JOIN;
+PRODUCER:
+    setmaxnreg.dec.sync.aligned.u32 RELEASED;
+JOIN:
+    mul.wide.u32 %at, %t, 4; add.u64 %at, %at, %out; st.global.u32 [%at], %t;
+    ret;
+}
+"""
+BOUNDS = ".maxntid 384 .minnctapersm 1"
+"""65,536 registers for 384 threads: 168 each, rounded down to a multiple of eight."""
+
+
+def run(engine: str, consumer: int, released: int, directives: str, threads: int = 384) -> None:
+    text = KERNEL.replace("CONSUMER", str(consumer)).replace("RELEASED", str(released))
+    out = np.zeros(threads, np.uint32)
+    gpu = wl.Device("h100", engine=engine)
+    gpu.compile(text.replace("DIRECTIVES", directives), "ptx")["k"][1, threads](out)
+    assert np.array_equal(out, np.arange(threads))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("consumer", "released", "directives"),
+    [
+        (240, 24, BOUNDS),  # 2 * 240 + 24 = 3 * 168: those of FlashAttention-3
+        (232, 40, BOUNDS),  # 2 * 232 + 40 = 3 * 168: those of CUTLASS
+        (256, 40, ""),  # the kernel names no number of registers: no effect
+        (160, 40, ".maxnreg 128"),
+    ],
+)
+def test_registers_that_are_there(engine: str, consumer: int, released: int, directives: str):
+    run(engine, consumer, released, directives)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("consumer", "released", "directives", "message"),
+    [
+        (240, 40, BOUNDS, r"want 66,560 registers, and it has 64,512"),
+        (184, 24, ".maxnreg 128", r"want 50,176 registers, and it has 49,152"),
+        (160, 40, BOUNDS, r"setmaxnreg\.inc.* 160 in a warp whose threads have 168"),
+        (240, 176, BOUNDS, r"setmaxnreg\.dec.* 176 in a warp whose threads have 168"),
+    ],
+)
+def test_registers_that_are_not(
+    engine: str, consumer: int, released: int, directives: str, message: str
+) -> None:
+    """A warp has 32 threads: 4 * 32 * (2 * 240 + 40) registers, where 12 * 32 * 168 are there."""
+    with pytest.raises(WarploomError, match=message) as caught:
+        run(engine, consumer, released, directives)
+    assert 'PTX ISA, "setmaxnreg"' in str(caught.value)
+    assert "kernel.ptx:" in str(caught.value)
+    assert not isinstance(caught.value, MemoryFault) or caught.value.kind
