@@ -56,6 +56,7 @@ CHECKS = {
     "record_texels": "int64(i64*, i64*, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
+    "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
 }
 
@@ -64,7 +65,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
-    *("detect_event", "detect_copies"),
+    *("detect_event", "detect_copies", "detect_tensor_memory"),
     "watch_access",
     *(
         "issue_tensor_memory",
@@ -94,6 +95,7 @@ _PLACES = {
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
+    "detect_tensor_memory": "rules.happens_before.tensor_memory",
     "issue": "rules.tensors.issue",
     "find_unfreed": "rules.tensor_memory.allocation",
     "issue_tensor_memory": "rules.tensor_memory.issue",

@@ -291,6 +291,17 @@ class SanitizingCode:
     def copies(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
         """Emit the event of copies of tensors; `given` are memory, rows of operands, the words that
         `rules.tensors.issue` works with, and the allocations."""
+        self._issue("detect_copies", index, on, given, request)
+
+    def tensor_memory(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
+        """Emit the event of a `tcgen05`; `given` are memory, rows of operands, and the words that
+        `rules.tensor_memory.issue` works with."""
+        self._issue("detect_tensor_memory", index, on, given, request)
+
+    def _issue(
+        self, helper: str, index: int, on: Value, given: Sequence[Value], request: int
+    ) -> None:
+        """Emit the event of what lanes issue by a request, which a helper takes."""
         if not self._wanted.accesses:
             return
         frame, memory = self.frame, given[0]
@@ -308,7 +319,7 @@ class SanitizingCode:
         state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
         everything = ir.Constant(PTR, None)
         passed = state, self._event, plan, memory, everything, *given[1:], self._values
-        call(self.lanes, "detect_copies", *passed, I64(request))
+        call(self.lanes, helper, *passed, I64(request))
 
     @functools.cached_property
     def _values(self) -> Value:

@@ -36,12 +36,13 @@ class TensorMemoryCode:
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             tensors.place()
+            given = tensors.host_memory, self._row(0), tensors.scratch(0)
+            if tensors.memory.sanitizing is not None:
+                tensors.memory.sanitizing.tensor_memory(index, on, given, asked.request)
             failed = call(
                 self.lanes,
                 "issue_tensor_memory",
-                tensors.host_memory,
-                self._row(0),
-                tensors.scratch(0),
+                *given,
                 self._register(0),
                 tensors.counts(index, Space.SHARED),
                 frame.pointer(Slot.PLAN_AT),

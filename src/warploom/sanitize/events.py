@@ -13,7 +13,7 @@ from warploom.analysis.uses import member_mask, sources
 from warploom.core.types import B32, U32
 from warploom.machine.host_memory import host_memory
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.state import TensorCopies, Wanted, Warp
+from warploom.machine.reference.state import TensorCopies, TensorWork, Wanted, Warp
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 
@@ -108,14 +108,10 @@ class EventSource:
         from warploom.rules.happens_before.tensor_copies import PIECE, detect_copies
 
         state: Any = self._state
-        event = [0] * words.EVENT_WORDS
-        event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
-        event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
-        event[words.E_LANES] = mask
         table = copies.table
         detect_copies(
             state,
-            event,
+            _issued(warp, instruction, mask),
             warp.run.plan.astype(np.int64),
             host_memory(),
             HostMemory(),
@@ -127,6 +123,25 @@ class EventSource:
             np.zeros(LANES * PIECE, np.uint8),
             copies.request,
         )
+
+    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+        """Takes a `tcgen05`."""
+        from warploom.rules.happens_before.tensor_copies import PIECE
+        from warploom.rules.happens_before.tensor_memory import detect_tensor_memory
+
+        state: Any = self._state
+        with np.errstate(all="ignore"):
+            detect_tensor_memory(
+                state,
+                _issued(warp, instruction, mask),
+                warp.run.plan.astype(np.int64),
+                host_memory(),
+                HostMemory(),
+                work.rows.tolist(),
+                work.scratch,
+                np.zeros(LANES * PIECE, np.uint8),
+                work.request,
+            )
 
     def _take(
         self,
@@ -147,3 +162,12 @@ class EventSource:
             event[word] = value
         plan = warp.run.plan.astype(np.int64)
         return self._detect(self._state, event, plan, addresses, data)
+
+
+def _issued(warp: Warp, instruction: int, mask: int) -> list[int]:
+    """Returns the event of lanes that begin what is done by a request."""
+    event = [0] * words.EVENT_WORDS
+    event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
+    event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
+    event[words.E_LANES] = mask
+    return event

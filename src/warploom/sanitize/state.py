@@ -19,7 +19,9 @@ from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
+from warploom.rules.happens_before.agents import count_agents
 from warploom.rules.plan_words import ALL_BARRIERS
+from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.unchecked import Unchecked, unchecked_loads
 
@@ -159,7 +161,9 @@ class _Layout:
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
-        head[words.ROW] = threads * (1 + self.sites.agents)
+        agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
+        head[words.AGENTS] = agents * self.sites.agents
+        head[words.ROW] = threads + head[words.AGENTS]
         head[words.EXACT] = int(self.sites.exact or launch.cluster_blocks > 1)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
         head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
@@ -215,13 +219,18 @@ class _Layout:
             (words.SLOT_CELLS, cells),
             (words.SLOT_LINES, lines * words.LINE_WORDS),
             (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
-            (words.SLOT_ROWS, threads * row + 2 * threads),
+            (words.SLOT_ROWS, threads * row + 2 * head[words.AGENTS]),
         ):
             head[word] = at
             at += _padded(size)
         if has_cluster_barrier(self.program):
             head[words.SLOT_MEETINGS] = at
             at += _padded(2 * (words.MEETING_HEAD + row))
+        if self.program.has_tensor_memory:
+            head[words.SLOT_TENSOR] = at
+            at += LANES * COLUMNS * words.CELL_WORDS
+            head[words.SLOT_AFTER] = at
+            at += _padded(head[words.WARPS] * (1 + head[words.AGENTS]))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
         slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))

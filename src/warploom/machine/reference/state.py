@@ -72,6 +72,10 @@ class Sanitizer(Protocol):
         """Lanes begin copies of tensors."""
         ...
 
+    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+        """Lanes begin a `tcgen05`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
@@ -82,6 +86,16 @@ class TensorCopies:
     rows: Words
     scratch: Words
     table: AllocationTable
+
+
+@dataclass(frozen=True, slots=True)
+class TensorWork:
+    """The operands of `rules.tensor_memory.issue`: a request, the operands of the lanes in rows,
+    and the words that it works with."""
+
+    request: int
+    rows: Words
+    scratch: Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from warploom.core.types import B32, U32
 from warploom.machine.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import Warp
+from warploom.machine.reference.state import TensorWork, Warp
 from warploom.machine.reference.tensors import access_row, place, tensor_fault
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.rules.tensor_memory.issue import issue_tensor_memory
@@ -27,6 +27,9 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     for number, register in enumerate(() if loads else asked.registers):
         registers[number] = read(warp, register, U32)
     scratch, work = place(warp, 0), np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+    if run.sanitizer is not None and mask:
+        given = TensorWork(asked.request, data.reshape(-1), scratch)
+        run.sanitizer.tensor_memory(warp, index, mask, given)
     values, row = registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import count_lanes, first_lane, jitable
-from warploom.rules.happens_before.agents import agents_base, copies_of_both
+from warploom.rules.happens_before.agents import agents_base, join_words
 from warploom.rules.happens_before.knowledge import become
 from warploom.rules.happens_before.meetings import learn_meeting
 from warploom.rules.happens_before.others import joined_sets
@@ -22,6 +22,7 @@ from warploom.rules.happens_before.rows import (
     row_of_mind,
 )
 from warploom.rules.happens_before.words import (
+    AGENTS,
     B_BARRIER_LINE,
     B_INTERVAL,
     B_KNOWN,
@@ -149,11 +150,7 @@ def arrive_at_whole(s: Any) -> None:
     if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
         s[block + B_NEXT_KNOWN] = joined_sets(s, s[block + B_NEXT_KNOWN], known_set(s))
     if s[mind + L_AGENT_STAMP]:
-        base, row = agents_base(s), row_of_mind(s) + s[THREADS]
-        gathered = base + s[THREADS]
-        for thread in range(s[THREADS]):
-            if s[row + thread]:
-                s[gathered + thread] = copies_of_both(s[gathered + thread], s[row + thread])
+        join_words(s, agents_base(s) + s[AGENTS], row_of_mind(s) + s[THREADS])
 
 
 @jitable
@@ -223,11 +220,7 @@ def begin_interval(s: Any) -> None:
         return
     s[block + B_KNOWN] = joined_sets(s, s[block + B_KNOWN], s[block + B_NEXT_KNOWN])
     s[block + B_NEXT_KNOWN] = 0
-    if s[ROW] > s[THREADS]:
-        base = agents_base(s)
-        for thread in range(s[THREADS]):
-            word = s[base + s[THREADS] + thread]
-            s[base + thread] = copies_of_both(s[base + thread], word)
+    join_words(s, agents_base(s), agents_base(s) + s[AGENTS])
 
 
 @jitable

@@ -8,6 +8,7 @@ from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.knowledge import is_ordered
 from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.tensor_fences import check_fences
 from warploom.rules.happens_before.words import (
     AGENT,
     ATOMIC,
@@ -34,12 +35,14 @@ from warploom.rules.happens_before.words import (
     ME_LANE_AT,
     ME_SIZE,
     ME_SLOT,
+    ME_SPACE,
     OP_AT,
     SCOPE_AT,
     SITE_BITS,
     SLOT_LANES,
     STORE,
     STRONG,
+    TENSOR,
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
@@ -60,7 +63,10 @@ def check_record(
     if bytes_ == 0 or (third >> OP_AT & 3 == LOAD and mine >> OP_AT & 3 == LOAD):
         return
     if is_ordered(s, first, second):
-        check_proxy(s, first, second, third, mine)
+        if s[ME_SPACE] == TENSOR:
+            check_fences(s, first, second, third, mine)
+        else:
+            check_proxy(s, first, second, third, mine)
     else:
         classify(s, first, second, third, mine, int(equal(old, value, bytes_)))
 

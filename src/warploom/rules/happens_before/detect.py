@@ -16,8 +16,14 @@ from warploom.rules.happens_before.meetings import (
     wait_in_cluster,
 )
 from warploom.rules.happens_before.releases import fence, fence_proxies
+from warploom.rules.happens_before.tensor_fences import (
+    fence_after,
+    fence_before,
+    wait_for_moves,
+)
 from warploom.rules.happens_before.words import (
     ACCESS,
+    AGENTS,
     ASYNC_COMMIT,
     ASYNC_WAIT,
     B_BLOCK,
@@ -48,6 +54,7 @@ from warploom.rules.happens_before.words import (
     SHARED_BYTES,
     SITE_WORDS,
     SITES_AT,
+    SLOT_AFTER,
     SLOT_BARRIERS,
     SLOT_LANES,
     SLOT_MEETINGS,
@@ -56,6 +63,10 @@ from warploom.rules.happens_before.words import (
     SLOT_WORDS,
     SLOT_WRITTEN,
     SLOTS_AT,
+    TENSOR_FENCE_AFTER,
+    TENSOR_FENCE_BEFORE,
+    TENSOR_LOADS_WAIT,
+    TENSOR_STORES_WAIT,
     THREADS,
     V_SYNCED,
     V_TIME,
@@ -124,6 +135,12 @@ def synchronise(s: Any, e: Any, masks: Any) -> None:
         arrive_in_cluster(s, e, flags)
     elif kind == CLUSTER_WAIT:
         wait_in_cluster(s, e)
+    elif kind in (TENSOR_LOADS_WAIT, TENSOR_STORES_WAIT):
+        wait_for_moves(s, e, int(kind == TENSOR_STORES_WAIT))
+    elif kind == TENSOR_FENCE_BEFORE:
+        fence_before(s, e)
+    elif kind == TENSOR_FENCE_AFTER:
+        fence_after(s, e)
 
 
 @jitable
@@ -148,8 +165,9 @@ def begin_block(s: Any, slot: int, block: int) -> None:
     clear(s, slot + s[SLOT_LANES], s[THREADS] * LANE_WORDS)
     for number in range(ALL_BARRIERS):
         clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
-    if s[ROW] > s[THREADS]:
-        clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[THREADS])
+    clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[AGENTS])
+    if s[SLOT_AFTER]:
+        clear(s, slot + s[SLOT_AFTER], s[WARPS] * (1 + s[AGENTS]))
     if s[SLOT_MEETINGS]:
         for phase in range(2):
             clear(s, meeting_at(s, slot, phase), MEETING_HEAD)

@@ -15,6 +15,7 @@ from __future__ import annotations
     WARPS,
     THREADS,
     ROW,
+    AGENTS,
     SITES_AT,
     ALLOCATIONS,
     ALLOCATIONS_AT,
@@ -29,6 +30,8 @@ from __future__ import annotations
     SLOT_LINES,
     SLOT_WRITTEN,
     SLOT_MEETINGS,
+    SLOT_TENSOR,
+    SLOT_AFTER,
     SHARED_BYTES,
     SHARED_STRIDE,
     CLUSTER_BLOCKS,
@@ -65,12 +68,15 @@ from __future__ import annotations
     ME_BASE,
     NOT_ALIGNED,
     HEAD_WORDS,
-) = range(56)
+) = range(59)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
-thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
-is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
-lane; AGENT, whether its agent acts; CLUSTER_AT, the state of the first block of its cluster.
+thread knows: THREADS of them, and AGENTS behind them where there are such (`agents`).
+SLOT_TENSOR: the cells of a block's tensor memory, 0 where it has none; SLOT_AFTER: of each warp
+the set and the words of agents that it knew at its last `tcgen05.fence::after_thread_sync`.
+ME_*: who the current event is of; MIND is the thread whose knowledge it has: its own, in lockstep
+that of the warp's first lane; AGENT, whether its agent acts; CLUSTER_AT, the state of the first
+block of its cluster.
 HOME: the state of the block in whose shared memory the access is, OWNER that block, BASE the
 memory's first byte on the host (`homes`). SHARED_STRIDE: bytes of the host from one block's shared
 memory to the next one's. CLUSTER_BLOCKS: the blocks of a cluster. POOL_AT to POOL_END: memory not
@@ -112,12 +118,17 @@ A barrier has NUMBER and awaits COUNT threads (0: all)."""
     PROXY_FENCE,
     CLUSTER_ARRIVE,
     CLUSTER_WAIT,
-) = range(10)
-"""Kinds of event."""
+    TENSOR_LOADS_WAIT,
+    TENSOR_STORES_WAIT,
+    TENSOR_FENCE_BEFORE,
+    TENSOR_FENCE_AFTER,
+) = range(14)
+"""Kinds of event. The last are `tcgen05.wait` and `tcgen05.fence`."""
 AT_BARRIERS = (BARRIER_SYNC, BARRIER_ARRIVE, CLUSTER_ARRIVE, CLUSTER_WAIT)
 """Those of barriers of a block or a cluster, which also say how many threads are awaited."""
 
-GLOBAL, SHARED = 0, 1
+GLOBAL, SHARED, TENSOR = 0, 1, 3
+"""Spaces that are checked for races: TENSOR is the tensor memory of a block."""
 LOAD, STORE, ATOMIC = 0, 1, 2
 
 # ---- what is known of an instruction: its flags, and the number of its line ----
@@ -139,7 +150,12 @@ nowhere but into memory."""
 BLOCK_AT = 32
 """First word: the block's number and one, from BLOCK_AT on, and the interval."""
 TIME_AT, AGENT, THREAD_BITS = 16, 1 << 10, (1 << 11) - 1
-"""Second word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent."""
+"""Second word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent,
+and the agent's kind from AGENT_KIND_AT on."""
+AGENT_KIND_AT, WHO_BITS = 11, (1 << 13) - 1
+COPIES_OF_THREAD, WORK_OF_THREAD, LOADS_OF_WARP, STORES_OF_WARP = range(4)
+"""Kinds of agents: copies; products, copies and shifts of a thread in tensor memory (`tcgen05.mma`,
+`.cp`, `.shift`); loads and stores of a warp there, whose thread is the warp's first."""
 OP_AT, BYTES_AT, FLAGS_AT = 24, 26, 32
 SITE_BITS = (1 << 24) - 1
 """Third word: instruction, op, the bytes of the word that are meant, the instruction's flags."""
@@ -210,9 +226,22 @@ MOST_STRIDE = 64
 NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
 BARRIER_LINE: the line, and one, of the barrier that some threads are at. WRITTEN_FROM to
 WRITTEN_TO: the longest range of shared memory that was found to be written."""
-V_TIME, V_SYNCED, V_WAITING, V_INTERVAL, V_ARRIVED, WARP_WORDS = range(6)
+(
+    V_TIME,
+    V_SYNCED,
+    V_WAITING,
+    V_INTERVAL,
+    V_ARRIVED,
+    V_LOADS,
+    V_STORES,
+    V_LOADED,
+    V_STORED,
+    WARP_WORDS,
+) = range(10)
 """A warp: its time, the first time that not all its lanes know of each other, the lanes that wait
-at barriers, and, unless EXACT, the interval in which some came to one last, and those."""
+at barriers, and, unless EXACT, the interval in which some came to one last, and those. LOADS and
+STORES: how many of tensor memory it has begun; LOADED, STORED: how many of them it has waited
+for."""
 (
     L_ROW_STAMP,
     L_AGENT_STAMP,
@@ -228,8 +257,9 @@ at barriers, and, unless EXACT, the interval in which some came to one last, and
     L_PROXY_TIME,
     L_ACQUIRED,
     L_MEETINGS,
+    L_WORKS,
     L_RING,
-) = range(15)
+) = range(16)
 RING = 8
 L_BULK_RING = L_RING + RING
 L_FENCE = L_BULK_RING + RING
@@ -238,9 +268,10 @@ its set of what it knows of other blocks, and the interval, and one, for which t
 barrier at which it waits, and one, and the generation of that; the releases that strong reads have
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
 in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
-the chain of releases that it acquired last; how often it has arrived at the barrier of its cluster.
-Behind the rings stands the release that its last fence
-made, and, where that was of a narrow scope, that of its last fence of a wide one before it."""
+the chain of releases that it acquired last; how often it has arrived at the barrier of its cluster;
+how many products, copies and shifts in tensor memory it has begun. Behind the rings stands the
+release that its last fence made, and, where that was of a narrow scope, that of its last fence of a
+wide one before it."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
@@ -302,5 +333,6 @@ MOST_FINDINGS = 512
     K_OTHER_BARRIER,
     K_INVALID_MBARRIER,
     K_STRAYED,
-) = range(11)
+    K_UNFENCED,
+) = range(12)
 """Kinds of finding."""
