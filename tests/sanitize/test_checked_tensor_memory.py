@@ -305,3 +305,36 @@ def test_compiled(name: str) -> None:
 @pytest.mark.parametrize("name", cases())
 def test_reference(name: str) -> None:
     check(name, "reference")
+
+
+LATE = HEAD + "".join(
+    KERNEL.format(
+        name=name, matrix=MATRIX, product=PRODUCT, body="\n".join(WORDS[w] for w in words)
+    )
+    for name, words in {
+        "both_waits": ("STORE", "WAIT_STORE", "LOAD", "WAIT_LOAD", "KEEP"),
+        "no_wait_for_the_store": ("STORE", "LOAD", "WAIT_LOAD", "KEEP"),
+        "no_wait_for_the_load": ("STORE", "WAIT_STORE", "LOAD", "KEEP"),
+        "stored_while_it_is_loaded": ("LOAD", "STORE", "WAIT_STORE", "WAIT_LOAD", "KEEP"),
+    }.items()
+)
+KEPT = {
+    "both_waits": (True, True),
+    "no_wait_for_the_store": (True, False),
+    "no_wait_for_the_load": (True, False),
+    "stored_while_it_is_loaded": (False, True),
+}
+"""Whether each thread gets what it has stored, its number: where loads and stores are complete as
+they are issued, and where they complete as late as they may. Columns are zero at first."""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_loads_and_stores_complete_late(engine: str) -> None:
+    for schedule, place in (("converge", 0), ("adversarial", 1)):
+        gpu = wl.Device(cc="10.3", engine=engine, schedule=schedule)
+        module = gpu.compile(LATE, "ptx")
+        for name, gets in KEPT.items():
+            out = gpu.zeros(128, np.uint32)
+            module[name][1, 128](out)
+            right = out.copy_to_host() == np.arange(128)
+            assert right[1:].all() if gets[place] else not right[1:].any(), (name, schedule)

@@ -67,7 +67,7 @@ class InstructionCode:
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
-        self.tensor_memory = TensorMemoryCode(self.tensors)
+        self.tensor_memory = TensorMemoryCode(self.tensors, delays=memory.functions.shuffles)
         delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
@@ -87,6 +87,7 @@ class InstructionCode:
             self.memory.sanitizing.instruction(index, made, on)
         self.preconditions.check(index, made, on)
         self.tensor_waits.emit(made, on)
+        self.tensor_memory.wait(made, on)
         if _has_no_code(made) or self._stores(index, made, on):
             return
         if not self._by_shape(index, made, on):

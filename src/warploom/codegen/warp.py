@@ -22,7 +22,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
 from warploom.codegen.guards import Guards
-from warploom.codegen.in_flight import RING_BYTES, has_group_products
+from warploom.codegen.in_flight import RING_BYTES, keeps_in_flight
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.members import MemberCode
@@ -54,7 +54,7 @@ class WarpFunction:
         plain = variant.plain or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
-        delays = shuffles and has_group_products(program)
+        delays = shuffles and keeps_in_flight(program)
         context = context_layout(program, shapes, pieces.values(), RING_BYTES if delays else 0)
         self.frame = Frame(module, program, layout, shapes, context, pieces, alike=variant.alike)
         self.saved = Saved(self.frame, delays=delays)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
+from warploom.analysis.tensor_memory import queue_words
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
 from warploom.machine.faults import limit_error
@@ -32,7 +33,6 @@ from warploom.rules.choice import AccessRules
 from warploom.rules.late_copies.entries import LIST_WORDS
 from warploom.rules.plan_words import ISSUED, Words
 from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
-from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -150,7 +150,7 @@ class Run:
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
         """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
-        return np.zeros(QUEUE_WORDS, np.int64)
+        return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:

@@ -79,6 +79,7 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     name, on = instruction.operation.name, from_mask(mask, warp.size)
     tensors.end_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)
+    tensor_memory.wait(warp, instruction)
     if is_effectless(instruction.operation):
         return
     if is_tensor_operation(instruction.operation):

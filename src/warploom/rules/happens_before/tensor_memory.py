@@ -60,7 +60,6 @@ from warploom.rules.tensor_memory.allocation import ADDRESS_BYTES, is_size
 from warploom.rules.tensor_memory.checks import (
     check_columns,
     check_copy,
-    check_lanes,
     check_product,
 )
 from warploom.rules.tensor_memory.copies import (
@@ -81,8 +80,8 @@ from warploom.rules.tensor_memory.descriptors import (
     unit_address,
     unit_elements,
 )
-from warploom.rules.tensor_memory.fragments import column_in, columns_in, lane_in, lanes_in
-from warploom.rules.tensor_memory.issue import fill_entry, has_peer
+from warploom.rules.tensor_memory.fragments import column_in, lane_in
+from warploom.rules.tensor_memory.issue import check_move, fill_entry, has_peer
 from warploom.rules.tensor_memory.memory import column_of, lane_of, own_rank, to_tensor_memory
 from warploom.rules.tensor_memory.products import TRANSPOSE_A, TRANSPOSE_B, parts_of, row_lane
 from warploom.rules.tensor_memory.words import (
@@ -218,13 +217,8 @@ def take_move(
     split = int(data[WARP_LANES * A_ROW + lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
     halves = 2 if request & HALVES else 1
-    start, columns = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch), 0
-    columns = halves * columns_in(shape, registers)
-    failed = check_lanes(scratch, address, lanes_in(shape))
-    failed += check_columns(memory, scratch, start, address, columns)
-    if failed == 0 and split != 0:
-        failed = check_columns(memory, scratch, start, address + split, columns)
-    if failed:
+    start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    if check_move(memory, scratch, start, address, split, request):
         return
     stores = int(part(request, OP) == STORE)
     warp = s[ME_WARP_AT]
