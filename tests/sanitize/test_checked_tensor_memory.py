@@ -78,7 +78,8 @@ WORDS = {
     "COMMIT": "@%one tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];",
     "OTHER_COMMIT": "@%other tcgen05.commit.cta_group::1.mbarrier::arrive::one"
     ".shared::cluster.b64 [%bar+8];",
-    "OTHER_AWAIT": "W{n}: mbarrier.try_wait.parity.shared.b64 %done, [%bar+8], 0; @!%done bra W{n};",
+    "OTHER_AWAIT": "W{n}: mbarrier.try_wait.parity.shared.b64 %done, [%bar+8], 0;"
+    " @!%done bra W{n};",
     "AWAIT": "W{n}: mbarrier.try_wait.parity.shared.b64 %done, [%bar], 0; @!%done bra W{n};",
     "BEFORE": "tcgen05.fence::before_thread_sync;",
     "AFTER": "tcgen05.fence::after_thread_sync;",
