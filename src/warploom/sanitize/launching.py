@@ -71,6 +71,8 @@ class SanitizedLaunch:
             counted, error = _on_reference(self.engine, detector, memory)
         else:
             counted, error = _on_compiled(self.engine, detector, memory, progress)
+        if error is None:
+            detector.end()
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
         self.sites += sites_of_findings(detector)

@@ -117,6 +117,8 @@ class _Row:
             return self._race(*RACES[kind])
         if kind == words.K_STRAYED:
             return self._strayed()
+        if kind == words.K_SKIPPED:
+            return self._skipped()
         return self._unwritten() if kind == words.K_UNWRITTEN else self._barriers()
 
     # ---- parts ----------------------------------------------------------------------------------
@@ -178,13 +180,14 @@ class _Row:
         threads = [self._thread(words.F_THREAD)]
         if self.row[words.F_OTHER_THREAD] >= 0:
             threads.append(self._thread(words.F_OTHER_THREAD))
-        allocation = self._allocation()
+        reaches = self.row[words.F_SIZE] > 0
+        allocation = self._allocation() if reaches else None
         address = self.row[words.F_ADDRESS]
         return Finding(
             tool,
             kind,
             severity,
-            self._space_name,
+            self._space_name if reaches else "",
             self._line(words.F_INSTRUCTION),
             self._line(words.F_OTHER) if other >= 0 else "",
             tuple(threads),
@@ -266,6 +269,18 @@ class _Row:
             f" kernel), or read fewer."
         )
         return self._finding("init", "uninitialized read", ERROR, message)
+
+    def _skipped(self) -> Finding:
+        """Returns the finding of a thread that ended without coming to a barrier."""
+        message = (
+            f"Skipped barrier: threads have ended without coming to a barrier\n"
+            f"    by {self._thread(words.F_THREAD)}\n"
+            f"    at {self._line(words.F_INSTRUCTION)}\n"
+            f"    __syncthreads() and __syncwarp() may stand in conditional code only where all"
+            f" threads that they mean take the same way. Move it out of the condition, or name the"
+            f" threads: a mask, or a barrier with a number of threads."
+        )
+        return self._finding("sync", "skipped barrier", WARNING, message)
 
     def _barriers(self) -> Finding:
         """Returns the finding of two barriers that meet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.analysis.accesses import is_bulk_copy
+from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
@@ -54,6 +55,10 @@ def _sites(program: Program) -> Sites:
     flags = tuple(flags_of(made, copies) for made in program.instructions)
     if program.has_tensor_memory:
         flags = tuple(map(_ordering_mbarriers, flags))
+    passed = barriers_passed_by_all(program)
+    flags = tuple(
+        each | words.PASSED_BY_ALL * (index in passed) for index, each in enumerate(flags)
+    )
     names: dict[str, int] = {}
     lines = tuple(
         names.setdefault(program.line(index), len(names))

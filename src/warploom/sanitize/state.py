@@ -6,6 +6,7 @@ import mmap
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.agents import count_agents
+from warploom.rules.happens_before.skips import end_blocks
 from warploom.rules.plan_words import ALL_BARRIERS
 from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
@@ -89,6 +91,10 @@ class Detector:
             if kept.any():
                 found.append((allocation, kept.copy()))
         return found
+
+    def end(self) -> None:
+        """Looks at the blocks that a launch has ended with."""
+        end_blocks(cast("Any", self.data), slots_of(self.launch))
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -161,6 +167,7 @@ class _Layout:
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
+        head[words.BLOCK_THREADS] = launch.threads_per_block
         agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
         head[words.AGENTS] = agents * self.sites.agents
         head[words.ROW] = threads + head[words.AGENTS]
@@ -233,8 +240,7 @@ class _Layout:
             at += _padded(head[words.WARPS] * (1 + head[words.AGENTS]))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
-        slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))
-        self._put(words.SLOTS_AT, slots * at)
+        self._put(words.SLOTS_AT, slots_of(self.launch) * at)
 
     def _allocation(self, allocation: Allocation) -> list[int]:
         """Places what is kept of an allocation; returns its row."""
@@ -250,6 +256,11 @@ class _Layout:
             stores = words.CONSTANT
         touched = self._take(touched_words(allocation)) if self.kept.touched else 0
         return [start, start + size, stores, cells, written, lines_at, touched]
+
+
+def slots_of(launch: Launch) -> int:
+    """Returns how many blocks of a launch can be resident at once."""
+    return max(1, min(launch.schedule.resident_blocks, launch.blocks))
 
 
 def _padded(size: int) -> int:

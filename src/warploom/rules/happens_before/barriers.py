@@ -21,6 +21,7 @@ from warploom.rules.happens_before.rows import (
     learn_set,
     row_of_mind,
 )
+from warploom.rules.happens_before.skips import look_for_skips, report_skip
 from warploom.rules.happens_before.words import (
     AGENTS,
     B_BARRIER_LINE,
@@ -44,6 +45,7 @@ from warploom.rules.happens_before.words import (
     L_KNOWN_STAMP,
     L_WAITS,
     LOCKSTEP,
+    ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
     ME_LANE_AT,
@@ -88,8 +90,10 @@ def arrive(s: Any, e: Any, waits: int) -> None:
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     whole = awaited == 0 or awaited >= s[WARPS] * 32
     left = lanes
+    if whole:
+        count_arrivals(s, warp, lanes)
     if s[EXACT] == 0:
-        arrive_together(s, warp, lanes, waits)
+        s[warp_at + V_WAITING] |= lanes * waits
         left = 0
     if not whole and s[barrier_at(s, e[E_NUMBER]) + G_ARRIVED] == 0:
         clear_generation(s, barrier_at(s, e[E_NUMBER]))
@@ -112,16 +116,14 @@ def arrive(s: Any, e: Any, waits: int) -> None:
 
 
 @jitable
-def arrive_together(s: Any, warp: int, lanes: int, waits: int) -> None:
-    """Let some lanes of a warp come to a barrier of all threads, in a kernel that has no others."""
+def count_arrivals(s: Any, warp: int, lanes: int) -> None:
+    """Note that some lanes of a warp have come to the barrier of all threads."""
     become(s, (warp << 5) + first_lane(lanes))
     at = s[ME_WARP_AT]
     if s[at + V_INTERVAL] != s[ME_INTERVAL]:
         s[at + V_INTERVAL] = s[ME_INTERVAL]
         s[at + V_ARRIVED] = 0
     s[at + V_ARRIVED] |= lanes
-    if waits:
-        s[at + V_WAITING] |= lanes
 
 
 @jitable
@@ -214,6 +216,7 @@ def depart(s: Any, warp: int, lanes: int) -> None:
 def begin_interval(s: Any) -> None:
     """Begin an interval: all threads of the block have met."""
     block = s[ME_SLOT]
+    look_for_skips(s, block, s[ME_BLOCK])
     s[block + B_INTERVAL] += 1
     s[block + B_BARRIER_LINE] = 0
     if s[EXACT] == 0:
@@ -229,6 +232,9 @@ def meet(s: Any, e: Any, masks: Any) -> None:
     left = e[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
+        missing = named & e[E_EXISTING] & ~e[E_LANES]
+        if missing and s[LOCKSTEP] == 0:
+            report_skip(s, e[E_INSTRUCTION], (e[E_WARP] << 5) + first_lane(missing))
         meet_lanes(s, e, named & left | lane, int(e[E_EXISTING] & ~named == 0))
         left &= ~(named | lane)
 

@@ -16,6 +16,7 @@ from warploom.rules.happens_before.meetings import (
     wait_in_cluster,
 )
 from warploom.rules.happens_before.releases import fence, fence_proxies
+from warploom.rules.happens_before.skips import look_for_skips
 from warploom.rules.happens_before.tensor_fences import (
     fence_after,
     fence_before,
@@ -156,6 +157,8 @@ def begin_cluster(s: Any, plan: Any) -> None:
 @jitable
 def begin_block(s: Any, slot: int, block: int) -> None:
     """Begin a block, whose state is to be at `slot`: nothing is known of anybody."""
+    if s[slot + B_BLOCK]:
+        look_for_skips(s, slot, s[slot + B_BLOCK] - 1)
     clear(s, slot, BLOCK_WORDS)
     s[slot + B_BLOCK] = block + 1
     clear(s, slot + s[SLOT_WARPS], s[WARPS] * WARP_WORDS)

@@ -14,6 +14,7 @@ from __future__ import annotations
     LOCKSTEP,
     WARPS,
     THREADS,
+    BLOCK_THREADS,
     ROW,
     AGENTS,
     SITES_AT,
@@ -68,20 +69,19 @@ from __future__ import annotations
     ME_BASE,
     NOT_ALIGNED,
     HEAD_WORDS,
-) = range(59)
+) = range(60)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
-whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
-thread knows: THREADS of them, and AGENTS behind them where there are such (`agents`).
-SLOT_TENSOR: the cells of a block's tensor memory, 0 where it has none; SLOT_AFTER: of each warp
-the set and the words of agents that it knew at its last `tcgen05.fence::after_thread_sync`.
-ME_*: who the current event is of; MIND is the thread whose knowledge it has: its own, in lockstep
-that of the warp's first lane; AGENT, whether its agent acts; CLUSTER_AT, the state of the first
-block of its cluster.
-HOME: the state of the block in whose shared memory the access is, OWNER that block, BASE the
-memory's first byte on the host (`homes`). SHARED_STRIDE: bytes of the host from one block's shared
-memory to the next one's. CLUSTER_BLOCKS: the blocks of a cluster. POOL_AT to POOL_END: memory not
-yet given out. EXHAUSTED: it did not suffice. NOT_ALIGNED: threads of a block have met at different
-barriers."""
+whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). THREADS: those of its
+WARPS, of which BLOCK_THREADS exist. ROW: words of what a thread knows: THREADS of them, and AGENTS
+behind them where there are such (`agents`). SLOT_TENSOR: the cells of a block's tensor memory, 0
+where it has none; SLOT_AFTER: of each warp the set and the words of agents that it knew at its last
+`tcgen05.fence::after_thread_sync`. ME_*: who the current event is of; MIND is the thread whose
+knowledge it has: its own, in lockstep that of the warp's first lane; AGENT, whether its agent acts;
+CLUSTER_AT, the state of the first block of its cluster. HOME: the state of the block in whose
+shared memory the access is, OWNER that block, BASE the memory's first byte on the host (`homes`).
+SHARED_STRIDE: bytes of the host from one block's shared memory to the next one's. CLUSTER_BLOCKS:
+the blocks of a cluster. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it did not
+suffice. NOT_ALIGNED: threads of a block have met at different barriers."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -139,12 +139,13 @@ STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES =
 WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
     1 << bit for bit in range(9, 16)
 )
-SCOPE_AT = 16
+SCOPE_AT, PASSED_BY_ALL = 16, 1 << 18
 CTA, CLUSTER, GPU, SYS = range(4)
 """Flags of an instruction, and from SCOPE_AT on its scope. COMPARES: it writes only where the old
 value is the first operand. MBARRIER: it works on an mbarrier: ARRIVES there, WAITS for a phase,
 COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value goes
-nowhere but into memory."""
+nowhere but into memory. PASSED_BY_ALL: what comes behind a barrier is executed by every thread, so
+that who ends without coming to it has skipped it."""
 
 # ---- a record of an access: three words ----
 BLOCK_AT = 32
@@ -334,5 +335,6 @@ MOST_FINDINGS = 512
     K_INVALID_MBARRIER,
     K_STRAYED,
     K_UNFENCED,
-) = range(12)
+    K_SKIPPED,
+) = range(13)
 """Kinds of finding."""
