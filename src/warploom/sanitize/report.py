@@ -160,7 +160,7 @@ class _Row:
         if self._space is Space.LOCAL:
             return Allocation(0, self.detector.program.local_bytes, "the thread's local memory")
         at = self.row[words.F_ADDRESS]
-        live = self.detector.allocations
+        live = (*self.detector.allocations, *self.detector.heap)
         return min(
             live, key=lambda a: max(a.address - at, at - a.address - a.size, 0), default=None
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.clusters import has_cluster_barrier
 from warploom.analysis.program import Program
+from warploom.analysis.services import service_of
 from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
@@ -39,6 +40,9 @@ LOCATION_ROOM = 1 << 20
 
 CACHE_WORDS = 8
 
+MOST_OF_KERNELS = 1 << 16
+"""Allocations that the threads of a launch can have at one time."""
+
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 """MAP_NORESERVE, which Python names from 3.13 on."""
 
@@ -54,6 +58,9 @@ class Detector:
     allocations: tuple[Allocation, ...]
     unwritten: Mapping[int, Words]
     wanted: Sanitizing
+    most_allocations: int
+    heap: list[Allocation] = field(default_factory=list[Allocation])
+    """What the launch itself has allocated, some of it freed again."""
 
     @classmethod
     def of(
@@ -77,8 +84,10 @@ class Detector:
         layout = _Layout(program, launch, memory, kept)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        wanted = _wanted(tools, program, sites, unchecked, unwritten=bool(unwritten))
-        return cls(program, launch, data, memory.live(), unwritten, wanted)
+        some = bool(unwritten) or allocates(program)
+        wanted = _wanted(tools, program, sites, unchecked, unwritten=some)
+        most = layout.most_allocations
+        return cls(program, launch, data, memory.live(), unwritten, wanted, most)
 
     def touched(self) -> list[tuple[Allocation, Words]]:
         """Return what the launch has done with each four bytes of the allocations
@@ -109,6 +118,11 @@ class Detector:
 def written_words(size: int) -> int:
     """Returns how many words the bits of so many bytes take."""
     return -(-size // WRITTEN_BITS)
+
+
+def allocates(program: Program) -> bool:
+    """Returns whether a kernel may allocate memory."""
+    return any(service_of(made) == "malloc" for made in program.instructions)
 
 
 def touched_words(allocation: Allocation) -> int:
@@ -159,8 +173,14 @@ class _Layout:
     ) -> None:
         self.program, self.launch, self.memory, self.kept = program, launch, memory, kept
         self.sites: Sites = sites_of(program)
-        self.end = _padded(words.HEAD_WORDS)
+        self.end = padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
+
+    @property
+    def most_allocations(self) -> int:
+        """Returns how many allocations there is room for: also for those that the launch makes."""
+        live = len(self.memory.live())
+        return live + MOST_OF_KERNELS * int(allocates(self.program))
 
     def filled(self) -> Words:
         """Returns the array, filled with what a launch begins with."""
@@ -181,7 +201,7 @@ class _Layout:
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
         self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
-        self._put(words.ALLOCATIONS_AT, len(live) * words.ALLOCATION_WORDS)
+        self._put(words.ALLOCATIONS_AT, self.most_allocations * words.ALLOCATION_WORDS)
         self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
         self._put(words.POOL_AT, POOL_WORDS)
         head[words.POOL_END] = self.end
@@ -208,7 +228,7 @@ class _Layout:
     def _take(self, size: int) -> int:
         """Returns where the next region begins: in a cache line of its own."""
         begin = self.end
-        self.end += _padded(size)
+        self.end += padded(size)
         return begin
 
     def _put_slots(self) -> None:
@@ -218,7 +238,7 @@ class _Layout:
         lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
         cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
-        at = _padded(words.BLOCK_WORDS)
+        at = padded(words.BLOCK_WORDS)
         for word, size in (
             (words.SLOT_WARPS, head[words.WARPS] * words.WARP_WORDS),
             (words.SLOT_LANES, threads * words.LANE_WORDS),
@@ -229,15 +249,15 @@ class _Layout:
             (words.SLOT_ROWS, threads * row + 2 * head[words.AGENTS]),
         ):
             head[word] = at
-            at += _padded(size)
+            at += padded(size)
         if has_cluster_barrier(self.program):
             head[words.SLOT_MEETINGS] = at
-            at += _padded(2 * (words.MEETING_HEAD + row))
+            at += padded(2 * (words.MEETING_HEAD + row))
         if self.program.has_tensor_memory:
             head[words.SLOT_TENSOR] = at
             at += LANES * COLUMNS * words.CELL_WORDS
             head[words.SLOT_AFTER] = at
-            at += _padded(head[words.WARPS] * (1 + head[words.AGENTS]))
+            at += padded(head[words.WARPS] * (1 + head[words.AGENTS]))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
         self._put(words.SLOTS_AT, slots_of(self.launch) * at)
@@ -263,7 +283,7 @@ def slots_of(launch: Launch) -> int:
     return max(1, min(launch.schedule.resident_blocks, launch.blocks))
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
     """Returns so many words rounded up to whole cache lines."""
     return -(-size // CACHE_WORDS) * CACHE_WORDS
 
