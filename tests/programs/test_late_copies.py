@@ -1,5 +1,5 @@
-"""`cp.async`, bulk copies, `st.async` and `red.async` complete when a thread waits for them, where the order is
-adversarial, and at once by default (PTX ISA, "Asynchronous operations")."""
+"""`cp.async`, bulk copies, `st.async` and `red.async` complete when a thread waits for them, where
+the order is adversarial, and at once by default (PTX ISA, "Asynchronous operations")."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.agents import count_agents
-from warploom.rules.happens_before.skips import end_blocks
+from warploom.rules.happens_before.skips import look_for_skips
 from warploom.rules.plan_words import ALL_BARRIERS
 from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
@@ -32,13 +32,15 @@ Words = npt.NDArray[np.int64]
 
 TOOL_BITS = {"mem": words.MEM, "race": words.RACE, "sync": words.SYNC, "init": words.INIT}
 
-POOL_WORDS = 1 << 28
+POOL_WORDS = 1 << 29
 """Room for what threads know of each other; only what is used takes memory."""
 
 LOCATION_ROOM = 1 << 20
 """Room for locations to which something was released."""
 
 CACHE_WORDS = 8
+LARGE_PAGE = 2 << 20
+"""Bytes of a large page of the host."""
 
 MOST_OF_KERNELS = 1 << 16
 """Allocations that the threads of a launch can have at one time."""
@@ -102,8 +104,16 @@ class Detector:
         return found
 
     def end(self) -> None:
-        """Looks at the blocks that a launch has ended with."""
-        end_blocks(cast("Any", self.data), slots_of(self.launch))
+        """Looks at the blocks that a launch has ended with, for threads that have skipped the last
+        barrier."""
+        data, state = self.data, cast("Any", self.data)
+        passed = any(flags & words.PASSED_BY_ALL for flags in sites_of(self.program).flags)
+        if not (passed and self.wanted.synchronisation and data[words.TOOLS] & words.SYNC):
+            return
+        count, size = slots_of(self.launch), int(data[words.SLOT_WORDS])
+        slots = int(data[words.SLOTS_AT]) + size * np.arange(count)
+        for slot in slots[data[slots + words.B_BARRIER_LINE] != 0].tolist():
+            look_for_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -294,7 +304,8 @@ def _room(length: int, *, dense: bool) -> Words:
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    room = mmap.mmap(-1, 8 * length, flags=flags)
+    # A large page must lie inside as a whole.
+    room = mmap.mmap(-1, 8 * length + LARGE_PAGE, flags=flags)
     if dense and hasattr(mmap, "MADV_HUGEPAGE"):
         room.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(room, np.int64)
+    return np.frombuffer(room, np.int64, length)

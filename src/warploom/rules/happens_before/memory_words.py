@@ -29,7 +29,7 @@ from warploom.rules.happens_before.words import (
     E_SPACE,
     E_WARP,
     EXACT,
-    H_STATE,
+    H_COUNT,
     IN_CELLS,
     INIT,
     K_UNWRITTEN,
@@ -140,7 +140,7 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
         return
     stamp(s, line, shared)
-    if s[line + H_STATE] != IN_CELLS:
+    if s[line + H_COUNT] != IN_CELLS:
         first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
         open_line(s, line, first, memory, s[ME_BASE] + base + (number << LINE_SHIFT))
     check_cells(s, e, data, lane, line, cell, writes)

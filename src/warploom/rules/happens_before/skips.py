@@ -12,7 +12,6 @@ from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.words import (
     B_BARRIER_LINE,
-    B_BLOCK,
     B_INTERVAL,
     BLOCK_THREADS,
     K_SKIPPED,
@@ -24,8 +23,6 @@ from warploom.rules.happens_before.words import (
     SITE_WORDS,
     SITES_AT,
     SLOT_WARPS,
-    SLOT_WORDS,
-    SLOTS_AT,
     SYNC,
     TOOLS,
     V_ARRIVED,
@@ -66,12 +63,3 @@ def report_skip(s: Any, barrier: int, thread: int) -> None:
         s[ME_INSTRUCTION], s[ME_THREAD] = barrier, thread
         report(s, K_SKIPPED, -1, -1, 0, 0, 0)
         s[ME_INSTRUCTION], s[ME_THREAD] = instruction, current
-
-
-@jitable
-def end_blocks(s: Any, slots: int) -> None:
-    """Look at the blocks that were the last in their places of a launch, which has ended."""
-    for number in range(slots):
-        slot = s[SLOTS_AT] + number * s[SLOT_WORDS]
-        if s[slot + B_BLOCK]:
-            look_for_skips(s, slot, s[slot + B_BLOCK] - 1)

@@ -185,19 +185,30 @@ T_READER_AT, T_WRITER_AT, T_NUMBER_BITS = 16, 39, (1 << 23) - 1
 one, of the instruction that read there last, and of the one that wrote."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
-H_STATE, H_BLOCK, H_INTERVAL, H_COUNT, H_RUNS = range(5)
+H_TOUCHED, H_BLOCK, H_INTERVAL, H_COUNT, H_RUN = range(5)
 RUN_WORDS, INLINE_RUNS, MOST_RUNS = 3, 6, 32
-H_SETTLED = H_RUNS + RUN_WORDS * INLINE_RUNS
-H_TAG, H_NEAR, H_FAR = H_SETTLED + 1, H_SETTLED + 2, H_SETTLED + 6
-H_OWN_TAG, H_OWN_WARP, H_OWN = H_FAR + 4, H_FAR + 5, H_FAR + 6
-H_MORE = H_OWN + 4
-LINE_WORDS = 40
-"""STATE: in RUNS or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT
-runs follow, the oldest first; those that are not inside of the line stand at MORE. FAR, NEAR and
-OWN: a bit for each byte, 32 in a word, that is settled (`settled`); NEAR holds for the block and
-interval of TAG, OWN for those of OWN_TAG and the warp of OWN_WARP, since it synchronised last.
-SETTLED: whether there are such. A line has five cache lines of the host."""
-IN_RUNS, IN_CELLS = range(2)
+H_REST = H_RUN + RUN_WORDS
+LINE_WORDS = H_REST + 1
+"""TOUCHED: 1, written before anything is read, so that the host gives the page that is to be
+written at once. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT runs, the
+oldest first: RUN is the first; IN_CELLS: the cells go on for the line. REST: where the line goes
+on, in the pool; 0 while it needs no more. A line is one cache line of the host: most are written
+once, by one run of lanes."""
+(
+    X_SETTLED,
+    X_TAG,
+    X_OWN_TAG,
+    X_OWN_WARP,
+    X_MORE,
+    X_NEAR,
+) = range(6)
+X_FAR, X_OWN, X_RUNS = X_NEAR + 4, X_NEAR + 8, X_NEAR + 12
+REST_WORDS = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
+"""The rest of a line. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
+(`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
+OWN_WARP, since it synchronised last. SETTLED: whether there are such. RUNS: those behind the first;
+those for which there is no room here stand at MORE."""
+IN_CELLS = -1
 MIXED = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
