@@ -75,10 +75,12 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
     if not shared:
         lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
     thread = (e[E_WARP] << 5) + lane
+    shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
         line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
-        lanes = (min(end - size, begins + LINE_BYTES - 1) - at) // stride + 1
+        behind = min(end - size, begins + LINE_BYTES - 1) - at
+        lanes = (behind >> shift if stride == size else behind // stride) + 1
         last = at + (lanes - 1) * stride + size
         place = place_of(size, stride, at - begins, last - begins)
         stamp(s, line, shared)
