@@ -58,6 +58,7 @@ CHECKS = {
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
+    "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
 }
 
@@ -66,7 +67,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
-    *("detect_event", "detect_copies", "detect_tensor_memory"),
+    *("detect_event", "detect_copies", "detect_tensor_memory", "detect_texels"),
     "watch_access",
     *(
         "issue_tensor_memory",
@@ -97,6 +98,7 @@ _PLACES = {
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
+    "detect_texels": "rules.happens_before.texels",
     "detect_tensor_memory": "rules.happens_before.tensor_memory",
     "issue": "rules.tensors.issue",
     "find_unfreed": "rules.tensor_memory.allocation",

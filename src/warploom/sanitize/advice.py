@@ -12,6 +12,12 @@ def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
             "Bulk copies reach memory by another proxy: let the writer execute"
             " fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
         )
+    if kind == "stale":
+        return (
+            "Caches of textures and surfaces are not kept like memory during a launch: read what"
+            " another launch has written, or read it by an ordinary load and write it by an"
+            " ordinary store."
+        )
     if space == "tensor":
         return (
             "Wait for tcgen05.ld and tcgen05.st by tcgen05.wait, for other work by the mbarrier of"

@@ -36,6 +36,7 @@ RACES = {
     words.K_SAME_VALUE: ("same-value", NOTE),
     words.K_PROXY: ("proxy", ERROR),
     words.K_UNFENCED: ("unfenced", WARNING),
+    words.K_STALE: ("stale", ERROR),
 }
 """The classes of unordered accesses, and how severe each is."""
 
@@ -231,11 +232,13 @@ class _Row:
         if kind == "proxy":
             mine = self._access(words.F_INSTRUCTION, words.LOAD, 1)
             other = ACCESSES[1 + (detail & 1)]
+        if kind == "stale":
+            mine, other = "Read by a texture or a surface", ACCESSES[detail & 3]
         remedy = race_advice(
             kind,
             self._space_name,
             narrow=bool(detail >> D_NARROW & 1),
-            copies=0 if kind == "proxy" else detail >> D_COPY & 3,
+            copies=0 if kind in ("proxy", "stale") else detail >> D_COPY & 3,
         )
         if kind == "unfenced":
             remedy = fence_advice(

@@ -28,6 +28,8 @@ SCOPES = {
 }
 """The scopes of the manual, and those of `membar`."""
 
+TEXEL_READS = ("tex", "tld4", "suld")
+
 FULL_MASK = 0xFFFFFFFF
 
 
@@ -104,6 +106,10 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
         return _mbarrier_flags(made)
     if name == "cp":
         return _copy_flags(made)
+    if operation.spec.unit is Unit.TEXTURE:
+        if name == "sured":
+            return words.STRONG | words.GPU << words.SCOPE_AT
+        return words.TEXELS * (name in TEXEL_READS)
     if is_tensor_memory_operation(operation):
         return _tensor_memory_flags(made)
     if name in ("fence", "membar"):

@@ -76,6 +76,10 @@ class Sanitizer(Protocol):
         """Lanes begin a `tcgen05`."""
         ...
 
+    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
+        """Lanes are about to access a texture or a surface."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
@@ -95,6 +99,16 @@ class TensorWork:
 
     request: int
     rows: Words
+    scratch: Words
+
+
+@dataclass(frozen=True, slots=True)
+class TexelWork:
+    """The operands of `rules.texture_requests`: a request, the operands of the lanes in rows, and
+    the words that it works with."""
+
+    request: int
+    rows: npt.NDArray[np.uint64]
     scratch: Words
 
 

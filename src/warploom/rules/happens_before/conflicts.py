@@ -22,6 +22,7 @@ from warploom.rules.happens_before.words import (
     K_PROXY,
     K_RACE,
     K_SAME_VALUE,
+    K_STALE,
     K_UNPROMISED,
     L_PROXY_INTERVAL,
     L_PROXY_TIME,
@@ -43,6 +44,7 @@ from warploom.rules.happens_before.words import (
     STORE,
     STRONG,
     TENSOR,
+    TEXELS,
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
@@ -106,8 +108,14 @@ def classify(s: Any, first: int, second: int, third: int, mine: int, same: int) 
 
 @jitable
 def check_proxy(s: Any, first: int, second: int, third: int, mine: int) -> None:
-    """Reports a bulk copy that reads what ordinary stores of its block wrote, without a fence
-    between the two proxies (PTX ISA, "Causality order": proxy-preserved)."""
+    """Reports a texel that is read though the launch has written it; and a bulk copy that reads
+    what ordinary stores of its block wrote, without a fence between the two proxies (PTX ISA,
+    "Causality order": proxy-preserved)."""
+    if mine >> FLAGS_AT & TEXELS and mine >> OP_AT & 3 == LOAD:
+        detail = third >> OP_AT & 3
+        other = (first >> BLOCK_AT) - 1 << 32 | second & THREAD_BITS & ~AGENT
+        report(s, K_STALE, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+        return
     reads = s[ME_AGENT] and mine >> FLAGS_AT & BULK and mine >> OP_AT & 3 == LOAD
     if not reads or second & AGENT or first >> BLOCK_AT != s[ME_BLOCK] + 1:
         return

@@ -139,13 +139,13 @@ STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES =
 WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
     1 << bit for bit in range(9, 16)
 )
-SCOPE_AT, PASSED_BY_ALL = 16, 1 << 18
+SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
 CTA, CLUSTER, GPU, SYS = range(4)
 """Flags of an instruction, and from SCOPE_AT on its scope. COMPARES: it writes only where the old
 value is the first operand. MBARRIER: it works on an mbarrier: ARRIVES there, WAITS for a phase,
 COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value goes
 nowhere but into memory. PASSED_BY_ALL: what comes behind a barrier is executed by every thread, so
-that who ends without coming to it has skipped it."""
+that who ends without coming to it has skipped it. TEXELS: it reads a texture or a surface."""
 
 # ---- a record of an access: three words ----
 BLOCK_AT = 32
@@ -347,5 +347,6 @@ MOST_FINDINGS = 512
     K_STRAYED,
     K_UNFENCED,
     K_SKIPPED,
-) = range(13)
+    K_STALE,
+) = range(14)
 """Kinds of finding."""
