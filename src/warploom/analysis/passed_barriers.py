@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.cfg import LEAVES
 from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of
 from warploom.rules.happens_before import words
-
-WAITS = (words.BARRIER_SYNC, words.WARP_SYNC)
 
 WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
 """What a thread that leaves early executes on its way to the end."""
@@ -18,10 +17,13 @@ WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
     """Returns the barriers behind which every thread that ends has been: blocks that post-dominate
     the barrier and the beginning of the kernel do something there. Of a kernel that calls functions
-    there are none: which barrier a call leads to is not followed."""
+    there are none: which barrier a call leads to is not followed. Barriers of the block count only
+    where threads may come to them differently at all."""
     if program.depth is not None:
         return frozenset()
+    together = comes_to_barriers_together(program)
     always = set(_post_dominators(program, 0)) | {0}
+    kinds = (words.WARP_SYNC,) if together else (words.WARP_SYNC, words.BARRIER_SYNC)
     found = set[int]()
     for block in program.blocks:
         behind = any(
@@ -32,7 +34,7 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
             found |= {
                 index
                 for index in range(block.start, block.stop)
-                if event_of(program.instructions[index]) in WAITS
+                if event_of(program.instructions[index]) in kinds
             }
     return frozenset(found)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
+from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.courses import course_of
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import NO_SHAPES, WHOLE, Reading
@@ -41,6 +42,13 @@ from warploom.codegen.watching import WatchingCode
 from warploom.codegen.ways import WaysCode
 from warploom.ptx.ir import Instruction
 from warploom.rules.plan_words import RESUME
+
+
+def _counts_arrivals(program: Program, variant: KernelVariant) -> bool:
+    """Return whether the detector has to see that each warp comes to a barrier: where some threads
+    may skip one."""
+    wanted = variant.sanitizes
+    return wanted is not None and wanted.synchronisation and not comes_to_barriers_together(program)
 
 
 class WarpFunction:
@@ -81,6 +89,7 @@ class WarpFunction:
             independent=variant.independent,
             mixes=variant.mixes,
             chooses=shuffles and not variant.independent,
+            skips_warps=not _counts_arrivals(program, variant),
         )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands, sanitizing, clusters)
