@@ -80,7 +80,7 @@ class KernelHeap:
     def _place(self, address: int) -> int:
         """Returns how many allocations begin before an address."""
         starts = self._rows(int(self._data[words.ALLOCATIONS]))[:, words.A_START]
-        return bisect_left(starts.tolist(), address)
+        return bisect_left(starts, address)
 
     def _row_for(self, allocation: Allocation) -> list[int]:
         """Returns the row of a new allocation, with room of which nothing is known; an empty one
