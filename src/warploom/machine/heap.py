@@ -24,11 +24,11 @@ class Watcher(Protocol):
     """Is told of what kernels allocate and free."""
 
     def allocated(self, allocation: Allocation) -> None:
-        """Memory was allocated."""
+        """Takes memory that was allocated."""
         ...
 
     def released(self, address: int, call: Call, lane: int) -> None:
-        """A lane frees what begins at an address, and has not yet."""
+        """Takes the address of what a lane is about to free."""
         ...
 
 
