@@ -1,5 +1,5 @@
-"""`cp.async`, bulk copies and `st.async` complete when a thread waits for them, where the order is
-adversarial, and at once by default (PTX ISA, "Asynchronous operations")."""
+"""`cp.async`, bulk copies, `st.async` and `red.async` complete when a thread waits for them, where
+the order is adversarial, and at once by default (PTX ISA, "Asynchronous operations")."""
 
 from __future__ import annotations
 
@@ -129,6 +129,23 @@ def test_stores_that_tell_an_mbarrier_come_when_it_is_waited_for(engine: str) ->
     assert left(SENT.replace("WAIT", LOOK), engine, "converge").tolist() == sent
     assert left(SENT.replace("WAIT", ""), engine, "converge").tolist() == sent
     assert left(SENT.replace("WAIT", ""), engine, "adversarial").tolist() == OLD.tolist()
+
+
+REDUCED = SENT.replace(
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%at]",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [tile]",
+).replace("[%at];", "[tile];")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reductions_that_tell_an_mbarrier_come_when_it_is_waited_for(engine: str) -> None:
+    """All threads add to one word, of which the first holds 7."""
+    total = 7 + sum(100 + lane for lane in range(64))
+    for schedule in ("converge", "adversarial"):
+        assert left(REDUCED.replace("WAIT", LOOK), engine, schedule).tolist() == [total] * 64
+    early = REDUCED.replace("WAIT", "bar.sync 0;")
+    assert left(early, engine, "converge").tolist() == [total] * 64
+    assert left(early, engine, "adversarial").tolist() == OLD.tolist()
 
 
 @pytest.mark.parametrize(

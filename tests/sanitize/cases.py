@@ -98,6 +98,7 @@ class File:
 KINDS = (
     *("race", "same-value", "unpromised", "proxy", "out of bounds", "misaligned", "deadlock"),
     *("uninitialized read", "divergent barrier", "not a member"),
+    "skipped barrier",
 )
 
 

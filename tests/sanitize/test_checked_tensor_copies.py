@@ -23,8 +23,12 @@ struct alignas(64) Map { char bytes[128]; };
 #define STORE(map, x, y, from) asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile" \
     ".bulk_group [%0, {%1, %2}], [%3];" \
     :: "l"(&map), "r"(x), "r"(y), "r"(SHARED(from)) : "memory")
+#define REDUCE(map, x, y, from) asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta" \
+    ".add.tile.bulk_group [%0, {%1, %2}], [%3];" \
+    :: "l"(&map), "r"(x), "r"(y), "r"(SHARED(from)) : "memory")
 #define COMMIT asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_READ asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
+#define WAIT_WRITTEN asm volatile("cp.async.bulk.wait_group 0;" ::: "memory")
 #define EXPECT(n) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" \
     :: "r"(bar), "r"(n) : "memory")
 #define WAIT(parity) { int done = 0; while (!done) asm volatile("{ .reg .pred p;" \
@@ -110,6 +114,34 @@ if (i == 0) { EXPECT(BYTES); }
 if (i == 0) LOAD(s, from, 0, 0);  // here
 WAIT(0)  // pass
 if (i == 0) STORE(to, 0, 0, s);  // here
+if (i == 0) { COMMIT; WAIT_READ; }
+
+// case sums_of_blocks_in_one_box race
+if (i == 0) REDUCE(to, 0, 0, s);  // here
+if (i == 0 && blockIdx.x) STORE(to, 0, 0, s);  // fail here
+if (i == 0) { COMMIT; WAIT_READ; }
+
+// case sum_of_a_box_loaded_too_early race
+if (i == 0) { EXPECT(BYTES); }
+if (i == 0) REDUCE(to, 0, 0, s + 256);  // here
+if (i == 0) { COMMIT; }
+if (i == 0) { WAIT_WRITTEN; }  // pass
+if (i == 0) LOAD(s, to, 0, 0);  // here
+WAIT(0)
+
+// case source_of_a_sum_reused race
+if (i == 0) {
+  REDUCE(to, 0, 0, s);  // here
+  COMMIT;
+  WAIT_READ;  // pass
+  s[3] = 1;  // here
+}
+
+// case sum_of_plain_writes proxy
+s[i] = i;  // here
+FENCE_PROXY;  // pass
+__syncthreads();
+if (i == 0) REDUCE(to, 0, 0, s);  // here
 if (i == 0) { COMMIT; WAIT_READ; }
 """
 HEAD = re.compile(r"// case (\w+) (\w+)\n")

@@ -79,6 +79,7 @@ WRONG = {
     "race": {"race"},
     "exchange": {"race"},
     "lock": {"deadlock", "unpromised"},
+    "barrier": {"skipped barrier"},
     "warp-synchronous": {"uninitialized read", "unpromised"},
 }
 """Lessons about kernels that are wrong, and what is found there: lanes of one warp deadlock below

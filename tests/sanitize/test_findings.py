@@ -108,6 +108,16 @@ def test_check_prints_findings_and_exits_with_the_status_for_errors(tmp_path: Pa
     assert results[0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
 
 
+def test_no_more_findings_are_shown_than_the_limit_and_all_are_counted(tmp_path: Path) -> None:
+    """The launch has an error and a note."""
+    file = tmp_path / "sum.cu"
+    file.write_text(SUM)
+    done = check(file, *LAUNCH, "--tool", "race", "--limit", "1")
+    assert done.stdout.count("Race reported between") == 1
+    assert "1 more are not shown (--limit)" in done.stdout
+    assert "ERROR SUMMARY: 1 error, 0 warnings, 1 note" in done.stdout
+
+
 def test_check_leaves_out_what_is_suppressed(tmp_path: Path) -> None:
     file, known = tmp_path / "sum.cu", tmp_path / "known.txt"
     file.write_text(SUM)

@@ -29,6 +29,19 @@ extern "C" __global__ void reads(const char *x, int *y, int begin, int end)
     y[threadIdx.x] = sum;
 }
 extern "C" __global__ void counts(int *x) { atomicAdd(x + threadIdx.x % 4, 1); }
+extern "C" __global__ void tells(int *x, int *flag)
+{
+    x[threadIdx.x] = threadIdx.x;
+    __threadfence();
+    __syncwarp();
+    if (threadIdx.x == 0) atomicExch(flag, 1);
+}
+extern "C" __global__ void hears(int *x, volatile int *flag, int *y)
+{
+    while (*flag == 0) {}
+    __threadfence();
+    y[threadIdx.x] = x[threadIdx.x];
+}
 """
 
 PROGRAM = r"""
@@ -236,6 +249,22 @@ def test_atomics_of_two_streams_are_no_race(gpu: wl.Device) -> None:
     runs = [kernel[1, 32, gpu.stream()](x) for _ in range(2)]
     assert not [one for run in runs for one in run.findings]
     assert x.copy_to_host().tolist() == [16] * 4
+
+
+def test_a_launch_that_waits_for_a_flag_of_another_is_not_compared(gpu: wl.Device) -> None:
+    module = gpu.compile(KERNELS)
+    x, flag, y = (gpu.to_device(np.zeros(32, np.int32)) for _ in range(3))
+    runs = [
+        module["tells"][1, 32, gpu.stream()](x, flag),
+        module["hears"][1, 32, gpu.stream()](x, flag, y),
+    ]
+    assert not [one for run in runs for one in run.findings]
+    # The same bytes without a flag between them.
+    runs = [
+        module["tells"][1, 32, gpu.stream()](x, flag),
+        module["reads"][1, 32, gpu.stream()](x, y, 0, 32),
+    ]
+    assert [one.kind for run in runs for one in run.findings] == ["streams"]
 
 
 def test_a_copy_to_the_host_that_waits_for_no_stream(gpu: wl.Device) -> None:

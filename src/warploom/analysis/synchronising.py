@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Instruction
 from warploom.rules.happens_before import words
+
+TENSOR_EVENTS = {
+    "wait::ld": words.TENSOR_LOADS_WAIT,
+    "wait::st": words.TENSOR_STORES_WAIT,
+    "fence::before_thread_sync": words.TENSOR_FENCE_BEFORE,
+    "fence::after_thread_sync": words.TENSOR_FENCE_AFTER,
+}
+"""The events of tensor memory that are no accesses."""
 
 
 def is_warp_barrier(made: Instruction) -> bool:
@@ -26,6 +35,8 @@ def event_of(made: Instruction) -> int | None:
         if any(each.startswith("proxy") for each in modifiers.values):
             return words.PROXY_FENCE if _fences_copies(made) else None
         return None if "mbarrier_init" in modifiers else words.FENCE
+    if is_tensor_memory_operation(made.operation):
+        return TENSOR_EVENTS.get(modifiers["op"] or modifiers["when"] or "")
     if name == "cp" and "commit_group" in modifiers:
         return words.ASYNC_COMMIT
     if name == "cp" and ("wait_group" in modifiers or "wait_all" in modifiers):

@@ -15,7 +15,9 @@ from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
 from warploom.isa.spec import Modifiers, Operation
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 from warploom.rules.tensor_memory import words as w
+from warploom.rules.tensor_memory.late_stores import LIST_WORDS
 from warploom.rules.tensors.entries import ENTRY_WORDS
+from warploom.rules.tensors.queue import QUEUE_WORDS
 
 Input = tuple[int, Operand, ScalarType | None]
 """A row of operands: its number, the operand, and the type by which it is read; of addresses
@@ -88,6 +90,11 @@ def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
 def work_words(has_tensor_memory: bool) -> int:
     """Return how many words the rules of tensors work in, an entry and what is behind it."""
     return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
+
+
+def queue_words(has_tensor_memory: bool) -> int:
+    """Return how many words the queue of late copies takes, with the stores behind it."""
+    return QUEUE_WORDS + LIST_WORDS if has_tensor_memory else QUEUE_WORDS
 
 
 def _field(at: int, value: int) -> int:

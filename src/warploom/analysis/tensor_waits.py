@@ -12,17 +12,27 @@ from warploom.isa.ops.mbarrier import WAITS
 from warploom.isa.ops.memory import COMPLETES
 from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.isa.spec import Unit
+from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
 from warploom.rules.late_copies.entries import (
     ASYNC_GROUP,
     BULK_GROUP,
     LOAD,
     NO_GROUP,
+    OPERATION_AT,
     SEND,
     STORE,
+    TYPE_AT,
+    UPDATE,
 )
+from warploom.rules.tensors.maps import S32 as S32_NUMBERS
+from warploom.rules.tensors.maps import U32 as U32_NUMBERS
+from warploom.rules.tensors.maps import U64 as U64_NUMBERS
+from warploom.rules.tensors.numbers import OPERATIONS
 from warploom.rules.tensors.waits import END_GROUP, WAIT_GROUPS
+
+INTEGERS = {"u32": U32_NUMBERS, "b32": U32_NUMBERS, "s32": S32_NUMBERS, "u64": U64_NUMBERS}
+"""The types of `red.async`, as `rules.tensors.numbers` knows them."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +94,10 @@ def group_request(made: Instruction) -> GroupRequest | None:
 def late_copy(made: Instruction) -> LateCopy | None:
     """Return what `rules.late_copies` is told of an instruction; None where it copies nothing."""
     operation = made.operation
-    if operation.name == "st":
-        return LateCopy(SEND, NO_GROUP) if completion(made) is not None else None
+    if operation.name in ("st", "red"):
+        if completion(made) is None:
+            return None
+        return LateCopy(SEND if operation.name == "st" else _update(operation), NO_GROUP)
     if operation.name != "cp" or is_tensor_operation(operation):
         return None
     found = accesses(made)
@@ -95,6 +107,12 @@ def late_copy(made: Instruction) -> LateCopy | None:
     if COMPLETES in operation.modifiers:
         return LateCopy(what, NO_GROUP)
     return LateCopy(what, BULK_GROUP if is_bulk_copy(operation) else ASYNC_GROUP)
+
+
+def _update(operation: Operation) -> int:
+    """Return what `rules.late_copies` is told of a `red.async`."""
+    name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
+    return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
 
 
 def completes_later(program: Program) -> bool:

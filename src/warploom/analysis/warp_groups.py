@@ -1,16 +1,17 @@
-"""Finds the registers that the instructions of a warp group read or write beyond their operands:
-those in flight.
+"""Finds the registers that the instructions of a warp group, and waits for loads of tensor memory,
+read or write beyond their operands: those in flight.
 
 A product that is not complete reads its multiplicand when it completes, which is where the warp
-waits for it. So a wait reads the registers of every product that it may complete; they stand
-behind its operands.
+waits for it; a load writes its registers there. So a wait reads the registers of every product, or
+load, that it may complete; they stand behind its operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from warploom.isa.ops.tcgen05 import is_tensor_load, waits_for_loads
 from warploom.isa.ops.wgmma import (
     MEETING,
     GroupProduct,
@@ -18,7 +19,8 @@ from warploom.isa.ops.wgmma import (
     is_group_product,
     is_wait,
 )
-from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector
+from warploom.isa.spec import Operation
+from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector, spread
 from warploom.rules.plan_words import BARRIERS, GROUP_THREADS
 
 
@@ -68,20 +70,25 @@ def meeting_behind(wait: Instruction) -> Instruction:
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
     """Returns the instructions of a program, each wait with the registers that it may read."""
     listed = tuple(instructions)
-    held = dict.fromkeys(
-        element
-        for instruction in listed
-        if is_group_product(instruction.operation)
-        for operand in instruction.operands[:2]
-        if isinstance(operand, Vector)
-        for element in operand.elements
-        if isinstance(element, Register)
-    )
+    products = [made for made in listed if is_group_product(made.operation)]
+    factors = [o for made in products for o in made.operands[:2] if isinstance(o, Vector)]
+    loads = [made for made in listed if is_tensor_load(made.operation)]
+    loaded = [o for made in loads for o in made.operands[: len(made.operation.spec.destinations)]]
+    return _with_operands(_with_operands(listed, is_wait, factors), waits_for_loads, loaded)
+
+
+def _with_operands(
+    instructions: tuple[Instruction, ...],
+    waits: Callable[[Operation], bool],
+    operands: Iterable[Operand],
+) -> tuple[Instruction, ...]:
+    """Returns instructions in which those that wait have the registers of these operands, too."""
+    held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
-        return listed
+        return instructions
     return tuple(
         replace(each, operands=(*each.operands, Vector(tuple(held))))
-        if is_wait(each.operation)
+        if waits(each.operation)
         else each
-        for each in listed
+        for each in instructions
     )

@@ -50,6 +50,7 @@ class Control:
         independent: bool,
         mixes: bool,
         chooses: bool,
+        skips_warps: bool,
     ) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program, self.independent = frame.program, independent
@@ -64,7 +65,9 @@ class Control:
         self.relay = Relay(frame, scheduled=self.suspends)
         self.leaving = LeavingCode(frame, self.nodes)
         self.reshaping = Reshaping(self.blocks, saved, self.leaving)
-        self.suspension = Suspension(self.blocks, saved, self.relay, self.reshaping, partings)
+        self.suspension = Suspension(
+            self.blocks, saved, self.relay, self.reshaping, partings, skips_warps=skips_warps
+        )
         self.meetings = Meetings(self.blocks, self.nodes, self.suspension, self.reshaping, partings)
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
         self.steps: dict[int, ir.Block] = {}

@@ -34,6 +34,7 @@ CHECKS = {
     "find_unfreed": "int64(u8*, int64, int64, int64, i64*)",
     "wait_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, i64*, int64, int64)",
     "group_copies": "int64(u8*, i64*, i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
+    "wait_stores": "int64(u8*, i64*, i64*, i64*)",
     "retire_copies": "int64(u8*, i64*, i64*, i64*, int64, int64)",
     "hold_copies": "int64(u8*, i64*, i64*, u64*, u64*, i64*, i64*, i64*, int64, int64, int64)",
     "put_off_copies": "int64(u8*, i64*, i64*)",
@@ -57,6 +58,8 @@ CHECKS = {
     "record_texels": "int64(i64*, i64*, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
+    "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
+    "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
 }
 
@@ -65,13 +68,14 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
-    *("detect_event", "detect_copies"),
+    *("detect_event", "detect_copies", "detect_tensor_memory", "detect_texels"),
     "watch_access",
     *(
         "issue_tensor_memory",
         "find_unfreed",
         "issue_copies",
         "wait_copies",
+        "wait_stores",
         "group_copies",
         "retire_copies",
     ),
@@ -95,10 +99,13 @@ _PLACES = {
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
+    "detect_texels": "rules.happens_before.texels",
+    "detect_tensor_memory": "rules.happens_before.tensor_memory",
     "issue": "rules.tensors.issue",
     "find_unfreed": "rules.tensor_memory.allocation",
     "issue_tensor_memory": "rules.tensor_memory.issue",
     "wait": "rules.tensors.waits",
+    "wait_stores": "rules.tensor_memory.late_stores",
     "group": "rules.tensors.waits",
     "hold": "rules.late_copies.hold",
     "put": "rules.late_copies.hold",

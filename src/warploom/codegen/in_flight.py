@@ -1,4 +1,5 @@
-"""The products of a warp group that are not complete, in the context of their warp.
+"""The products of a warp group, or the loads of tensor memory, that are not complete, in the
+context of their warp.
 
 A ring of `CAPACITY` entries, of which the oldest completes first, behind three words: how many were
 issued and how many completed since the warp began, and the group that the next one joins.
@@ -6,6 +7,7 @@ issued and how many completed since the warp began, and the group that the next 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -14,6 +16,7 @@ from warploom.codegen.context_layout import RING_AT
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.lanes import I8, I32, I64, LANES, Value, vector
+from warploom.isa.ops.tcgen05 import is_tensor_load
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.rules.choosing import ADVERSARIAL, RANDOM
 from warploom.rules.in_flight import CAPACITY
@@ -34,15 +37,19 @@ ENTRY_BYTES = 64 + METADATA_BYTES
 RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
-def has_group_products(program: Program) -> bool:
-    """Returns True for a program that issues products of warp groups."""
-    return any(is_group_product(made.operation) for made in program.instructions)
+def keeps_in_flight(program: Program) -> bool:
+    """Returns True for a program that issues products of warp groups, or loads of tensor memory."""
+    return any(
+        is_group_product(made.operation) or is_tensor_load(made.operation)
+        for made in program.instructions
+    )
 
 
 @dataclass(frozen=True)
 class Entry:
     """A product in flight, as values: its instruction, its group, the lanes that issued it and
-    those in which D is added (i32), the descriptors of A and B, and metadata where A is sparse."""
+    those in which D is added (i32), the descriptors of A and B, and metadata where A is sparse.
+    Of a load, the descriptors are its address, and how far its columns' second half is apart."""
 
     instruction: Value
     group: Value
@@ -111,6 +118,37 @@ class FlightCode:
         on, scaled = (b.load(self.lanes.slot(at, 8 + n, I32), typ=I32) for n in range(2))
         metadata = b.load(self._metadata(at), typ=vector(I32), align=64)
         return Entry(instruction, group, on, scaled, (first, second), metadata)
+
+    def complete(
+        self,
+        is_due: Callable[[Entry], Value],
+        sites: Iterable[int],
+        complete: Callable[[Entry, int], None],
+    ) -> None:
+        """Complete, oldest first, the entries that are due, until one is not; those of the
+        instruction `index` by `complete(entry, index)`."""
+        b = self.b
+        head, found, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
+        b.branch(head)
+        b.position_at_end(head)
+        waits = b.icmp_unsigned("!=", self.get(Word.COMPLETED), self.get(Word.ISSUED))
+        entry = self.oldest()
+        b.cbranch(b.and_(waits, is_due(entry)), found, done)
+        b.position_at_end(found)
+        after, unknown = b.append_basic_block("completed"), b.append_basic_block("unknown")
+        chosen = b.switch(entry.instruction, unknown)
+        for index in sites:
+            case = b.append_basic_block(f"issued.{index}")
+            chosen.add_case(I64(index), case)
+            b.position_at_end(case)
+            complete(entry, index)
+            b.branch(after)
+        b.position_at_end(unknown)
+        b.unreachable()
+        b.position_at_end(after)
+        self.add(Word.COMPLETED)
+        b.branch(head)
+        b.position_at_end(done)
 
     def _entry(self, number: Value) -> Value:
         inside = self.b.and_(number, I64(CAPACITY - 1))

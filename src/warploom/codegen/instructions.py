@@ -21,7 +21,7 @@ from warploom.codegen.blocks import Copy
 from warploom.codegen.control import Control
 from warploom.codegen.copies import CopyCode
 from warploom.codegen.guards import Guards
-from warploom.codegen.lanes import I64, LANES, Value, splat_constant
+from warploom.codegen.lanes import I64, LANES, Value, splat_constant, vector
 from warploom.codegen.leading import LeadingCode
 from warploom.codegen.lower import ignores_nan_bits
 from warploom.codegen.matrix import MatrixCode
@@ -45,7 +45,7 @@ from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
-from warploom.rules.tensors.requests import BARRIER_ROW, SHARED_ROW, SIZE_ROW
+from warploom.rules.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 
 
 class InstructionCode:
@@ -68,7 +68,7 @@ class InstructionCode:
         self.matrix = MatrixCode(memory)
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
-        self.tensor_memory = TensorMemoryCode(self.tensors)
+        self.tensor_memory = TensorMemoryCode(self.tensors, delays=memory.functions.shuffles)
         delays = memory.functions.shuffles and completes_later(memory.frame.program)
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
@@ -88,9 +88,12 @@ class InstructionCode:
             self.memory.sanitizing.instruction(index, made, on)
         self.preconditions.check(index, made, on)
         self.tensor_waits.emit(made, on)
+        self.tensor_memory.wait(made, on)
         if _has_no_code(made) or self._stores(index, made, on):
             return
-        if not self._by_shape(index, made, on):
+        if self._by_shape(index, made, on):
+            return
+        with self.tensor_waits.put_off(late_copy(made), self._sent(made), on):
             self.write(copy, guard, self._results(index, made, on))
             if made.operation.spec.unit is Unit.ATOMIC:
                 self._complete(index, made, on)
@@ -241,12 +244,18 @@ class InstructionCode:
         return found
 
     def _sent(self, made: Instruction) -> dict[int, Value]:
-        """Returns the operands of `rules.late_copies` of an `st.async`; none of other stores."""
+        """Returns the operands of `rules.late_copies` of an `st.async` or a `red.async`; none of
+        other instructions."""
         if late_copy(made) is None or not self.tensor_waits.delays:
             return {}
         target, barrier = (self.operands.address(made.operands[place]) for place in (0, 2))
         size = splat_constant(bytes_of(made), I64)
-        return {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
+        rows = {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
+        if made.operation.name == "red":
+            type = made.operation.modifiers.scalar()
+            given = self.operands.bits(made.operands[1], type)
+            rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
+        return rows
 
     def _complete(self, index: int, made: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""

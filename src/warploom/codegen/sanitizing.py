@@ -23,6 +23,7 @@ from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.distinct import ALL_LANES
+from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.tensor_copies import PIECE
 
@@ -291,9 +292,36 @@ class SanitizingCode:
     def copies(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
         """Emit the event of copies of tensors; `given` are memory, rows of operands, the words that
         `rules.tensors.issue` works with, and the allocations."""
+        self._issue("detect_copies", index, on, given, request)
+
+    def tensor_memory(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
+        """Emit the event of a `tcgen05`; `given` are memory, rows of operands, and the words that
+        `rules.tensor_memory.issue` works with."""
+        self._issue("detect_tensor_memory", index, on, given, request)
+
+    def _issue(
+        self, helper: str, index: int, on: Value, given: Sequence[Value], request: int
+    ) -> None:
+        """Emit the event of what lanes issue by a request, which a helper takes."""
         if not self._wanted.accesses:
             return
-        frame, memory = self.frame, given[0]
+        everything = ir.Constant(PTR, None)
+        event = self._issued(index, on)
+        passed = *event, given[0], everything, *given[1:], self._values
+        call(self.lanes, helper, *passed, I64(request))
+
+    def texels(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
+        """Emit the event of accesses to textures or surfaces; `given` are the table, memory, rows
+        of operands and the words that `rules.texture_requests` works with."""
+        if not self._wanted.accesses:
+            return
+        passed = *self._issued(index, on), ir.Constant(PTR, None), *given, self._counts
+        call(self.lanes, "detect_texels", *passed, self._values, I64(request))
+
+    def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
+        """Emit the event of what lanes issue by a request; return the detector's state, the event
+        and the plan."""
+        frame = self.frame
         _fill(
             self.lanes,
             self._event,
@@ -305,10 +333,12 @@ class SanitizingCode:
                 words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
             },
         )
-        state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
-        everything = ir.Constant(PTR, None)
-        passed = state, self._event, plan, memory, everything, *given[1:], self._values
-        call(self.lanes, "detect_copies", *passed, I64(request))
+        return frame.pointer(Slot.DETECTOR_AT), self._event, frame.pointer(Slot.PLAN_AT)
+
+    @functools.cached_property
+    def _counts(self) -> Value:
+        """Return room for the counts of an access, which nobody reads."""
+        return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
     @functools.cached_property
     def _values(self) -> Value:

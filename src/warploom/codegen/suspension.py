@@ -30,10 +30,18 @@ class Suspension:
     """Emits the ways out of one warp function and back in."""
 
     def __init__(
-        self, blocks: Blocks, saved: Saved, relay: Relay, reshaping: Reshaping, partings: Partings
+        self,
+        blocks: Blocks,
+        saved: Saved,
+        relay: Relay,
+        reshaping: Reshaping,
+        partings: Partings,
+        *,
+        skips_warps: bool,
     ) -> None:
         self.blocks, self.saved, self.relay, self.reshaping = blocks, saved, relay, reshaping
-        self.idle = IdleCode(blocks.frame, saved, partings.idle if blocks.frame.shapes else ())
+        ways = partings.idle if blocks.frame.shapes and skips_warps else ()
+        self.idle = IdleCode(blocks.frame, saved, ways)
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._partings = partings
         self._leaving: dict[tuple[Status, bool], ir.Block] = {}

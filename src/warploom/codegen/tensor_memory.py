@@ -6,57 +6,149 @@ from functools import cached_property
 
 from llvmlite import ir
 
-from warploom.analysis.tensor_memory import Input, memory_request
+from warploom.analysis.tensor_memory import Input, MemoryRequest, memory_request
 from warploom.codegen.environment import Slot
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I8, I32, I64, LANES, Value, splat_constant, vector
+from warploom.codegen.in_flight import Entry, FlightCode
+from warploom.codegen.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
 from warploom.codegen.moves import Result
 from warploom.codegen.tensors import ROW_BYTES, TensorCode
 from warploom.core.types import B32, PRED, U32
+from warploom.isa.ops.tcgen05 import (
+    is_tensor_load,
+    is_tensor_memory_operation,
+    waits_for_loads,
+    waits_for_stores,
+)
 from warploom.ptx.ir import Instruction, Space
-from warploom.rules.tensor_memory.words import DATA_ROWS, LOAD, MOST_REGISTERS, OP, part
+from warploom.rules.tensor_memory.words import (
+    A_ROW,
+    D_ROW,
+    DATA_ROWS,
+    LOAD,
+    MOST_REGISTERS,
+    NOT_LOADED,
+    OP,
+    part,
+)
 
 VECTOR_BYTES = 4 * LANES
 
 
 class TensorMemoryCode:
-    """Emits the `tcgen05` of one warp function."""
+    """Emits the `tcgen05` of one warp function. `delays`: its code is for orders under which loads
+    and stores may complete late."""
 
-    def __init__(self, tensors: TensorCode) -> None:
+    def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
         self.lanes, self.b = tensors.lanes, tensors.b
+        self.flight, self.delays = FlightCode(tensors.frame), delays
+        self.loads = [
+            index
+            for index, made in enumerate(self.frame.program.instructions)
+            if is_tensor_load(made.operation)
+        ]
 
     def emit(self, index: int, made: Instruction, on: Value) -> list[Result]:
-        """Emit any of them that does something; returns what a load gives."""
-        asked, b, frame, tensors = memory_request(made), self.b, self.frame, self.tensors
+        """Emit any of them that does something."""
+        asked, b = memory_request(made), self.b
         loads = part(asked.request, OP) == LOAD
         self._fill({row: self._input((row, operand, type)) for row, operand, type in asked.inputs})
         for number, register in enumerate(() if loads else asked.registers):
             b.store(self.operands.read(register, U32), self._register(number), align=64)
         bits = b.zext(self.lanes.bits(on), I64)
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
-            tensors.place()
-            failed = call(
-                self.lanes,
-                "issue_tensor_memory",
-                tensors.host_memory,
-                self._row(0),
-                tensors.scratch(0),
-                self._register(0),
-                tensors.counts(index, Space.SHARED),
-                frame.pointer(Slot.PLAN_AT),
-                frame.pointer(Slot.QUEUE_AT),
-                tensors.work,
-                bits,
-                I64(asked.request),
-                I64(index),
-            )
-            with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
-                tensors.fail(index)
+            self.tensors.place()
+            given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
+            if self.tensors.memory.sanitizing is not None:
+                self.tensors.memory.sanitizing.tensor_memory(index, on, given, asked.request)
+            if loads and self.delays:
+                with b.if_else(self.flight.is_late()) as (late, at_once):
+                    with late:
+                        self._put_off(index, asked, on)
+                    with at_once:
+                        self._issue(index, asked, bits)
+            else:
+                self._issue(index, asked, bits)
+        return self._loaded(asked) if loads else []
+
+    def wait(self, made: Instruction, on: Value) -> None:
+        """Emit what any instruction waits for, where loads and stores may complete late."""
+        if not self.delays or not is_tensor_memory_operation(made.operation):
+            return
+        if waits_for_loads(made.operation):
+            self.lanes.when(self.lanes.any(on), self._complete_loads)
+        elif waits_for_stores(made.operation):
+            self.lanes.when(self.lanes.any(on), self._complete_stores)
+
+    def _issue(self, index: int, asked: MemoryRequest, bits: Value) -> None:
+        """Emit the call of the rules; operands are in their rows."""
+        b, frame, tensors = self.b, self.frame, self.tensors
+        failed = call(
+            self.lanes,
+            "issue_tensor_memory",
+            tensors.host_memory,
+            self._row(0),
+            tensors.scratch(0),
+            self._register(0),
+            tensors.counts(index, Space.SHARED),
+            frame.pointer(Slot.PLAN_AT),
+            frame.pointer(Slot.QUEUE_AT),
+            tensors.work,
+            bits,
+            I64(asked.request),
+            I64(index),
+        )
+        with b.if_then(b.icmp_unsigned("!=", failed, I64(0)), likely=False):
+            tensors.fail(index)
+
+    def _loaded(self, asked: MemoryRequest) -> list[Result]:
+        """Return what a load gives its registers."""
         return [
-            (register, b.load(self._register(number), typ=vector(I32), align=64), B32)
-            for number, register in enumerate(asked.registers if loads else ())
+            (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
+            for number, register in enumerate(asked.registers)
         ]
+
+    # ---- what completes late --------------------------------------------------------------------
+
+    def _put_off(self, index: int, asked: MemoryRequest, on: Value) -> None:
+        """Keep a load for when its warp waits: until then its registers hold nothing of use."""
+        first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
+        address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
+        with self.b.if_then(self.flight.is_full(), likely=False):
+            self._complete_loads()
+        entry = Entry(I64(index), I64(0), self.lanes.bits(on), I32(0), (address, split), None)
+        self.flight.append(entry)
+        for number in range(len(asked.registers)):
+            self.b.store(splat_constant(NOT_LOADED, I32), self._register(number), align=64)
+
+    def _operand(self, row: int, lane: Value) -> Value:
+        """Return the word of a lane in a row of operands."""
+        values = self.b.load(self._row(row), typ=vector(I64), align=64)
+        return self.lanes.lane(values, lane)
+
+    def _complete_loads(self) -> None:
+        """Complete the loads of the warp, and write their registers."""
+        self.flight.complete(lambda _: I1(1), self.loads, self._complete)
+
+    def _complete(self, entry: Entry, index: int) -> None:
+        asked = memory_request(self.frame.program.instructions[index])
+        address, split = entry.descriptors
+        self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
+        self.tensors.place()
+        self._issue(index, asked, self.b.zext(entry.on, I64))
+        mask = self.lanes.mask(entry.on)
+        for register, value, type in self._loaded(asked):
+            self.operands.write(register, value, type, mask)
+
+    def _complete_stores(self) -> None:
+        """Complete the stores of the warp."""
+        tensors, pointer = self.tensors, self.frame.pointer
+        tensors.place()
+        lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
+        call(self.lanes, "wait_stores", tensors.host_memory, tensors.scratch(0), *lists)
+
+    # ---- operands -------------------------------------------------------------------------------
 
     def _input(self, given: Input) -> Value:
         """Return the 32 words of a row."""

@@ -108,13 +108,13 @@ class TextureCode:
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
+        given = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
+        if self.memory.sanitizing is not None:
+            self.memory.sanitizing.texels(index, on, given, request)
         failed = call(
             self.lanes,
             "serve_texels",
-            table,
-            b.inttoptr(start, PTR),
-            self._row(0),
-            self._scratch(0),
+            *given,
             self.memory.places.row(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),

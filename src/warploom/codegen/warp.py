@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.analysis.asides import asides, steps
+from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.courses import course_of
 from warploom.analysis.program import Block, Program
 from warploom.analysis.shapes import NO_SHAPES, WHOLE, Reading
@@ -23,7 +24,7 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
 from warploom.codegen.guards import Guards
-from warploom.codegen.in_flight import RING_BYTES, has_group_products
+from warploom.codegen.in_flight import RING_BYTES, keeps_in_flight
 from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.members import MemberCode
@@ -49,6 +50,13 @@ CALLS_IN_A_BLOCK = 32
 generation takes 4.4 s, for blocks of 32 it takes 0.5 s."""
 
 
+def _counts_arrivals(program: Program, variant: KernelVariant) -> bool:
+    """Return whether the detector has to see that each warp comes to a barrier: where some threads
+    may skip one."""
+    wanted = variant.sanitizes
+    return wanted is not None and wanted.synchronisation and not comes_to_barriers_together(program)
+
+
 class WarpFunction:
     """Emits `warp` into a module."""
 
@@ -60,7 +68,7 @@ class WarpFunction:
         plain = variant.plain or is_long(program)
         shapes = NO_SHAPES if plain else shapes_of(program, formation)
         pieces = frame_pieces(program)
-        delays = shuffles and has_group_products(program)
+        delays = shuffles and keeps_in_flight(program)
         ring_bytes = RING_BYTES if delays else 0
         context = context_layout(
             program, shapes, pieces.values(), ring_bytes, baseline=variant.baseline
@@ -105,6 +113,7 @@ class WarpFunction:
             independent=variant.independent,
             mixes=variant.mixes,
             chooses=shuffles and not variant.independent,
+            skips_warps=not _counts_arrivals(program, variant),
         )
         self.ways = WaysCode(self.control, self.operands)
         self.barriers = BarrierCode(self.control, self.operands, sanitizing, clusters)

@@ -125,28 +125,11 @@ class WarpGroupCode:
     def _wait(self, left: int) -> None:
         """Complete, oldest first, the products of all committed groups but the newest `left`."""
         b, flight = self.b, self.flight
-        head, found, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
-        b.branch(head)
-        b.position_at_end(head)
-        waits = b.icmp_unsigned("!=", flight.get(Word.COMPLETED), flight.get(Word.ISSUED))
-        entry = flight.oldest()
-        committed = b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(Word.GROUP))
-        b.cbranch(b.and_(waits, committed), found, done)
-        b.position_at_end(found)
-        after, unknown = b.append_basic_block("completed"), b.append_basic_block("unknown")
-        chosen = b.switch(entry.instruction, unknown)
-        for index in self.sites:
-            case = b.append_basic_block(f"product.{index}")
-            chosen.add_case(I64(index), case)
-            b.position_at_end(case)
-            self._complete(entry, index)
-            b.branch(after)
-        b.position_at_end(unknown)
-        b.unreachable()
-        b.position_at_end(after)
-        flight.add(Word.COMPLETED)
-        b.branch(head)
-        b.position_at_end(done)
+
+        def is_committed(entry: Entry) -> Value:
+            return b.icmp_unsigned("<", b.add(entry.group, I64(left)), flight.get(Word.GROUP))
+
+        flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: Entry, index: int) -> None:
         """Compute a product, and write its sums."""

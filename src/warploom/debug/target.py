@@ -10,7 +10,7 @@ from functools import cached_property
 from warploom.analysis.program import Program
 from warploom.analysis.services import service_of
 from warploom.analysis.tensor_waits import completes_later
-from warploom.codegen.in_flight import has_group_products
+from warploom.codegen.in_flight import keeps_in_flight
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory import DeviceMemory
@@ -91,7 +91,7 @@ class Target:
             return f"its warps have {self.launch.warp_size} lanes"
         if self.launch.schedule.interrupts:
             return "its warps are interrupted at given instructions"
-        delays = has_group_products(self.program) or completes_later(self.program)
+        delays = keeps_in_flight(self.program) or completes_later(self.program)
         if self.launch.schedule.shuffles and delays:
             return "its schedule delays asynchronous copies or products of warp groups"
         return ""

@@ -7,11 +7,29 @@ a fixed size, a failed malloc gives a null pointer, memory lives on after the ke
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from warploom.core.errors import Allocation
+
+if TYPE_CHECKING:
+    from warploom.machine.services import Call
 
 DEFAULT_LIMIT = 8 << 20
 """Bytes, as CUDA's cudaLimitMallocHeapSize."""
 
 ALIGNMENT = 16
+
+
+class Watcher(Protocol):
+    """Is told of what kernels allocate and free."""
+
+    def allocated(self, allocation: Allocation) -> None:
+        """Takes memory that was allocated."""
+        ...
+
+    def released(self, address: int, call: Call, lane: int) -> None:
+        """Takes the address of what a lane is about to free."""
+        ...
 
 
 class Heap:
@@ -22,6 +40,7 @@ class Heap:
         self._sizes: dict[int, int] = {}
         self.lines: dict[int, str] = {}
         """The source lines that made the allocations, by their addresses."""
+        self.watcher: Watcher | None = None
 
     @property
     def sizes(self) -> dict[int, int]:

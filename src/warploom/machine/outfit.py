@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
+from warploom.analysis.tensor_memory import queue_words
 from warploom.analysis.tensor_waits import completes_later
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
@@ -27,7 +28,6 @@ from warploom.rules import plan_words
 from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import EXAMPLE_COST, TRANSACTIONS
 from warploom.rules.late_copies.entries import LIST_WORDS
-from warploom.rules.tensors.queue import QUEUE_WORDS
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -85,7 +85,7 @@ class Outfit:
         by_slot = _by_slot(kernel, launch)
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         if launch.schedule.shuffles and completes_later(kernel.program):
-            zeros[Slot.QUEUE_AT] = 8 * QUEUE_WORDS
+            zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
         zeros |= {base: slots * size for base, size in by_slot.items()}
         arrays = (environment, *filled.values())

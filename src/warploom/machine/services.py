@@ -93,11 +93,16 @@ class Services:
 
     def _take(self, name: str, size: int) -> int:
         """Return the address of a new allocation."""
-        return self.memory.allocate(size, name).address
+        made = self.memory.allocate(size, name)
+        if self.memory.heap.watcher is not None:
+            self.memory.heap.watcher.allocated(made)
+        return made.address
 
     def release(self, call: Call, lane: int, address: int) -> int:
         """`free`; nothing happens to a null pointer."""
         if self.memory.heap.release(address):
+            if self.memory.heap.watcher is not None:
+                self.memory.heap.watcher.released(address, call, lane)
             self.memory.free(address, in_kernel=True)
         elif address:
             block, thread = self._place(call, lane)

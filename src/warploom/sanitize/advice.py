@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.ptx.ir import Space
 
-
-def race_advice(kind: str, space: Space, *, narrow: bool, copies: int) -> str:
+def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
     """Returns the remedy for two unordered accesses. `narrow`: both are strong, but the scope of
     one leaves the other's thread out. `copies`: bit 0 is set where the later access is an
     asynchronous copy's, bit 1 where the earlier one is."""
@@ -13,6 +11,17 @@ def race_advice(kind: str, space: Space, *, narrow: bool, copies: int) -> str:
         return (
             "Bulk copies reach memory by another proxy: let the writer execute"
             " fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
+        )
+    if kind == "stale":
+        return (
+            "Caches of textures and surfaces are not kept like memory during a launch: read what"
+            " another launch has written, or read it by an ordinary load and write it by an"
+            " ordinary store."
+        )
+    if space == "tensor":
+        return (
+            "Wait for tcgen05.ld and tcgen05.st by tcgen05.wait, for other work by the mbarrier of"
+            " a tcgen05.commit behind it; then synchronise the threads."
         )
     if copies:
         what = "Wait for the copy" if copies & 2 else "Order the access before the copy"
@@ -35,9 +44,23 @@ def race_advice(kind: str, space: Space, *, narrow: bool, copies: int) -> str:
     return _order_advice(space)
 
 
-def _order_advice(space: Space) -> str:
+def fence_advice(*, before: bool, after: bool) -> str:
+    """Returns the remedy for accesses to tensor memory that fences leave out."""
+    needed = (
+        "tcgen05.fence::before_thread_sync behind the earlier one and its tcgen05.wait",
+        "tcgen05.fence::after_thread_sync in front of the later one",
+    )
+    missing = " and ".join(
+        text for text, wanted in zip(needed, (before, after), strict=True) if wanted
+    )
+    return (
+        f"The threads synchronise, but their work in tensor memory needs fences too: put {missing}."
+    )
+
+
+def _order_advice(space: str) -> str:
     """Returns how accesses of ordinary kind can be ordered."""
-    if space is Space.SHARED:
+    if space == "shared":
         return "Nothing orders them. Put __syncthreads() between them, or __syncwarp() in a warp."
     return (
         "Nothing orders them. In a block, put __syncthreads() between them; between blocks, use"

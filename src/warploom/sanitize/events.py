@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ from warploom.analysis.uses import member_mask, sources
 from warploom.core.types import B32, U32
 from warploom.machine.host_memory import host_memory
 from warploom.machine.reference.operands import read
-from warploom.machine.reference.state import TensorCopies, Wanted, Warp
+from warploom.machine.reference.state import TensorCopies, TensorWork, TexelWork, Wanted, Warp
 from warploom.ptx.ir import Space
+from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.happens_before import words
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
@@ -108,14 +109,10 @@ class EventSource:
         from warploom.rules.happens_before.tensor_copies import PIECE, detect_copies
 
         state: Any = self._state
-        event = [0] * words.EVENT_WORDS
-        event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
-        event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
-        event[words.E_LANES] = mask
         table = copies.table
         detect_copies(
             state,
-            event,
+            _issued(warp, instruction, mask),
             warp.run.plan.astype(np.int64),
             host_memory(),
             HostMemory(),
@@ -127,6 +124,46 @@ class EventSource:
             np.zeros(LANES * PIECE, np.uint8),
             copies.request,
         )
+
+    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+        """Takes a `tcgen05`."""
+        from warploom.rules.happens_before.tensor_copies import PIECE
+        from warploom.rules.happens_before.tensor_memory import detect_tensor_memory
+
+        state: Any = self._state
+        with np.errstate(all="ignore"):
+            detect_tensor_memory(
+                state,
+                _issued(warp, instruction, mask),
+                warp.run.plan.astype(np.int64),
+                host_memory(),
+                HostMemory(),
+                work.rows.tolist(),
+                work.scratch,
+                np.zeros(LANES * PIECE, np.uint8),
+                work.request,
+            )
+
+    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
+        """Takes an access to a texture or a surface."""
+        from warploom.rules.happens_before.tensor_copies import PIECE
+        from warploom.rules.happens_before.texels import detect_texels
+
+        state, memory = cast("Any", self._state), warp.run.memory
+        with np.errstate(all="ignore"):
+            detect_texels(
+                state,
+                _issued(warp, instruction, mask),
+                warp.run.plan.astype(np.int64),
+                HostMemory(),
+                memory.textures.table().words,
+                memory.bytes,
+                work.rows,
+                work.scratch,
+                np.zeros(RECORD_WIDTH, np.int64),
+                np.zeros(LANES * PIECE, np.uint8),
+                work.request,
+            )
 
     def _take(
         self,
@@ -147,3 +184,12 @@ class EventSource:
             event[word] = value
         plan = warp.run.plan.astype(np.int64)
         return self._detect(self._state, event, plan, addresses, data)
+
+
+def _issued(warp: Warp, instruction: int, mask: int) -> list[int]:
+    """Returns the event of lanes that begin what is done by a request."""
+    event = [0] * words.EVENT_WORDS
+    event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
+    event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
+    event[words.E_LANES] = mask
+    return event

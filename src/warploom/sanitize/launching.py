@@ -24,6 +24,7 @@ from warploom.machine.running import Progress
 from warploom.machine.tally import Tally
 from warploom.sanitize.events import EventSource, detect_in_python
 from warploom.sanitize.findings import ERROR, Finding, Thread
+from warploom.sanitize.kernel_heap import KernelHeap
 from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
 from warploom.sanitize.stream_order import Issued
@@ -67,10 +68,13 @@ class SanitizedLaunch:
         detector = Detector.of(program, launch, memory, self.tools, self.unwritten, touched=beside)
         from warploom.machine.reference.machine import ReferenceEngine
 
-        if isinstance(self.engine, ReferenceEngine):
-            counted, error = _on_reference(self.engine, detector, memory)
-        else:
-            counted, error = _on_compiled(self.engine, detector, memory, progress)
+        with KernelHeap(detector).watching(memory):
+            if isinstance(self.engine, ReferenceEngine):
+                counted, error = _on_reference(self.engine, detector, memory)
+            else:
+                counted, error = _on_compiled(self.engine, detector, memory, progress)
+        if error is None:
+            detector.end()
         self.findings += findings_of(detector)
         self.conflicts |= conflicts_of(detector)
         self.sites += sites_of_findings(detector)

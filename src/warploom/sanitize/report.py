@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.core.errors import Allocation, WarploomError
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
@@ -14,11 +15,15 @@ from warploom.rules.happens_before.conflicts import (
     D_OTHER_COPY,
     D_OTHER_OP,
 )
-from warploom.sanitize.advice import race_advice
+from warploom.rules.happens_before.tensor_fences import D_AFTER, D_BEFORE
+from warploom.rules.tensor_memory.memory import column_of, lane_of
+from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector
 
 SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
+TENSOR = "tensor"
+"""Names the space of tensor memory, which no address leads to."""
 
 FAULTS = {
     words.K_OUT_OF_BOUNDS: FaultKind.OUT_OF_BOUNDS,
@@ -30,6 +35,8 @@ RACES = {
     words.K_UNPROMISED: ("unpromised", WARNING),
     words.K_SAME_VALUE: ("same-value", NOTE),
     words.K_PROXY: ("proxy", ERROR),
+    words.K_UNFENCED: ("unfenced", WARNING),
+    words.K_STALE: ("stale", ERROR),
 }
 """The classes of unordered accesses, and how severe each is."""
 
@@ -74,12 +81,12 @@ class Site:
 
 def sites_of_findings(detector: Detector) -> list[Site]:
     """Returns the accesses of what was found, in the order in which it came up; findings about
-    barriers have none."""
+    barriers and about tensor memory have none."""
     size = detector.launch.warp_size
     found: list[Site] = []
     for row in _rows(detector):
         packed, reached = row[words.F_THREAD], row[words.F_SIZE]
-        if reached:
+        if reached and row[words.F_SPACE] != words.TENSOR:
             warp, lane = divmod(packed & words.LOW, size)
             access = SPACES[row[words.F_SPACE]], row[words.F_ADDRESS], reached
             finding = _Row(detector, row).finding()
@@ -111,6 +118,8 @@ class _Row:
             return self._race(*RACES[kind])
         if kind == words.K_STRAYED:
             return self._strayed()
+        if kind == words.K_SKIPPED:
+            return self._skipped()
         return self._unwritten() if kind == words.K_UNWRITTEN else self._barriers()
 
     # ---- parts ----------------------------------------------------------------------------------
@@ -127,11 +136,22 @@ class _Row:
         return Thread(launch.block_index(packed >> 32), where)
 
     @property
+    def _in_tensor_memory(self) -> bool:
+        return self.row[words.F_SPACE] == words.TENSOR
+
+    @property
     def _space(self) -> Space:
         return SPACES[self.row[words.F_SPACE]]
 
+    @property
+    def _space_name(self) -> str:
+        return TENSOR if self._in_tensor_memory else self._space.value
+
     def _allocation(self) -> Allocation | None:
-        """Returns the allocation nearest to the row's address; that of a block is its own."""
+        """Returns the allocation nearest to the row's address; that of a block is its own. Tensor
+        memory has none."""
+        if self._in_tensor_memory:
+            return None
         if self._space is Space.SHARED:
             owner, name = self.row[words.F_OWNER], "the block's shared memory"
             if owner != self.row[words.F_THREAD] >> 32:
@@ -141,7 +161,7 @@ class _Row:
         if self._space is Space.LOCAL:
             return Allocation(0, self.detector.program.local_bytes, "the thread's local memory")
         at = self.row[words.F_ADDRESS]
-        live = self.detector.allocations
+        live = (*self.detector.allocations, *self.detector.heap)
         return min(
             live, key=lambda a: max(a.address - at, at - a.address - a.size, 0), default=None
         )
@@ -149,6 +169,8 @@ class _Row:
     def _place(self) -> str:
         """Returns where the row's address lies, in words."""
         found, address = self._allocation(), self.row[words.F_ADDRESS]
+        if self._in_tensor_memory:
+            return f"lane {lane_of(address)}, column {column_of(address)}"
         if found is None:
             return f"{self._space.value} memory at {address:#x}"
         return f"{found.name}, byte {address - found.address} of {found.size}"
@@ -159,13 +181,14 @@ class _Row:
         threads = [self._thread(words.F_THREAD)]
         if self.row[words.F_OTHER_THREAD] >= 0:
             threads.append(self._thread(words.F_OTHER_THREAD))
-        allocation = self._allocation()
+        reaches = self.row[words.F_SIZE] > 0
+        allocation = self._allocation() if reaches else None
         address = self.row[words.F_ADDRESS]
         return Finding(
             tool,
             kind,
             severity,
-            self._space.value,
+            self._space_name if reaches else "",
             self._line(words.F_INSTRUCTION),
             self._line(words.F_OTHER) if other >= 0 else "",
             tuple(threads),
@@ -204,25 +227,39 @@ class _Row:
     def _race(self, kind: str, severity: str) -> Finding:
         """Returns the finding of two accesses that are not ordered."""
         detail = self.row[words.F_DETAIL]
-        mine = _access(detail & 3, detail >> D_COPY & 1)
-        other = _access(detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
+        mine = self._access(words.F_INSTRUCTION, detail & 3, detail >> D_COPY & 1)
+        other = self._access(words.F_OTHER, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
         if kind == "proxy":
-            mine, other = "Read by a bulk copy", ACCESSES[1 + (detail & 1)]
+            mine = self._access(words.F_INSTRUCTION, words.LOAD, 1)
+            other = ACCESSES[1 + (detail & 1)]
+        if kind == "stale":
+            mine, other = "Read by a texture or a surface", ACCESSES[detail & 3]
         remedy = race_advice(
             kind,
-            self._space,
+            self._space_name,
             narrow=bool(detail >> D_NARROW & 1),
-            copies=0 if kind == "proxy" else detail >> D_COPY & 3,
+            copies=0 if kind in ("proxy", "stale") else detail >> D_COPY & 3,
         )
+        if kind == "unfenced":
+            remedy = fence_advice(
+                before=bool(detail >> D_BEFORE & 1), after=bool(detail >> D_AFTER & 1)
+            )
         message = (
             f"{kind.capitalize()} reported between {mine} access\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
             f"    and {other} access\n"
             f"    at {self._line(words.F_OTHER)} by {self._thread(words.F_OTHER_THREAD)}\n"
-            f"    in __{self._space.value}__ memory: {self._place()}\n"
+            f"    in __{self._space_name}__ memory: {self._place()}\n"
             f"    {remedy}"
         )
         return self._finding("race", kind, severity, message)
+
+    def _access(self, word: int, op: int, copy: int) -> str:
+        """Returns the name of an access of an instruction of the row."""
+        operation = self.detector.program.instructions[self.row[word]].operation
+        if is_tensor_memory_operation(operation):
+            return f"{ACCESSES[op]} by {'.'.join(operation.opcode.split('.')[:2])}"
+        return ACCESSES[op] + " by an asynchronous copy" * copy
 
     def _unwritten(self) -> Finding:
         """Returns the finding of a read of bytes that nobody wrote."""
@@ -236,6 +273,18 @@ class _Row:
         )
         return self._finding("init", "uninitialized read", ERROR, message)
 
+    def _skipped(self) -> Finding:
+        """Returns the finding of a thread that ended without coming to a barrier."""
+        message = (
+            f"Skipped barrier: threads have ended without coming to a barrier\n"
+            f"    by {self._thread(words.F_THREAD)}\n"
+            f"    at {self._line(words.F_INSTRUCTION)}\n"
+            f"    __syncthreads() and __syncwarp() may stand in conditional code only where all"
+            f" threads that they mean take the same way. Move it out of the condition, or name the"
+            f" threads: a mask, or a barrier with a number of threads."
+        )
+        return self._finding("sync", "skipped barrier", WARNING, message)
+
     def _barriers(self) -> Finding:
         """Returns the finding of two barriers that meet."""
         message = (
@@ -246,8 +295,3 @@ class _Row:
             f" take the same way. Move it out of the condition."
         )
         return self._finding("sync", "divergent barrier", WARNING, message)
-
-
-def _access(op: int, copy: int) -> str:
-    """Returns the name of an access."""
-    return ACCESSES[op] + " by an asynchronous copy" * copy

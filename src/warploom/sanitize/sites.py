@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.analysis.accesses import is_bulk_copy
+from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.analysis.program import Program
 from warploom.analysis.synchronising import event_of, is_warp_barrier
 from warploom.analysis.uses import destinations, leaves, member_mask, reads, sources, votes
@@ -13,6 +14,7 @@ from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
+from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
 from warploom.ptx.ir import Immediate, Instruction, Register
@@ -26,6 +28,8 @@ SCOPES = {
     "sys": words.SYS,
 }
 """The scopes of the manual, and those of `membar`."""
+
+TEXEL_READS = ("tex", "tld4", "suld")
 
 FULL_MASK = 0xFFFFFFFF
 
@@ -52,6 +56,12 @@ def sites_of(program: Program) -> Sites:
 def _sites(program: Program) -> Sites:
     copies = copied_registers(program)
     flags = tuple(flags_of(made, copies) for made in program.instructions)
+    if program.has_tensor_memory:
+        flags = tuple(map(_ordering_mbarriers, flags))
+    passed = barriers_passed_by_all(program)
+    flags = tuple(
+        each | words.PASSED_BY_ALL * (index in passed) for index, each in enumerate(flags)
+    )
     names: dict[str, int] = {}
     lines = tuple(
         names.setdefault(program.line(index), len(names))
@@ -60,6 +70,19 @@ def _sites(program: Program) -> Sites:
     agents = any(each & words.ASYNC for each in flags)
     exact = agents or any(map(needs_exactness, program.instructions, flags))
     return Sites(flags, lines, exact, agents)
+
+
+def _ordering_mbarriers(flags: int) -> int:
+    """Returns the flags of an instruction of a kernel with tensor memory, in which fences of that
+    memory order it around relaxed arrivals and waits (PTX ISA, "Memory Consistency Model for 5th
+    generation of TensorCore operations"): they count as release and acquire."""
+    if not flags & words.MBARRIER:
+        return flags
+    return (
+        flags
+        | words.RELEASES * bool(flags & words.ARRIVES)
+        | words.ACQUIRES * bool(flags & words.WAITS)
+    )
 
 
 def needs_exactness(made: Instruction, flags: int) -> bool:
@@ -86,6 +109,12 @@ def flags_of(made: Instruction, copies: frozenset[Register]) -> int:
         return _copy_flags(made)
     if is_cancellation(operation):
         return words.BULK | words.ASYNC
+    if operation.spec.unit is Unit.TEXTURE:
+        if name == "sured":
+            return words.STRONG | words.GPU << words.SCOPE_AT
+        return words.TEXELS * (name in TEXEL_READS)
+    if is_tensor_memory_operation(operation):
+        return _tensor_memory_flags(made)
     if name in ("fence", "membar"):
         return _fence_flags(made)
     if is_cluster_barrier(operation):
@@ -117,6 +146,16 @@ def _copy_flags(made: Instruction) -> int:
     if "reduce" in modifiers:
         flags |= words.STRONG | words.GPU << words.SCOPE_AT
     return flags
+
+
+def _tensor_memory_flags(made: Instruction) -> int:
+    """Returns the flags of a `tcgen05`: products and copies read shared memory by the proxy of bulk
+    copies (PTX ISA, "tcgen05.mma", "tcgen05.cp")."""
+    modifiers = made.operation.modifiers
+    if not any(name in modifiers for name in ("mma", "cp", "shift", "ld", "st")):
+        return 0
+    reads = "mma" in modifiers or "cp" in modifiers
+    return words.ASYNC | words.BULK * reads | words.COPIES * ("cp" in modifiers)
 
 
 def _is_copy(made: Instruction) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,17 @@ import numpy.typing as npt
 from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.analysis.clusters import has_cluster_barrier
 from warploom.analysis.program import Program
+from warploom.analysis.services import service_of
 from warploom.codegen.variant import Sanitizing
 from warploom.core.errors import Allocation
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory import WRITTEN_BITS, DeviceMemory
 from warploom.ptx.ir import Space
 from warploom.rules.happens_before import words
+from warploom.rules.happens_before.agents import count_agents
+from warploom.rules.happens_before.skips import look_for_skips
 from warploom.rules.plan_words import ALL_BARRIERS
+from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.unchecked import Unchecked, unchecked_loads
 
@@ -27,13 +32,18 @@ Words = npt.NDArray[np.int64]
 
 TOOL_BITS = {"mem": words.MEM, "race": words.RACE, "sync": words.SYNC, "init": words.INIT}
 
-POOL_WORDS = 1 << 28
+POOL_WORDS = 1 << 29
 """Room for what threads know of each other; only what is used takes memory."""
 
 LOCATION_ROOM = 1 << 20
 """Room for locations to which something was released."""
 
 CACHE_WORDS = 8
+LARGE_PAGE = 2 << 20
+"""Bytes of a large page of the host."""
+
+MOST_OF_KERNELS = 1 << 16
+"""Allocations that the threads of a launch can have at one time."""
 
 _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 """MAP_NORESERVE, which Python names from 3.13 on."""
@@ -50,6 +60,9 @@ class Detector:
     allocations: tuple[Allocation, ...]
     unwritten: Mapping[int, Words]
     wanted: Sanitizing
+    most_allocations: int
+    heap: list[Allocation] = field(default_factory=list[Allocation])
+    """What the launch itself has allocated, some of it freed again."""
 
     @classmethod
     def of(
@@ -73,8 +86,10 @@ class Detector:
         layout = _Layout(program, launch, memory, kept)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
-        wanted = _wanted(tools, program, sites, unchecked, unwritten=bool(unwritten))
-        return cls(program, launch, data, memory.live(), unwritten, wanted)
+        some = bool(unwritten) or allocates(program)
+        wanted = _wanted(tools, program, sites, unchecked, unwritten=some)
+        most = layout.most_allocations
+        return cls(program, launch, data, memory.live(), unwritten, wanted, most)
 
     def touched(self) -> list[tuple[Allocation, Words]]:
         """Return what the launch has done with each four bytes of the allocations
@@ -87,6 +102,18 @@ class Detector:
             if kept.any():
                 found.append((allocation, kept.copy()))
         return found
+
+    def end(self) -> None:
+        """Looks at the blocks that a launch has ended with, for threads that have skipped the last
+        barrier."""
+        data, state = self.data, cast("Any", self.data)
+        passed = any(flags & words.PASSED_BY_ALL for flags in sites_of(self.program).flags)
+        if not (passed and self.wanted.synchronisation and data[words.TOOLS] & words.SYNC):
+            return
+        count, size = slots_of(self.launch), int(data[words.SLOT_WORDS])
+        slots = int(data[words.SLOTS_AT]) + size * np.arange(count)
+        for slot in slots[data[slots + words.B_BARRIER_LINE] != 0].tolist():
+            look_for_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
 
     def keep_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
@@ -101,6 +128,11 @@ class Detector:
 def written_words(size: int) -> int:
     """Returns how many words the bits of so many bytes take."""
     return -(-size // WRITTEN_BITS)
+
+
+def allocates(program: Program) -> bool:
+    """Returns whether a kernel may allocate memory."""
+    return any(service_of(made) == "malloc" for made in program.instructions)
 
 
 def touched_words(allocation: Allocation) -> int:
@@ -151,15 +183,24 @@ class _Layout:
     ) -> None:
         self.program, self.launch, self.memory, self.kept = program, launch, memory, kept
         self.sites: Sites = sites_of(program)
-        self.end = _padded(words.HEAD_WORDS)
+        self.end = padded(words.HEAD_WORDS)
         self.head: dict[int, int] = {}
+
+    @property
+    def most_allocations(self) -> int:
+        """Returns how many allocations there is room for: also for those that the launch makes."""
+        live = len(self.memory.live())
+        return live + MOST_OF_KERNELS * int(allocates(self.program))
 
     def filled(self) -> Words:
         """Returns the array, filled with what a launch begins with."""
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
         head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
-        head[words.ROW] = threads * (1 + self.sites.agents)
+        head[words.BLOCK_THREADS] = launch.threads_per_block
+        agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
+        head[words.AGENTS] = agents * self.sites.agents
+        head[words.ROW] = threads + head[words.AGENTS]
         head[words.EXACT] = int(self.sites.exact or launch.cluster_blocks > 1)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
         head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
@@ -170,7 +211,7 @@ class _Layout:
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
         self._put(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
-        self._put(words.ALLOCATIONS_AT, len(live) * words.ALLOCATION_WORDS)
+        self._put(words.ALLOCATIONS_AT, self.most_allocations * words.ALLOCATION_WORDS)
         self._put(words.LOCATIONS_AT, LOCATION_ROOM * words.LOCATION_WORDS)
         self._put(words.POOL_AT, POOL_WORDS)
         head[words.POOL_END] = self.end
@@ -197,7 +238,7 @@ class _Layout:
     def _take(self, size: int) -> int:
         """Returns where the next region begins: in a cache line of its own."""
         begin = self.end
-        self.end += _padded(size)
+        self.end += padded(size)
         return begin
 
     def _put_slots(self) -> None:
@@ -207,7 +248,7 @@ class _Layout:
         lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
         cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
         barrier = words.BARRIER_HEAD + 2 * row
-        at = _padded(words.BLOCK_WORDS)
+        at = padded(words.BLOCK_WORDS)
         for word, size in (
             (words.SLOT_WARPS, head[words.WARPS] * words.WARP_WORDS),
             (words.SLOT_LANES, threads * words.LANE_WORDS),
@@ -215,17 +256,21 @@ class _Layout:
             (words.SLOT_CELLS, cells),
             (words.SLOT_LINES, lines * words.LINE_WORDS),
             (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
-            (words.SLOT_ROWS, threads * row + 2 * threads),
+            (words.SLOT_ROWS, threads * row + 2 * head[words.AGENTS]),
         ):
             head[word] = at
-            at += _padded(size)
+            at += padded(size)
         if has_cluster_barrier(self.program):
             head[words.SLOT_MEETINGS] = at
-            at += _padded(2 * (words.MEETING_HEAD + row))
+            at += padded(2 * (words.MEETING_HEAD + row))
+        if self.program.has_tensor_memory:
+            head[words.SLOT_TENSOR] = at
+            at += LANES * COLUMNS * words.CELL_WORDS
+            head[words.SLOT_AFTER] = at
+            at += padded(head[words.WARPS] * (1 + head[words.AGENTS]))
         head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
         head[words.SLOT_WORDS] = at
-        slots = max(1, min(self.launch.schedule.resident_blocks, self.launch.blocks))
-        self._put(words.SLOTS_AT, slots * at)
+        self._put(words.SLOTS_AT, slots_of(self.launch) * at)
 
     def _allocation(self, allocation: Allocation) -> list[int]:
         """Places what is kept of an allocation; returns its row."""
@@ -243,7 +288,12 @@ class _Layout:
         return [start, start + size, stores, cells, written, lines_at, touched]
 
 
-def _padded(size: int) -> int:
+def slots_of(launch: Launch) -> int:
+    """Returns how many blocks of a launch can be resident at once."""
+    return max(1, min(launch.schedule.resident_blocks, launch.blocks))
+
+
+def padded(size: int) -> int:
     """Returns so many words rounded up to whole cache lines."""
     return -(-size // CACHE_WORDS) * CACHE_WORDS
 
@@ -254,7 +304,8 @@ def _room(length: int, *, dense: bool) -> Words:
     if sys.platform == "win32":
         return np.zeros(length, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    room = mmap.mmap(-1, 8 * length, flags=flags)
+    # A large page must lie inside as a whole.
+    room = mmap.mmap(-1, 8 * length + LARGE_PAGE, flags=flags)
     if dense and hasattr(mmap, "MADV_HUGEPAGE"):
         room.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(room, np.int64)
+    return np.frombuffer(room, np.int64, length)

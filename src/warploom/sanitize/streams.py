@@ -145,13 +145,36 @@ class Streams:
 
 def _conflicts(earlier: Work, later: Work) -> list[Finding]:
     """Return a finding for the first bytes of each allocation that both reach, one of them
-    writing."""
+    writing; none where one may have waited for a flag of the other."""
     found: list[Finding] = []
+    if _share_flags(earlier, later):
+        return found
     for mine in later.touched:
         for theirs in earlier.touched:
             if theirs.allocation is mine.allocation:
                 found += _conflict(earlier, theirs, later, mine)
     return found
+
+
+def _flags(writer: Words, reader: Words) -> Words:
+    """Return, for each four bytes, those that one work writes by strong accesses, and another only
+    reads by such."""
+    return writer >> WRITES[1] & reader >> READS[1] & ~(reader >> WRITES[1]) & NIBBLE
+
+
+def _share_flags(one: Work, other: Work) -> bool:
+    """Return whether one work writes by a strong access what the other only reads by one: what such
+    a flag orders between launches is not followed."""
+    for mine in one.touched:
+        for theirs in other.touched:
+            first = max(mine.first, theirs.first)
+            end = min(mine.first + len(mine.kept), theirs.first + len(theirs.kept))
+            if theirs.allocation is mine.allocation and first < end:
+                a = mine.kept[first - mine.first : end - mine.first]
+                b = theirs.kept[first - theirs.first : end - theirs.first]
+                if (_flags(a, b) | _flags(b, a)).any():
+                    return True
+    return False
 
 
 def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> list[Finding]:

@@ -133,4 +133,6 @@ def _global_origins(program: Program, given: Given) -> _Origins:
 def _leads_anywhere(made: Instruction) -> bool:
     """Returns whether an instruction reaches memory that is not followed."""
     operation = made.operation
+    if operation.name in ("sust", "sured"):
+        return True
     return operation.name == "call" or is_bulk_copy(operation) or is_tensor_operation(operation)

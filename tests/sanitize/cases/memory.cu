@@ -73,6 +73,29 @@ atomicAdd(fresh, i);  // pass
 if (i < 32) __syncthreads();  // fail here
 __syncthreads();  // here
 
+// case barrier_that_threads_skip <<<1, 64>>> skipped barrier
+if (i >= 48) return;  // pass
+if (i < 48) __syncthreads();  // fail here
+__syncthreads();  // pass
+out[i] = 1;
+
+// case barrier_in_loops_of_different_lengths <<<1, 64>>> skipped barrier
+int laps = 2;  // pass
+int laps = i < 32 ? 2 : 3;  // fail
+for (int k = 0; k < laps; k++) __syncthreads();  // here
+out[i] = laps;
+
+// case warp_barrier_that_lanes_skip <<<1, 32>>> skipped barrier
+if (i < 16) __syncwarp();  // fail here
+if (i < 16) __syncwarp(0xffff);  // pass
+out[i] = i;
+
+// case lanes_leave_before_a_warp_barrier <<<1, 32>>> race
+if (i >= 16) return;
+s[i] = i;  // here
+__syncwarp();  // pass
+out[i] = s[15 - i];  // here
+
 // case barrier_that_others_never_reach <<<1, 64>>> deadlock
 if (i >= 32) while (atomicAdd(flag, 0) == 0) {}  // fail
 __syncthreads();

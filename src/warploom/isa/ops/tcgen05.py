@@ -179,7 +179,23 @@ def is_tensor_memory_operation(operation: Operation) -> bool:
     return operation.name == "tcgen05"
 
 
+def is_tensor_load(operation: Operation) -> bool:
+    """Return whether an operation is a `tcgen05.ld`."""
+    return operation.name == "tcgen05" and "ld" in operation.modifiers
+
+
+def waits_for_loads(operation: Operation) -> bool:
+    """Return whether an operation is a `tcgen05.wait::ld`."""
+    return operation.name == "tcgen05" and operation.modifiers["op"] == "wait::ld"
+
+
+def waits_for_stores(operation: Operation) -> bool:
+    """Return whether an operation is a `tcgen05.wait::st`."""
+    return operation.name == "tcgen05" and operation.modifiers["op"] == "wait::st"
+
+
 def changes_nothing(operation: Operation) -> bool:
-    """Return whether a `tcgen05` is a fence or a wait, which have nothing to order here."""
+    """Return whether a `tcgen05` is a fence or a wait, which have nothing to order where loads and
+    stores are complete as they are issued."""
     m = operation.modifiers
     return m["op"] is not None or m["when"] is not None

@@ -1,5 +1,6 @@
-"""`cp.async`: bytes between global and shared memory; and stores, those of many zeros included.
-Where copies complete late, what was there is put back (`rules.late_copies`).
+"""`cp.async`: bytes between global and shared memory; stores, those of many zeros included; and
+atomics with what they tell mbarriers. Where they complete late, what was there is put back
+(`rules.late_copies`).
 
 Lanes that copy a part only take it byte by byte, so that nothing beyond it is reached.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from warploom.analysis.accesses import (
     BULK_FILL_BYTES,
@@ -25,7 +27,7 @@ from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
 from warploom.machine.reference.access import Request, gather, reach, scatter
 from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import Values, collect, splat, to_mask
+from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Warp
@@ -119,16 +121,33 @@ def _pieces(warp: Warp, index: int, instruction: Instruction, wanted: Values, ma
             scatter(warp, store, [end + offset for end in ends], data, some)
 
 
+def _sent(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
+    """Returns the operands of `rules.late_copies` of an `st.async` or a `red.async`."""
+    return {
+        SHARED_ROW: longs(warp, instruction.operands[0]),
+        BARRIER_ROW: longs(warp, instruction.operands[2]),
+        SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
+    }
+
+
+def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """`atom` and `red`: of a `red.async`, the mbarrier is told behind it."""
+    told = completion(instruction)
+    if told is None:
+        access.atomic(warp, index, instruction, mask, on)
+        return
+    given = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
+    rows = _sent(warp, instruction) | {GLOBAL_ROW: resized(given, 64).view(np.int64)}
+    with put_off(warp, instruction, mask, rows):
+        access.atomic(warp, index, instruction, mask, on)
+        access.atomic(warp, index, told, mask, on)
+
+
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """`st`, of a register or (`st.bulk`) of zeros: every lane fills `size` bytes of its own."""
     told = completion(instruction)
     if told is not None:
-        rows = {
-            SHARED_ROW: longs(warp, instruction.operands[0]),
-            BARRIER_ROW: longs(warp, instruction.operands[2]),
-            SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
-        }
-        with put_off(warp, instruction, mask, rows):
+        with put_off(warp, instruction, mask, _sent(warp, instruction)):
             access.store(warp, index, instruction, mask, on)
             access.atomic(warp, index, told, mask, on)
         return

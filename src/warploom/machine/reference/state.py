@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.program import Program
+from warploom.analysis.tensor_memory import queue_words
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
 from warploom.machine.faults import limit_error
@@ -32,7 +33,6 @@ from warploom.rules.choice import AccessRules
 from warploom.rules.late_copies.entries import LIST_WORDS
 from warploom.rules.plan_words import ISSUED, Words
 from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
-from warploom.rules.tensors.queue import QUEUE_WORDS
 from warploom.rules.warp_table import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -72,6 +72,14 @@ class Sanitizer(Protocol):
         """Lanes begin copies of tensors."""
         ...
 
+    def tensor_memory(self, warp: Warp, instruction: int, mask: int, work: TensorWork) -> None:
+        """Lanes begin a `tcgen05`."""
+        ...
+
+    def texels(self, warp: Warp, instruction: int, mask: int, work: TexelWork) -> None:
+        """Lanes are about to access a texture or a surface."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TensorCopies:
@@ -82,6 +90,26 @@ class TensorCopies:
     rows: Words
     scratch: Words
     table: AllocationTable
+
+
+@dataclass(frozen=True, slots=True)
+class TensorWork:
+    """The operands of `rules.tensor_memory.issue`: a request, the operands of the lanes in rows,
+    and the words that it works with."""
+
+    request: int
+    rows: Words
+    scratch: Words
+
+
+@dataclass(frozen=True, slots=True)
+class TexelWork:
+    """The operands of `rules.texture_requests`: a request, the operands of the lanes in rows, and
+    the words that it works with."""
+
+    request: int
+    rows: npt.NDArray[np.uint64]
+    scratch: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +164,7 @@ class Run:
     @cached_property
     def queue(self) -> npt.NDArray[np.int64]:
         """Asynchronous copies that are not complete (`rules.tensors.queue`)."""
-        return np.zeros(QUEUE_WORDS, np.int64)
+        return np.zeros(queue_words(self.program.has_tensor_memory), np.int64)
 
     @cached_property
     def held(self) -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ from warploom.machine.faults import Fault, FaultKind, fault_error
 from warploom.machine.reference.access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
-from warploom.machine.reference.state import Warp
+from warploom.machine.reference.state import TexelWork, Warp
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.rules.descriptors import (
     DATA_ROWS,
@@ -47,6 +47,8 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     place = (path, warp.block.number)
     for first in range(0, warp.size, LANES):
         lanes, some = data[:, first : first + LANES].reshape(-1), mask >> first & ALL_LANES
+        if run.sanitizer is not None and some:
+            run.sanitizer.texels(warp, index, some, TexelWork(asked.request, lanes, scratch))
         tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
         with np.errstate(all="ignore"):
             failed = serve_texels(*tables, run.caches, run.plan, some, asked.request, *place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from warploom.analysis.completions import completion
 from warploom.analysis.program import PARAMETERS
 from warploom.analysis.uses import member_mask
 from warploom.core.types import B32, PRED, TYPES, U64
@@ -79,16 +78,14 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     name, on = instruction.operation.name, from_mask(mask, warp.size)
     tensors.end_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)
+    tensor_memory.wait(warp, instruction)
     if is_effectless(instruction.operation):
         return
     if is_tensor_operation(instruction.operation):
         tensors.copy(warp, index, instruction, mask, on)
         return
     if instruction.operation.spec.unit is Unit.ATOMIC:
-        access.atomic(warp, index, instruction, mask, on)
-        told = completion(instruction)
-        if told is not None:
-            access.atomic(warp, index, told, mask, on)
+        copies.update(warp, index, instruction, mask, on)
     elif instruction.operation.spec.unit is Unit.TEXTURE:
         texture.texels(warp, index, instruction, mask, on)
     elif name in ACCESSES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import count_lanes, first_lane, jitable
-from warploom.rules.happens_before.agents import agents_base, copies_of_both
+from warploom.rules.happens_before.agents import agents_base, join_words
 from warploom.rules.happens_before.knowledge import become
 from warploom.rules.happens_before.meetings import learn_meeting
 from warploom.rules.happens_before.others import joined_sets
@@ -21,7 +21,9 @@ from warploom.rules.happens_before.rows import (
     learn_set,
     row_of_mind,
 )
+from warploom.rules.happens_before.skips import look_for_skips, report_skip
 from warploom.rules.happens_before.words import (
+    AGENTS,
     B_BARRIER_LINE,
     B_INTERVAL,
     B_KNOWN,
@@ -43,6 +45,7 @@ from warploom.rules.happens_before.words import (
     L_KNOWN_STAMP,
     L_WAITS,
     LOCKSTEP,
+    ME_BLOCK,
     ME_INSTRUCTION,
     ME_INTERVAL,
     ME_LANE_AT,
@@ -87,8 +90,10 @@ def arrive(s: Any, e: Any, waits: int) -> None:
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + warp * WARP_WORDS
     whole = awaited == 0 or awaited >= s[WARPS] * 32
     left = lanes
+    if whole:
+        count_arrivals(s, warp, lanes)
     if s[EXACT] == 0:
-        arrive_together(s, warp, lanes, waits)
+        s[warp_at + V_WAITING] |= lanes * waits
         left = 0
     if not whole and s[barrier_at(s, e[E_NUMBER]) + G_ARRIVED] == 0:
         clear_generation(s, barrier_at(s, e[E_NUMBER]))
@@ -111,16 +116,14 @@ def arrive(s: Any, e: Any, waits: int) -> None:
 
 
 @jitable
-def arrive_together(s: Any, warp: int, lanes: int, waits: int) -> None:
-    """Let some lanes of a warp come to a barrier of all threads, in a kernel that has no others."""
+def count_arrivals(s: Any, warp: int, lanes: int) -> None:
+    """Note that some lanes of a warp have come to the barrier of all threads."""
     become(s, (warp << 5) + first_lane(lanes))
     at = s[ME_WARP_AT]
     if s[at + V_INTERVAL] != s[ME_INTERVAL]:
         s[at + V_INTERVAL] = s[ME_INTERVAL]
         s[at + V_ARRIVED] = 0
     s[at + V_ARRIVED] |= lanes
-    if waits:
-        s[at + V_WAITING] |= lanes
 
 
 @jitable
@@ -149,11 +152,7 @@ def arrive_at_whole(s: Any) -> None:
     if s[mind + L_KNOWN_STAMP] == s[ME_INTERVAL] + 1:
         s[block + B_NEXT_KNOWN] = joined_sets(s, s[block + B_NEXT_KNOWN], known_set(s))
     if s[mind + L_AGENT_STAMP]:
-        base, row = agents_base(s), row_of_mind(s) + s[THREADS]
-        gathered = base + s[THREADS]
-        for thread in range(s[THREADS]):
-            if s[row + thread]:
-                s[gathered + thread] = copies_of_both(s[gathered + thread], s[row + thread])
+        join_words(s, agents_base(s) + s[AGENTS], row_of_mind(s) + s[THREADS])
 
 
 @jitable
@@ -217,17 +216,14 @@ def depart(s: Any, warp: int, lanes: int) -> None:
 def begin_interval(s: Any) -> None:
     """Begin an interval: all threads of the block have met."""
     block = s[ME_SLOT]
+    look_for_skips(s, block, s[ME_BLOCK])
     s[block + B_INTERVAL] += 1
     s[block + B_BARRIER_LINE] = 0
     if s[EXACT] == 0:
         return
     s[block + B_KNOWN] = joined_sets(s, s[block + B_KNOWN], s[block + B_NEXT_KNOWN])
     s[block + B_NEXT_KNOWN] = 0
-    if s[ROW] > s[THREADS]:
-        base = agents_base(s)
-        for thread in range(s[THREADS]):
-            word = s[base + s[THREADS] + thread]
-            s[base + thread] = copies_of_both(s[base + thread], word)
+    join_words(s, agents_base(s), agents_base(s) + s[AGENTS])
 
 
 @jitable
@@ -236,6 +232,9 @@ def meet(s: Any, e: Any, masks: Any) -> None:
     left = e[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
+        missing = named & e[E_EXISTING] & ~e[E_LANES]
+        if missing and s[LOCKSTEP] == 0:
+            report_skip(s, e[E_INSTRUCTION], (e[E_WARP] << 5) + first_lane(missing))
         meet_lanes(s, e, named & left | lane, int(e[E_EXISTING] & ~named == 0))
         left &= ~(named | lane)
 

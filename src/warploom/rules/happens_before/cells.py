@@ -10,10 +10,13 @@ from warploom.rules.happens_before.knowledge import is_ordered
 from warploom.rules.happens_before.pool import give_back, push
 from warploom.rules.happens_before.words import (
     AGENT,
+    AGENT_KIND_AT,
     BLOCK_AT,
     BYTES_AT,
+    COPIES_OF_THREAD,
     EXACT,
     FLAGS_AT,
+    GLOBAL,
     GPU,
     LISTS,
     LOAD,
@@ -35,7 +38,6 @@ from warploom.rules.happens_before.words import (
     R_FIRST,
     R_THIRD,
     SCOPE_AT,
-    SHARED,
     STRONG,
     THREAD_BITS,
     TIME_AT,
@@ -44,6 +46,7 @@ from warploom.rules.happens_before.words import (
     W_SECOND,
     W_THIRD,
     W_VALUE,
+    WHO_BITS,
 )
 
 ALL_BYTES = 15
@@ -204,7 +207,7 @@ def apart(s: Any, one: int, two: int) -> int:
 @jitable
 def farthest(s: Any) -> int:
     """Returns how far apart two threads can be that reach the same memory of the current space."""
-    return 2 if s[ME_SPACE] == SHARED else 3
+    return 3 if s[ME_SPACE] == GLOBAL else 2
 
 
 @jitable
@@ -219,8 +222,13 @@ def distance(first: int, second: int, other_first: int, other_second: int) -> in
 @jitable
 def replaces(s: Any, first: int, second: int, third: int, bytes_: int) -> int:
     """Returns whether the current access stands for a record of its kind from now on."""
-    if third >> BYTES_AT & ALL_BYTES & ~bytes_ or second & AGENT:
+    if third >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
+    if second & AGENT:
+        # Of its tensor memory, a thread or a warp waits for all that it has begun.
+        who = s[ME_THREAD] | s[ME_AGENT]
+        same = second & WHO_BITS == who and first >> BLOCK_AT == s[ME_BLOCK] + 1
+        return int(same and who >> AGENT_KIND_AT != COPIES_OF_THREAD)
     return is_ordered(s, first, second)
 
 

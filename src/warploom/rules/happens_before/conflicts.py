@@ -8,6 +8,7 @@ from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.knowledge import is_ordered
 from warploom.rules.happens_before.pool import report
+from warploom.rules.happens_before.tensor_fences import check_fences
 from warploom.rules.happens_before.words import (
     AGENT,
     ATOMIC,
@@ -21,6 +22,7 @@ from warploom.rules.happens_before.words import (
     K_PROXY,
     K_RACE,
     K_SAME_VALUE,
+    K_STALE,
     K_UNPROMISED,
     L_PROXY_INTERVAL,
     L_PROXY_TIME,
@@ -34,12 +36,15 @@ from warploom.rules.happens_before.words import (
     ME_LANE_AT,
     ME_SIZE,
     ME_SLOT,
+    ME_SPACE,
     OP_AT,
     SCOPE_AT,
     SITE_BITS,
     SLOT_LANES,
     STORE,
     STRONG,
+    TENSOR,
+    TEXELS,
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
@@ -60,7 +65,10 @@ def check_record(
     if bytes_ == 0 or (third >> OP_AT & 3 == LOAD and mine >> OP_AT & 3 == LOAD):
         return
     if is_ordered(s, first, second):
-        check_proxy(s, first, second, third, mine)
+        if s[ME_SPACE] == TENSOR:
+            check_fences(s, first, second, third, mine)
+        else:
+            check_proxy(s, first, second, third, mine)
     else:
         classify(s, first, second, third, mine, int(equal(old, value, bytes_)))
 
@@ -100,8 +108,14 @@ def classify(s: Any, first: int, second: int, third: int, mine: int, same: int) 
 
 @jitable
 def check_proxy(s: Any, first: int, second: int, third: int, mine: int) -> None:
-    """Reports a bulk copy that reads what ordinary stores of its block wrote, without a fence
-    between the two proxies (PTX ISA, "Causality order": proxy-preserved)."""
+    """Reports a texel that is read though the launch has written it; and a bulk copy that reads
+    what ordinary stores of its block wrote, without a fence between the two proxies (PTX ISA,
+    "Causality order": proxy-preserved)."""
+    if mine >> FLAGS_AT & TEXELS and mine >> OP_AT & 3 == LOAD:
+        detail = third >> OP_AT & 3
+        other = (first >> BLOCK_AT) - 1 << 32 | second & THREAD_BITS & ~AGENT
+        report(s, K_STALE, third & SITE_BITS, other, s[ME_ADDRESS], s[ME_SIZE], detail)
+        return
     reads = s[ME_AGENT] and mine >> FLAGS_AT & BULK and mine >> OP_AT & 3 == LOAD
     if not reads or second & AGENT or first >> BLOCK_AT != s[ME_BLOCK] + 1:
         return

@@ -123,7 +123,7 @@ def mbarrier(s: Any, key: int, word: int, flags: int) -> None:
         bring(s, at, phase)
     if flags & ARRIVES_ASYNC:
         s[s[ME_LANE_AT] + L_COPIES] += 1
-        complete(s, at, phase, s[s[ME_LANE_AT] + L_COPIES])
+        complete(s, at, phase, s[ME_THREAD], s[s[ME_LANE_AT] + L_COPIES])
 
 
 @jitable
@@ -159,23 +159,30 @@ def complete_copy(s: Any, key: int, word: int) -> None:
 @jitable
 def tell_mbarrier(s: Any, key: int, word: int) -> None:
     """Note that the bytes of the current thread's last copy have come at an mbarrier."""
-    place = location(s, key, 0)
-    if place and s[place + O_CHAIN]:
-        mbarrier(s, key, word, 0)
-        copy = s[s[ME_LANE_AT] + L_COPIES]
-        complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, one_copy(copy))
+    arrive_for(s, key, word, s[ME_THREAD], one_copy(s[s[ME_LANE_AT] + L_COPIES]))
 
 
 @jitable
-def complete(s: Any, at: int, phase: int, copies: int) -> None:
-    """Let who waits for a phase of an mbarrier know of these copies of the current thread."""
+def arrive_for(s: Any, key: int, word: int, agent: int, copies: int) -> None:
+    """Note that an mbarrier, whose word is `word`, is told of these copies of an agent of the
+    current block."""
+    place = location(s, key, 0)
+    if place and s[place + O_CHAIN]:
+        mbarrier(s, key, word, 0)
+        complete(s, s[place + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
+
+
+@jitable
+def complete(s: Any, at: int, phase: int, agent: int, copies: int) -> None:
+    """Let who waits for a phase of an mbarrier know of these copies of an agent of the current
+    block."""
     if s[ME_OWNER] != s[ME_BLOCK]:
         own, known = take(s, 1 + SET_WORDS), at + G_KNOWN + (phase & 1)
         taken = take(s, s[ROW])
         if own and taken:
             s[own], s[own + 1], s[own + 1 + S_ROW] = 1, s[ME_BLOCK] + 1, taken
-            s[taken + s[THREADS] + s[ME_THREAD]] = copies
+            s[taken + s[THREADS] + agent] = copies
             s[known] = joined_sets(s, s[known], own)
         return
-    row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + s[ME_THREAD]
+    row = at + BARRIER_HEAD + (phase & 1) * s[ROW] + s[THREADS] + agent
     s[row] = copies_of_both(s[row], copies)

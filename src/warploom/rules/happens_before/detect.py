@@ -16,8 +16,15 @@ from warploom.rules.happens_before.meetings import (
     wait_in_cluster,
 )
 from warploom.rules.happens_before.releases import fence, fence_proxies
+from warploom.rules.happens_before.skips import look_for_skips
+from warploom.rules.happens_before.tensor_fences import (
+    fence_after,
+    fence_before,
+    wait_for_moves,
+)
 from warploom.rules.happens_before.words import (
     ACCESS,
+    AGENTS,
     ASYNC_COMMIT,
     ASYNC_WAIT,
     B_BLOCK,
@@ -48,6 +55,7 @@ from warploom.rules.happens_before.words import (
     SHARED_BYTES,
     SITE_WORDS,
     SITES_AT,
+    SLOT_AFTER,
     SLOT_BARRIERS,
     SLOT_LANES,
     SLOT_MEETINGS,
@@ -56,6 +64,10 @@ from warploom.rules.happens_before.words import (
     SLOT_WORDS,
     SLOT_WRITTEN,
     SLOTS_AT,
+    TENSOR_FENCE_AFTER,
+    TENSOR_FENCE_BEFORE,
+    TENSOR_LOADS_WAIT,
+    TENSOR_STORES_WAIT,
     THREADS,
     V_SYNCED,
     V_TIME,
@@ -124,6 +136,12 @@ def synchronise(s: Any, e: Any, masks: Any) -> None:
         arrive_in_cluster(s, e, flags)
     elif kind == CLUSTER_WAIT:
         wait_in_cluster(s, e)
+    elif kind in (TENSOR_LOADS_WAIT, TENSOR_STORES_WAIT):
+        wait_for_moves(s, e, int(kind == TENSOR_STORES_WAIT))
+    elif kind == TENSOR_FENCE_BEFORE:
+        fence_before(s, e)
+    elif kind == TENSOR_FENCE_AFTER:
+        fence_after(s, e)
 
 
 @jitable
@@ -139,6 +157,8 @@ def begin_cluster(s: Any, plan: Any) -> None:
 @jitable
 def begin_block(s: Any, slot: int, block: int) -> None:
     """Begin a block, whose state is to be at `slot`: nothing is known of anybody."""
+    if s[slot + B_BLOCK]:
+        look_for_skips(s, slot, s[slot + B_BLOCK] - 1)
     clear(s, slot, BLOCK_WORDS)
     s[slot + B_BLOCK] = block + 1
     clear(s, slot + s[SLOT_WARPS], s[WARPS] * WARP_WORDS)
@@ -148,8 +168,9 @@ def begin_block(s: Any, slot: int, block: int) -> None:
     clear(s, slot + s[SLOT_LANES], s[THREADS] * LANE_WORDS)
     for number in range(ALL_BARRIERS):
         clear(s, slot + s[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * s[ROW]), BARRIER_HEAD)
-    if s[ROW] > s[THREADS]:
-        clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[THREADS])
+    clear(s, slot + s[SLOT_ROWS] + s[THREADS] * s[ROW], 2 * s[AGENTS])
+    if s[SLOT_AFTER]:
+        clear(s, slot + s[SLOT_AFTER], s[WARPS] * (1 + s[AGENTS]))
     if s[SLOT_MEETINGS]:
         for phase in range(2):
             clear(s, meeting_at(s, slot, phase), MEETING_HEAD)

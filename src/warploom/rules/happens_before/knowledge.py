@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
-from warploom.rules.happens_before.agents import agent_known, knows_copy
+from warploom.rules.happens_before.agents import agent_known, agent_of, begun_by, knows_copy
 from warploom.rules.happens_before.homes import is_peer
 from warploom.rules.happens_before.others import known_of_other
 from warploom.rules.happens_before.words import (
     AGENT,
+    AGENT_KIND_AT,
     B_INTERVAL,
     B_KNOWN,
     BLOCK_AT,
+    COPIES_OF_THREAD,
     EXACT,
+    GLOBAL,
     L_KNOWN,
     L_KNOWN_STAMP,
     L_ROW_STAMP,
     LANE_WORDS,
+    LOADS_OF_WARP,
     LOCKSTEP,
     LOW,
     ME_AGENT,
@@ -34,15 +38,17 @@ from warploom.rules.happens_before.words import (
     ME_WARP,
     ME_WARP_AT,
     ROW,
-    SHARED,
     SLOT_LANES,
     SLOT_ROWS,
     SLOT_WARPS,
-    THREAD_BITS,
     TIME_AT,
+    V_LOADED,
+    V_STORED,
     V_SYNCED,
     V_TIME,
     WARP_WORDS,
+    WHO_BITS,
+    WORK_OF_THREAD,
 )
 
 
@@ -75,15 +81,15 @@ def become_lane(s: Any, thread: int) -> None:
 @jitable
 def is_ordered(s: Any, first: int, second: int) -> int:
     """Returns whether the current thread knows of the access with these two words of a record."""
-    thread, time = second & THREAD_BITS, second >> TIME_AT
+    thread, time = second & WHO_BITS, second >> TIME_AT
     if first >> BLOCK_AT != s[ME_BLOCK] + 1:
-        if s[ME_SPACE] == SHARED and not is_peer(s, first >> BLOCK_AT):
-            return 1  # of an earlier block, whose shared memory was there
+        if s[ME_SPACE] != GLOBAL and not is_peer(s, first >> BLOCK_AT):
+            return 1  # of an earlier block, whose memory was there
         if s[EXACT] == 0:
             return 0
         return knows_of_others(s, first >> BLOCK_AT, first & LOW, thread, time)
     if thread & AGENT:
-        return knows_copy(agent_known(s, thread & ~AGENT), time)
+        return knows_agent(s, thread, time)
     if first & LOW < s[ME_INTERVAL] or thread == s[ME_THREAD]:
         return 1
     if thread >> 5 == s[ME_WARP] and time < s[ME_SYNCED]:
@@ -91,6 +97,26 @@ def is_ordered(s: Any, first: int, second: int) -> int:
     if s[EXACT] == 0 or s[s[ME_MIND_AT] + L_ROW_STAMP] != s[ME_INTERVAL] + 1:
         return 0
     return int(time < s[s[ME_ROW_AT] + thread])
+
+
+@jitable
+def knows_agent(s: Any, who: int, time: int) -> int:
+    """Returns whether the current thread, or its agent, knows of an access of an agent of its
+    block. A thread's tensor core works in the order in which it is given work (PTX ISA, "Pipelined
+    tcgen05 Instructions"), that of another as far as a fence has passed on; a warp knows what it
+    has waited for."""
+    kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
+    if knows_copy(agent_known(s, agent_of(s, who)), time):
+        return 1
+    if kind == COPIES_OF_THREAD:
+        return 0
+    if kind == WORK_OF_THREAD:
+        if s[ME_AGENT] >> AGENT_KIND_AT != WORK_OF_THREAD:
+            return 0
+        begun = knows_copy(agent_known(s, begun_by(s, thread)), time)
+        return int(thread == s[ME_THREAD] or begun != 0)
+    waited = s[ME_WARP_AT] + (V_LOADED if kind == LOADS_OF_WARP else V_STORED)
+    return int(thread >> 5 == s[ME_WARP] and time < s[waited])
 
 
 @jitable

@@ -10,7 +10,7 @@ from typing import Any
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.cells import apart, distance, keep_write
-from warploom.rules.happens_before.pool import give_back_all, push, take
+from warploom.rules.happens_before.pool import give_back_all, push
 from warploom.rules.happens_before.runs import (
     are_apart,
     are_lanes_own,
@@ -19,7 +19,12 @@ from warploom.rules.happens_before.runs import (
     end_of,
     size_of,
 )
-from warploom.rules.happens_before.settled import run_at, settle_run
+from warploom.rules.happens_before.settled import (
+    rest_of,
+    run_at,
+    settle_run,
+    take_for_lines,
+)
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     BYTES_AT,
@@ -29,10 +34,8 @@ from warploom.rules.happens_before.words import (
     H_BLOCK,
     H_COUNT,
     H_INTERVAL,
-    H_MORE,
-    H_STATE,
+    H_TOUCHED,
     IN_CELLS,
-    IN_RUNS,
     INLINE_RUNS,
     LINE_BYTES,
     LISTS,
@@ -49,8 +52,6 @@ from warploom.rules.happens_before.words import (
     MIXED,
     MOST_RUNS,
     OP_AT,
-    POOL_AT,
-    POOL_END,
     R_FIRST,
     ROW,
     RUN_STRIDE_AT,
@@ -60,6 +61,7 @@ from warploom.rules.happens_before.words import (
     THREAD_BITS,
     THREADS,
     TIME_AT,
+    X_MORE,
 )
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
@@ -72,7 +74,7 @@ MORE_WORDS = (MOST_RUNS - INLINE_RUNS) * RUN_WORDS
 def take_run(s: Any, line: int, thread: int, op: int, place: int) -> int:
     """Take a weak access of lanes from `thread` on to a place of a line (`runs`); return whether
     the line could, 0 where its cells must."""
-    if s[line + H_STATE] == IN_CELLS or conflicts(s, line, thread, op, place):
+    if s[line + H_COUNT] == IN_CELLS or conflicts(s, line, thread, op, place):
         return 0
     kept, one, two = 0, 0, 0
     for number in range(s[line + H_COUNT]):
@@ -94,7 +96,7 @@ def take_run(s: Any, line: int, thread: int, op: int, place: int) -> int:
     if op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second):
         settle_run(s, line, place)
         return 1
-    if kept == MOST_RUNS or (kept >= INLINE_RUNS and not has_more(s, line)):
+    if kept == MOST_RUNS or (kept > 0 and not has_room(s, line, kept)):
         return 0
     run = run_at(s, line, kept)
     s[line + H_COUNT] = kept + 1
@@ -104,12 +106,13 @@ def take_run(s: Any, line: int, thread: int, op: int, place: int) -> int:
 
 
 @jitable
-def has_more(s: Any, line: int) -> int:
-    """Returns whether a line has room for more runs than are inside of it, which it is given when
-    it first needs them."""
-    if s[line + H_MORE] == 0 and s[POOL_AT] + MORE_WORDS <= s[POOL_END]:
-        s[line + H_MORE] = take(s, MORE_WORDS)
-    return int(s[line + H_MORE] != 0)
+def has_room(s: Any, line: int, number: int) -> int:
+    """Returns whether a line has room for a run behind the first, which it is given when it first
+    needs it."""
+    rest = rest_of(s, line)
+    if rest and number >= INLINE_RUNS and s[rest + X_MORE] == 0:
+        s[rest + X_MORE] = take_for_lines(s, MORE_WORDS)
+    return int(rest != 0 and (number < INLINE_RUNS or s[rest + X_MORE] != 0))
 
 
 @jitable
@@ -161,6 +164,7 @@ def stamp(s: Any, line: int, shared: int) -> None:
     """Notes who reaches a line. In shared memory, what it knows of an earlier block is forgotten,
     and what it knows of earlier intervals, which is ordered before all that follows, but for what
     agents and other blocks do."""
+    s[line + H_TOUCHED] = 1
     block = (s[ME_OWNER] if shared else s[ME_BLOCK]) + 1
     if s[line + H_BLOCK] == block:
         if s[line + H_INTERVAL] != s[ME_INTERVAL]:
@@ -179,20 +183,20 @@ def stamp(s: Any, line: int, shared: int) -> None:
 def forget(s: Any, line: int) -> None:
     """Makes a line one that nobody has reached. What its cells have is ordered before all that
     follows: they are written anew only when runs are put into them."""
-    s[line + H_STATE] = IN_RUNS
     s[line + H_COUNT] = 0
 
 
 @jitable
 def open_line(s: Any, line: int, cells: int, memory: Any, base: int) -> None:
     """Has a line's cells go on for it; `base` is where its bytes are on the host."""
-    if s[line + H_STATE] == IN_CELLS:
+    count = s[line + H_COUNT]
+    if count == IN_CELLS:
         return
-    s[line + H_STATE] = IN_CELLS
-    if s[line + H_COUNT] and s[ME_SPACE] == SHARED:
+    s[line + H_COUNT] = IN_CELLS
+    if count and s[ME_SPACE] == SHARED:
         for word in range(LINE_BYTES // 4):
             clear_cell(s, cells + word * CELL_WORDS)
-    for number in range(s[line + H_COUNT]):
+    for number in range(count):
         open_run(s, run_at(s, line, number), cells, memory, base)
 
 

@@ -29,7 +29,7 @@ from warploom.rules.happens_before.words import (
     E_SPACE,
     E_WARP,
     EXACT,
-    H_STATE,
+    H_COUNT,
     IN_CELLS,
     INIT,
     K_UNWRITTEN,
@@ -75,10 +75,12 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
     if not shared:
         lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
     thread = (e[E_WARP] << 5) + lane
+    shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
         line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
-        lanes = (min(end - size, begins + LINE_BYTES - 1) - at) // stride + 1
+        behind = min(end - size, begins + LINE_BYTES - 1) - at
+        lanes = (behind >> shift if stride == size else behind // stride) + 1
         last = at + (lanes - 1) * stride + size
         place = place_of(size, stride, at - begins, last - begins)
         stamp(s, line, shared)
@@ -140,7 +142,7 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
         return
     stamp(s, line, shared)
-    if s[line + H_STATE] != IN_CELLS:
+    if s[line + H_COUNT] != IN_CELLS:
         first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
         open_line(s, line, first, memory, s[ME_BASE] + base + (number << LINE_SHIFT))
     check_cells(s, e, data, lane, line, cell, writes)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
-from warploom.rules.happens_before.agents import copies_of_both, knows_copy
+from warploom.rules.happens_before.agents import agent_of, begun_by, copies_of_both, knows_copy
 from warploom.rules.happens_before.pool import take
 from warploom.rules.happens_before.words import (
     AGENT,
+    AGENT_KIND_AT,
+    AGENTS,
+    ME_AGENT,
     ROW,
     S_INTERVAL,
     S_ROW,
@@ -17,6 +20,7 @@ from warploom.rules.happens_before.words import (
     S_TIME,
     SET_WORDS,
     THREADS,
+    WORK_OF_THREAD,
 )
 
 
@@ -27,10 +31,22 @@ def known_of_other(s: Any, known: int, block: int, interval: int, thread: int, t
     if entry == 0:
         return 0
     if thread & AGENT:
-        return knows_copy(copies_known(s, entry, thread & ~AGENT), time)
+        return knows_of_agent(s, entry, thread, time)
     if s[entry + S_INTERVAL] != interval:
         return int(interval < s[entry + S_INTERVAL])
     return int(time < first_unknown(s, entry, thread))
+
+
+@jitable
+def knows_of_agent(s: Any, entry: int, who: int, time: int) -> int:
+    """Return whether an entry knows of an access of an agent; work of tensor cores, before other
+    such work, where it had begun before a fence."""
+    if knows_copy(copies_known(s, entry, agent_of(s, who)), time):
+        return 1
+    kind, own = who >> AGENT_KIND_AT, s[ME_AGENT] >> AGENT_KIND_AT
+    if kind != WORK_OF_THREAD or own != WORK_OF_THREAD:
+        return 0
+    return knows_copy(copies_known(s, entry, begun_by(s, who & AGENT - 1)), time)
 
 
 @jitable
@@ -64,20 +80,20 @@ def first_unknown(s: Any, entry: int, thread: int) -> int:
 
 
 @jitable
-def copies_known(s: Any, entry: int, thread: int) -> int:
-    """Return the word of what an entry knows of the copies of a thread's agent (`agents`)."""
-    if s[ROW] == s[THREADS] or s[entry + S_ROW] == 0:
+def copies_known(s: Any, entry: int, agent: int) -> int:
+    """Return the word of what an entry knows of an agent (`agents`)."""
+    if s[AGENTS] == 0 or s[entry + S_ROW] == 0:
         return 0
-    return int(s[s[entry + S_ROW] + s[THREADS] + thread])
+    return int(s[s[entry + S_ROW] + s[THREADS] + agent])
 
 
 @jitable
 def includes(s: Any, a: int, b: int) -> int:
     """Returns whether an entry knows all that another of the same block knows."""
     if s[b + S_ROW] and s[b + S_ROW] != s[a + S_ROW]:
-        for thread in range(s[ROW] - s[THREADS]):
-            known = copies_known(s, a, thread)
-            if copies_of_both(known, copies_known(s, b, thread)) != known:
+        for agent in range(s[AGENTS]):
+            known = copies_known(s, a, agent)
+            if copies_of_both(known, copies_known(s, b, agent)) != known:
                 return 0
     return includes_accesses(s, a, b)
 
@@ -169,7 +185,7 @@ def join_entries(s: Any, to: int, a: int, b: int) -> None:
             s[row + thread] = first_unknown(s, later, thread)
             if s[earlier + S_INTERVAL] == s[later + S_INTERVAL]:
                 s[row + thread] = max(s[row + thread], first_unknown(s, earlier, thread))
-        for thread in range(s[ROW] - s[THREADS]):
-            both = copies_of_both(copies_known(s, a, thread), copies_known(s, b, thread))
-            s[row + s[THREADS] + thread] = both
+        for agent in range(s[AGENTS]):
+            both = copies_of_both(copies_known(s, a, agent), copies_known(s, b, agent))
+            s[row + s[THREADS] + agent] = both
         s[to + S_ROW] = row

@@ -26,8 +26,8 @@ from warploom.rules.happens_before.words import (
     EXACT,
     FLAGS_AT,
     H_BLOCK,
+    H_COUNT,
     H_INTERVAL,
-    H_STATE,
     IN_CELLS,
     LISTS,
     LOAD,
@@ -63,7 +63,7 @@ def check_quickly(s: Any, e: Any, data: Any, lane: int, line: int, cell: int) ->
     """Takes the access of the current thread, weak or of a kind that `is_wide` says, to a line and
     a first cell in it; returns whether it could, 0 where its words are to be checked one by one."""
     shared = int(s[ME_SPACE] == SHARED)
-    if s[line + H_STATE] != IN_CELLS:
+    if s[line + H_COUNT] != IN_CELLS:
         return 0
     if shared and (s[line + H_BLOCK] != s[ME_OWNER] + 1 or s[line + H_INTERVAL] != s[ME_INTERVAL]):
         return 0

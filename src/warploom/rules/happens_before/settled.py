@@ -6,21 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.pool import take
 from warploom.rules.happens_before.runs import begin_of, bytes_of, end_of
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
     EXACT,
     FLAGS_AT,
     H_COUNT,
-    H_FAR,
-    H_MORE,
-    H_NEAR,
-    H_OWN,
-    H_OWN_TAG,
-    H_OWN_WARP,
-    H_RUNS,
-    H_SETTLED,
-    H_TAG,
+    H_REST,
+    H_RUN,
     INLINE_RUNS,
     LINE_BYTES,
     LISTS,
@@ -35,14 +29,29 @@ from warploom.rules.happens_before.words import (
     N_NEXT,
     N_THIRD,
     OP_AT,
+    POOL_AT,
+    POOL_END,
+    REST_WORDS,
     RUN_WORDS,
     SHARED,
     STRONG,
     W_FIRST,
+    X_FAR,
+    X_MORE,
+    X_NEAR,
+    X_OWN,
+    X_OWN_TAG,
+    X_OWN_WARP,
+    X_RUNS,
+    X_SETTLED,
+    X_TAG,
 )
 
 WARPS_APART, BLOCKS_APART = 2, 3
 """Distances between two threads (`cells.distance`)."""
+
+POOL_FOR_THREADS = 1 << 27
+"""So many words of the pool are left for what threads know of each other."""
 
 WARP_BITS = 8
 """Bits of a warp's number in its block: there are at most 64."""
@@ -51,18 +60,19 @@ WARP_BITS = 8
 @jitable
 def is_settled(s: Any, line: int, place: int) -> int:
     """Return whether the bytes of a place of a line (`runs`) are settled for the current thread."""
-    if s[line + H_SETTLED] == 0:
+    rest = s[line + H_REST]
+    if rest == 0 or s[rest + X_SETTLED] == 0:
         return 0
     now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    near = s[line + H_TAG] == now
-    own = s[line + H_OWN_TAG] == now and s[line + H_OWN_WARP] == own_warp(s)
+    near = s[rest + X_TAG] == now
+    own = s[rest + X_OWN_TAG] == now and s[rest + X_OWN_WARP] == own_warp(s)
     missing = 0
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        known = s[line + H_FAR + word]
+        known = s[rest + X_FAR + word]
         if near:
-            known |= s[line + H_NEAR + word]
+            known |= s[rest + X_NEAR + word]
         if own:
-            known |= s[line + H_OWN + word]
+            known |= s[rest + X_OWN + word]
         missing |= bytes_of(place, word) & ~known
     return int(missing == 0)
 
@@ -108,29 +118,52 @@ def settle_run(s: Any, line: int, place: int) -> None:
 @jitable
 def run_at(s: Any, line: int, number: int) -> int:
     """Returns where a line has a run."""
+    if number == 0:
+        return line + H_RUN
+    rest = s[line + H_REST]
     if number < INLINE_RUNS:
-        return line + H_RUNS + number * RUN_WORDS
-    return int(s[line + H_MORE] + (number - INLINE_RUNS) * RUN_WORDS)
+        return int(rest + X_RUNS + (number - 1) * RUN_WORDS)
+    return int(s[rest + X_MORE] + (number - INLINE_RUNS) * RUN_WORDS)
+
+
+@jitable
+def rest_of(s: Any, line: int) -> int:
+    """Returns where the rest of a line is, which it is given when it first needs it; 0 where there
+    is no room."""
+    if s[line + H_REST] == 0:
+        s[line + H_REST] = take_for_lines(s, REST_WORDS)
+    return int(s[line + H_REST])
+
+
+@jitable
+def take_for_lines(s: Any, size: int) -> int:
+    """Returns the index of so many words, 0 where too little would be left for what threads know
+    of each other: lines can do without."""
+    if s[POOL_AT] + size + POOL_FOR_THREADS > s[POOL_END]:
+        return 0
+    return take(s, size)
 
 
 @jitable
 def mark(s: Any, line: int, word: int, bits: int) -> None:
     """Adds to the settled bytes of a line, for as long as the distance of the two reads says."""
-    now = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL]
-    s[line + H_SETTLED] = 1
+    now, rest = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], rest_of(s, line)
+    if rest == 0:
+        return
+    s[rest + X_SETTLED] = 1
     if s[ME_APART] == BLOCKS_APART:
-        s[line + H_FAR + word] |= bits
+        s[rest + X_FAR + word] |= bits
         return
     if s[ME_APART] == WARPS_APART:
-        if s[line + H_TAG] != now:
-            s[line + H_TAG] = now
-            clear_bits(s, line + H_NEAR)
-        s[line + H_NEAR + word] |= bits
+        if s[rest + X_TAG] != now:
+            s[rest + X_TAG] = now
+            clear_bits(s, rest + X_NEAR)
+        s[rest + X_NEAR + word] |= bits
         return
-    if s[line + H_OWN_TAG] != now or s[line + H_OWN_WARP] != own_warp(s):
-        s[line + H_OWN_TAG], s[line + H_OWN_WARP] = now, own_warp(s)
-        clear_bits(s, line + H_OWN)
-    s[line + H_OWN + word] |= bits
+    if s[rest + X_OWN_TAG] != now or s[rest + X_OWN_WARP] != own_warp(s):
+        s[rest + X_OWN_TAG], s[rest + X_OWN_WARP] = now, own_warp(s)
+        clear_bits(s, rest + X_OWN)
+    s[rest + X_OWN + word] |= bits
 
 
 @jitable
@@ -155,6 +188,7 @@ def has_weak_reads_only(s: Any, lists: int) -> int:
 @jitable
 def unsettle(s: Any, line: int) -> None:
     """Notes that a line is written."""
-    if s[line + H_SETTLED]:
-        s[line + H_SETTLED] = s[line + H_TAG] = s[line + H_OWN_TAG] = 0
-        clear_bits(s, line + H_FAR)
+    rest = s[line + H_REST]
+    if rest and s[rest + X_SETTLED]:
+        s[rest + X_SETTLED] = s[rest + X_TAG] = s[rest + X_OWN_TAG] = 0
+        clear_bits(s, rest + X_FAR)

@@ -19,7 +19,9 @@ from warploom.rules.happens_before.memory_words import check_words, check_writte
 from warploom.rules.happens_before.touched import touch_lane
 from warploom.rules.happens_before.words import (
     AGENT,
+    AGENT_KIND_AT,
     CLUSTER_BLOCKS,
+    COPIES_OF_THREAD,
     E_BASE,
     E_INSTRUCTION,
     E_LANES,
@@ -116,6 +118,7 @@ def detect_copies(
         if failed:
             continue
         become_lane(s, (e[E_WARP] << 5) + lane)
+        act_as(s, COPIES_OF_THREAD, s[s[ME_LANE_AT] + L_COPIES])
         e[E_BASE], e[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
         take_copy(s, e, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane]))
     return 0
@@ -199,14 +202,19 @@ def take_far_end(s: Any, e: Any, memory: Any, scratch: Any, values: Any, lane: i
 
 
 @jitable
+def act_as(s: Any, kind: int, time: int) -> None:
+    """Let the current thread's agent of a kind act, at a time of its own."""
+    s[ME_AGENT], s[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
+
+
+@jitable
 def take_stretch(
     s: Any, e: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
 ) -> None:
-    """Take an access of the current thread's agent, a space and an op, to bytes side by side, piece
-    by piece."""
+    """Take an access of the current thread or its agent, a space and an op, to bytes side by side,
+    piece by piece."""
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     e[E_SPACE], e[E_OP] = access
-    s[ME_AGENT], s[ME_TIME] = AGENT, s[s[ME_LANE_AT] + L_COPIES]
     s[ME_SPACE] = e[E_SPACE]
     if e[E_SPACE] == GLOBAL:
         s[ME_BASE] = 0

@@ -14,7 +14,9 @@ from __future__ import annotations
     LOCKSTEP,
     WARPS,
     THREADS,
+    BLOCK_THREADS,
     ROW,
+    AGENTS,
     SITES_AT,
     ALLOCATIONS,
     ALLOCATIONS_AT,
@@ -29,6 +31,8 @@ from __future__ import annotations
     SLOT_LINES,
     SLOT_WRITTEN,
     SLOT_MEETINGS,
+    SLOT_TENSOR,
+    SLOT_AFTER,
     SHARED_BYTES,
     SHARED_STRIDE,
     CLUSTER_BLOCKS,
@@ -65,17 +69,19 @@ from __future__ import annotations
     ME_BASE,
     NOT_ALIGNED,
     HEAD_WORDS,
-) = range(56)
+) = range(60)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
-whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). ROW: words of what a
-thread knows, THREADS of them and as many again where there are agents. ME_*: who the current event
-is of; MIND is the thread whose knowledge it has: its own, in lockstep that of the warp's first
-lane; AGENT, whether its agent acts; CLUSTER_AT, the state of the first block of its cluster.
-HOME: the state of the block in whose shared memory the access is, OWNER that block, BASE the
-memory's first byte on the host (`homes`). SHARED_STRIDE: bytes of the host from one block's shared
-memory to the next one's. CLUSTER_BLOCKS: the blocks of a cluster. POOL_AT to POOL_END: memory not
-yet given out. EXHAUSTED: it did not suffice. NOT_ALIGNED: threads of a block have met at different
-barriers."""
+whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). THREADS: those of its
+WARPS, of which BLOCK_THREADS exist. ROW: words of what a thread knows: THREADS of them, and AGENTS
+behind them where there are such (`agents`). SLOT_TENSOR: the cells of a block's tensor memory, 0
+where it has none; SLOT_AFTER: of each warp the set and the words of agents that it knew at its last
+`tcgen05.fence::after_thread_sync`. ME_*: who the current event is of; MIND is the thread whose
+knowledge it has: its own, in lockstep that of the warp's first lane; AGENT, whether its agent acts;
+CLUSTER_AT, the state of the first block of its cluster. HOME: the state of the block in whose
+shared memory the access is, OWNER that block, BASE the memory's first byte on the host (`homes`).
+SHARED_STRIDE: bytes of the host from one block's shared memory to the next one's. CLUSTER_BLOCKS:
+the blocks of a cluster. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it did not
+suffice. NOT_ALIGNED: threads of a block have met at different barriers."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -112,12 +118,17 @@ A barrier has NUMBER and awaits COUNT threads (0: all)."""
     PROXY_FENCE,
     CLUSTER_ARRIVE,
     CLUSTER_WAIT,
-) = range(10)
-"""Kinds of event."""
+    TENSOR_LOADS_WAIT,
+    TENSOR_STORES_WAIT,
+    TENSOR_FENCE_BEFORE,
+    TENSOR_FENCE_AFTER,
+) = range(14)
+"""Kinds of event. The last are `tcgen05.wait` and `tcgen05.fence`."""
 AT_BARRIERS = (BARRIER_SYNC, BARRIER_ARRIVE, CLUSTER_ARRIVE, CLUSTER_WAIT)
 """Those of barriers of a block or a cluster, which also say how many threads are awaited."""
 
-GLOBAL, SHARED = 0, 1
+GLOBAL, SHARED, TENSOR = 0, 1, 3
+"""Spaces that are checked for races: TENSOR is the tensor memory of a block."""
 LOAD, STORE, ATOMIC = 0, 1, 2
 
 # ---- what is known of an instruction: its flags, and the number of its line ----
@@ -128,18 +139,24 @@ STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES =
 WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
     1 << bit for bit in range(9, 16)
 )
-SCOPE_AT = 16
+SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
 CTA, CLUSTER, GPU, SYS = range(4)
 """Flags of an instruction, and from SCOPE_AT on its scope. COMPARES: it writes only where the old
 value is the first operand. MBARRIER: it works on an mbarrier: ARRIVES there, WAITS for a phase,
 COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value goes
-nowhere but into memory."""
+nowhere but into memory. PASSED_BY_ALL: what comes behind a barrier is executed by every thread, so
+that who ends without coming to it has skipped it. TEXELS: it reads a texture or a surface."""
 
 # ---- a record of an access: three words ----
 BLOCK_AT = 32
 """First word: the block's number and one, from BLOCK_AT on, and the interval."""
 TIME_AT, AGENT, THREAD_BITS = 16, 1 << 10, (1 << 11) - 1
-"""Second word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent."""
+"""Second word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent,
+and the agent's kind from AGENT_KIND_AT on."""
+AGENT_KIND_AT, WHO_BITS = 11, (1 << 13) - 1
+COPIES_OF_THREAD, WORK_OF_THREAD, LOADS_OF_WARP, STORES_OF_WARP = range(4)
+"""Kinds of agents: copies; products, copies and shifts of a thread in tensor memory (`tcgen05.mma`,
+`.cp`, `.shift`); loads and stores of a warp there, whose thread is the warp's first."""
 OP_AT, BYTES_AT, FLAGS_AT = 24, 26, 32
 SITE_BITS = (1 << 24) - 1
 """Third word: instruction, op, the bytes of the word that are meant, the instruction's flags."""
@@ -168,19 +185,30 @@ T_READER_AT, T_WRITER_AT, T_NUMBER_BITS = 16, 39, (1 << 23) - 1
 one, of the instruction that read there last, and of the one that wrote."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
-H_STATE, H_BLOCK, H_INTERVAL, H_COUNT, H_RUNS = range(5)
+H_TOUCHED, H_BLOCK, H_INTERVAL, H_COUNT, H_RUN = range(5)
 RUN_WORDS, INLINE_RUNS, MOST_RUNS = 3, 6, 32
-H_SETTLED = H_RUNS + RUN_WORDS * INLINE_RUNS
-H_TAG, H_NEAR, H_FAR = H_SETTLED + 1, H_SETTLED + 2, H_SETTLED + 6
-H_OWN_TAG, H_OWN_WARP, H_OWN = H_FAR + 4, H_FAR + 5, H_FAR + 6
-H_MORE = H_OWN + 4
-LINE_WORDS = 40
-"""STATE: in RUNS or in CELLS. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT
-runs follow, the oldest first; those that are not inside of the line stand at MORE. FAR, NEAR and
-OWN: a bit for each byte, 32 in a word, that is settled (`settled`); NEAR holds for the block and
-interval of TAG, OWN for those of OWN_TAG and the warp of OWN_WARP, since it synchronised last.
-SETTLED: whether there are such. A line has five cache lines of the host."""
-IN_RUNS, IN_CELLS = range(2)
+H_REST = H_RUN + RUN_WORDS
+LINE_WORDS = H_REST + 1
+"""TOUCHED: 1, written before anything is read, so that the host gives the page that is to be
+written at once. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT runs, the
+oldest first: RUN is the first; IN_CELLS: the cells go on for the line. REST: where the line goes
+on, in the pool; 0 while it needs no more. A line is one cache line of the host: most are written
+once, by one run of lanes."""
+(
+    X_SETTLED,
+    X_TAG,
+    X_OWN_TAG,
+    X_OWN_WARP,
+    X_MORE,
+    X_NEAR,
+) = range(6)
+X_FAR, X_OWN, X_RUNS = X_NEAR + 4, X_NEAR + 8, X_NEAR + 12
+REST_WORDS = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
+"""The rest of a line. FAR, NEAR and OWN: a bit for each byte, 32 in a word, that is settled
+(`settled`); NEAR holds for the block and interval of TAG, OWN for those of OWN_TAG and the warp of
+OWN_WARP, since it synchronised last. SETTLED: whether there are such. RUNS: those behind the first;
+those for which there is no room here stand at MORE."""
+IN_CELLS = -1
 MIXED = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
@@ -210,9 +238,22 @@ MOST_STRIDE = 64
 NEXT_KNOWN gathers that at a barrier. FENCED: the last interval with a proxy fence, and one.
 BARRIER_LINE: the line, and one, of the barrier that some threads are at. WRITTEN_FROM to
 WRITTEN_TO: the longest range of shared memory that was found to be written."""
-V_TIME, V_SYNCED, V_WAITING, V_INTERVAL, V_ARRIVED, WARP_WORDS = range(6)
+(
+    V_TIME,
+    V_SYNCED,
+    V_WAITING,
+    V_INTERVAL,
+    V_ARRIVED,
+    V_LOADS,
+    V_STORES,
+    V_LOADED,
+    V_STORED,
+    WARP_WORDS,
+) = range(10)
 """A warp: its time, the first time that not all its lanes know of each other, the lanes that wait
-at barriers, and, unless EXACT, the interval in which some came to one last, and those."""
+at barriers, and, unless EXACT, the interval in which some came to one last, and those. LOADS and
+STORES: how many of tensor memory it has begun; LOADED, STORED: how many of them it has waited
+for."""
 (
     L_ROW_STAMP,
     L_AGENT_STAMP,
@@ -228,8 +269,9 @@ at barriers, and, unless EXACT, the interval in which some came to one last, and
     L_PROXY_TIME,
     L_ACQUIRED,
     L_MEETINGS,
+    L_WORKS,
     L_RING,
-) = range(15)
+) = range(16)
 RING = 8
 L_BULK_RING = L_RING + RING
 L_FENCE = L_BULK_RING + RING
@@ -238,9 +280,10 @@ its set of what it knows of other blocks, and the interval, and one, for which t
 barrier at which it waits, and one, and the generation of that; the releases that strong reads have
 seen; how many copies it has begun; the groups that it has committed, and the copies begun by then
 in a RING, and the same of bulk copies; the interval, and one, and the time of its last proxy fence;
-the chain of releases that it acquired last; how often it has arrived at the barrier of its cluster.
-Behind the rings stands the release that its last fence
-made, and, where that was of a narrow scope, that of its last fence of a wide one before it."""
+the chain of releases that it acquired last; how often it has arrived at the barrier of its cluster;
+how many products, copies and shifts in tensor memory it has begun. Behind the rings stands the
+release that its last fence made, and, where that was of a narrow scope, that of its last fence of a
+wide one before it."""
 G_ARRIVED, G_GENERATION, G_KNOWN, BARRIER_HEAD = 0, 1, 2, 4
 """A barrier of some threads, or an mbarrier: arrivals, generation (of an mbarrier: the phase), two
 sets, and two rows behind the head, for even and odd generations."""
@@ -302,5 +345,8 @@ MOST_FINDINGS = 512
     K_OTHER_BARRIER,
     K_INVALID_MBARRIER,
     K_STRAYED,
-) = range(11)
+    K_UNFENCED,
+    K_SKIPPED,
+    K_STALE,
+) = range(14)
 """Kinds of finding."""

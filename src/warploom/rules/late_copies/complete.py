@@ -22,18 +22,22 @@ from warploom.rules.late_copies.entries import (
     LANES,
     LOW_DATA,
     MASK,
+    OPERATION_AT,
     SHARED,
     SIZE,
     SOURCE,
     TARGET,
     TELLS,
     THREAD,
+    TYPE_AT,
+    UPDATED,
     VALUE,
     ZEROS,
     entry_at,
     row_at,
 )
 from warploom.rules.tensors.entries import ORIGIN
+from warploom.rules.tensors.numbers import combined_integers
 from warploom.rules.texels import Memory, read_bytes, write_bytes
 
 
@@ -51,6 +55,11 @@ def complete_lane(memory: Memory, held: Row, entry: int, lane: int) -> None:
         low = min(size, 8)
         write_bytes(memory, target, low, int(held[row_at(entry, LOW_DATA, lane)]))
         write_bytes(memory, target + 8, size - low, int(held[row_at(entry, HIGH_DATA, lane)]))
+    elif held[entry + KIND] == UPDATED:
+        what, given = int(held[row_at(entry, SOURCE, lane)]), held[row_at(entry, LOW_DATA, lane)]
+        old, operation = read_bytes(memory, target, size), what >> OPERATION_AT & 15
+        new = combined_integers(operation, old, int(given), what >> TYPE_AT)
+        write_bytes(memory, target, size, new)
     barrier = int(held[row_at(entry, BARRIER, lane)])
     if barrier != 0:
         word = read_bytes(memory, barrier - ORIGIN, 8)

@@ -19,16 +19,21 @@ ENTRY_WORDS = ROWS + 9 * LANES
 the number of lane 0's thread; the kind of group; where the shared memory begins that it concerns.
 Rows of a word for each lane follow: addresses; the bytes copied, and those behind them that become
 zero; the mbarrier, or 0, and of how many bytes it is told; where the saved bytes are, behind those
-of the mbarrier; and, of `st.async`, the bytes that are written."""
+of the mbarrier; and, of `st.async`, the bytes that are written. Of `red.async`, LOW_DATA is its
+operand, and SOURCE the operation and the type, as `hold_copies` is told."""
 
-COPY, VALUE, GROUP_END = range(3)
-"""Kinds of entries."""
+COPY, VALUE, GROUP_END, UPDATED = range(4)
+"""Kinds of entries: bytes copied, bytes written, the end of a group, numbers updated."""
 
 NO_GROUP, ASYNC_GROUP, BULK_GROUP = range(3)
 """Groups: none (an mbarrier is told), those of `cp.async`, and those of `cp.async.bulk`."""
 
-LOAD, STORE, SEND = range(3)
-"""Directions: global to shared memory, shared to global memory, registers to shared memory."""
+LOAD, STORE, SEND, UPDATE = range(4)
+"""Directions: global to shared memory, shared to global memory, registers to shared memory, and a
+number in shared memory combined with one in a register."""
+
+OPERATION_AT, TYPE_AT, DIRECTION_BITS = 4, 8, 15
+"""Where the words of an UPDATE have its operation and its type (`rules.tensors.numbers`)."""
 
 CAPACITY = 512
 """Entries of a list; when it is full, the older half completes."""

@@ -12,6 +12,7 @@ from warploom.rules.late_copies.entries import (
     CAPACITY,
     COPY,
     COUNT,
+    DIRECTION_BITS,
     DUE,
     GROUP_END,
     GROUPS,
@@ -32,6 +33,8 @@ from warploom.rules.late_copies.entries import (
     TARGET,
     TELLS,
     THREAD,
+    UPDATE,
+    UPDATED,
     VALUE,
     ZEROS,
     entry_at,
@@ -65,14 +68,17 @@ def hold_copies(
     plan: Row, held: Row, mask: int, what: int, groups: int,
 ) -> int:  # fmt: skip
     """Saves what copies of some lanes are about to write over, where they complete late; `what` is
-    LOAD, STORE or SEND. Rows of `data`: addresses, bytes, zeros behind them (VALUE_ROW), mbarriers,
-    or -1. Leaves out lanes that would fault. Returns whether there are any."""
+    LOAD, STORE or SEND, or UPDATE with an operation and a type. Rows of `data`: addresses, bytes,
+    zeros behind them (VALUE_ROW), mbarriers, or -1; of an UPDATE, operands (GLOBAL_ROW). Leaves out
+    lanes that would fault. Returns whether there are any."""
     if mask == 0 or not completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         return 0
     if held[COUNT] == CAPACITY:
         complete_oldest(memory, held)
     entry = entry_at(int(held[COUNT]))
-    held[entry + KIND] = VALUE if what == SEND else COPY
+    held[entry + KIND] = COPY
+    if what & DIRECTION_BITS >= SEND:
+        held[entry + KIND] = VALUE if what == SEND else UPDATED
     held[entry + MASK], held[entry + DUE] = 0, 0
     held[entry + THREAD], held[entry + GROUPS] = scratch[FIRST_THREAD], groups
     room = 0
@@ -103,7 +109,8 @@ def prepare_lane(
     if check_shared(scratch, shared, size + zeros) != 0:
         return False
     writes = what == STORE
-    reaches = what != SEND and size > 0
+    updates = what & DIRECTION_BITS == UPDATE
+    reaches = what != SEND and not updates and size > 0
     if reaches and check_global(scratch, starts, ends, flags, other, size, writes) != 0:
         return False
     if barrier >= 0 and check_shared(scratch, barrier, WORD) != 0:
@@ -112,6 +119,8 @@ def prepare_lane(
     held[entry + SHARED] = shared_base(scratch, shared)
     held[row_at(entry, SOURCE, lane)] = other if what == LOAD else here
     held[row_at(entry, TARGET, lane)] = other if what == STORE else here
+    if updates:
+        held[row_at(entry, SOURCE, lane)], held[row_at(entry, LOW_DATA, lane)] = what, other
     held[row_at(entry, SIZE, lane)], held[row_at(entry, ZEROS, lane)] = size, zeros
     held[row_at(entry, TELLS, lane)] = size
     held[row_at(entry, BARRIER, lane)] = host_address(scratch, barrier) if barrier >= 0 else 0

@@ -3,7 +3,8 @@
 `issue_tensor_memory` does what one warp instruction wants; both machines call it. It answers 0, or
 1 with the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order
 in which a thread issues them; under schedules where asynchronous work completes late
-(`rules.in_flight`), when someone waits in vain for the mbarrier of a commit behind them.
+(`rules.in_flight`), when someone waits in vain for the mbarrier of a commit behind them. Stores
+complete late where their warp waits for them (`rules.tensor_memory.late_stores`).
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ from warploom.rules.tensor_memory.checks import (
 )
 from warploom.rules.tensor_memory.copies import copied_rows, copied_units
 from warploom.rules.tensor_memory.descriptors import UNIT_BYTES
-from warploom.rules.tensor_memory.fragments import column_in, columns_in, lane_in, lanes_in
-from warploom.rules.tensor_memory.memory import (
-    column_of,
-    lane_of,
-    own_rank,
-    place_of,
-    to_tensor_memory,
+from warploom.rules.tensor_memory.fragments import columns_in, lanes_in
+from warploom.rules.tensor_memory.late_stores import (
+    ADDRESS,
+    SPLIT,
+    START,
+    VALUES,
+    new_store,
+    place_in_memory,
+    write_word,
 )
+from warploom.rules.tensor_memory.late_stores import REQUEST as KEPT_REQUEST
+from warploom.rules.tensor_memory.late_stores import THREAD as KEPT_THREAD
+from warploom.rules.tensor_memory.memory import own_rank, to_tensor_memory
 from warploom.rules.tensor_memory.reductions import reduced
 from warploom.rules.tensor_memory.words import (
     A_IN_TENSOR_MEMORY,
@@ -113,7 +119,7 @@ from warploom.rules.tensors.entries import (
     WARP,
 )
 from warploom.rules.tensors.issue import begin, count_shared, multicast
-from warploom.rules.texels import Memory, read_bytes, write_bytes
+from warploom.rules.texels import Memory, read_bytes
 from warploom.rules.windows import BLOCK_BITS
 
 Values = npt.NDArray[np.uint32]
@@ -144,7 +150,7 @@ def issue_tensor_memory(
         elif op == RELINQUISH:
             kind = relinquish(memory, scratch)
         elif op in (LOAD, STORE):
-            kind = move(memory, data, scratch, values, lane, request)
+            kind = move(memory, data, scratch, values, plan, queue, lane, request)
         else:
             kind = start(memory, data, scratch, shared_row, plan, queue, work, lane, request)
         if kind != 0:
@@ -171,42 +177,64 @@ def has_peer(scratch: Row, plan: Row, op: int) -> bool:
 
 
 @jitable
-def move(memory: Memory, data: Row, scratch: Row, values: Values, lane: int, request: int) -> int:
+def move(
+    memory: Memory, data: Row, scratch: Row, values: Values, plan: Row, queue: Row, lane: int,
+    request: int,
+) -> int:  # fmt: skip
     """Load or store the registers of a warp; returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
-    shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
-    halves = 2 if request & HALVES else 1
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
-    kind = check_lanes(scratch, address, lanes_in(shape))
+    kind = check_move(memory, scratch, start, address, split, request)
     if kind != 0:
         return kind
-    columns = halves * columns_in(shape, registers)
-    kind = check_columns(memory, scratch, start, address, columns)
+    if part(request, OP) == LOAD:
+        load_registers(memory, values, start, address, split, request)
+    elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
+        at = new_store(memory, queue)
+        queue[at + KEPT_REQUEST], queue[at + KEPT_THREAD] = request, scratch[FIRST_THREAD]
+        queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
+        for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
+            queue[at + VALUES + number] = np.int64(values[number])
+    else:
+        for register in range((request >> REGISTERS) & 255):
+            for thread in range(WARP_LANES):
+                place = place_in_memory(start, address, split, request, thread, register)
+                word = int(np.int64(values[WARP_LANES * register + thread]))
+                write_word(memory, place, request, word)
+    return 0
+
+
+@jitable
+def check_move(
+    memory: Memory, scratch: Row, start: int, address: int, split: int, request: int
+) -> int:
+    """Return the kind of fault of a load or a store, or 0."""
+    shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
+    columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
+    kind = check_lanes(scratch, address, lanes_in(shape))
+    if kind == 0:
+        kind = check_columns(memory, scratch, start, address, columns)
     if kind == 0 and split != 0:
         kind = check_columns(memory, scratch, start, address + split, columns)
-    if kind != 0:
-        return kind
+    return kind
+
+
+@jitable
+def load_registers(
+    memory: Memory, values: Values, start: int, address: int, split: int, request: int
+) -> None:
+    """Load the registers of a warp."""
+    registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
-            at = WARP_LANES * register + thread
-            column = halves * column_in(shape, thread, register, 0)
-            column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
-            row = lane_of(address) + lane_in(shape, thread, register)
-            place = place_of(start, row, column_of(address) + column)
-            if part(request, OP) == LOAD:
-                word = read_bytes(memory, place, 4)
-                if halves == 2:
-                    word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
-                values[at] = np.uint32(word)
-            else:
-                word = int(np.int64(values[at]))
-                write_bytes(memory, place, 4, word & 0xFFFF if halves == 2 else word)
-                if halves == 2:
-                    write_bytes(memory, place + 4, 4, word >> 16)
+            place = place_in_memory(start, address, split, request, thread, register)
+            word = read_bytes(memory, place, 4)
+            if request & HALVES:
+                word = (word & 0xFFFF) | (read_bytes(memory, place + 4, 2) << 16)
+            values[WARP_LANES * register + thread] = np.uint32(word)
     if request & REDUCES:
         reduce_registers(values, registers, request)
-    return 0
 
 
 @jitable

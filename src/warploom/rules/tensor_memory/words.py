@@ -101,6 +101,10 @@ SHARED_ROW: an address in shared memory; COLUMNS_ROW: a number of columns."""
 MOST_REGISTERS = 129
 """Registers that a load or a store has, that of a reduction among them."""
 
+NOT_LOADED = 0x7FFFFFFF
+"""What registers hold between a load that completes late and the wait for it: a NaN in single
+precision. The manual says nothing of it."""
+
 
 @jitable
 def part(request: int, at: int) -> int:

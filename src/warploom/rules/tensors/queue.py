@@ -43,8 +43,9 @@ from warploom.rules.tensors.numbers import reduce_number
 from warploom.rules.tensors.requests import OPERATION, TYPE, field
 from warploom.rules.texels import Memory, read_bytes, write_bytes
 
-COUNT, FIRST = 0, 1
-"""Words of a queue: how many entries it has, the first entry."""
+COUNT, STORES, FIRST = 0, 1, 2
+"""Words of a queue: how many entries it has, and how many stores to tensor memory the list behind
+it (`rules.tensor_memory.late_stores`); the first entry."""
 
 CAPACITY = 2048
 """Entries of a queue; when it is full, the oldest completes."""

@@ -16,6 +16,7 @@ from warploom.rules.late_copies.entries import COUNT as HELD_COUNT
 from warploom.rules.late_copies.hold import end_held_group
 from warploom.rules.mbarrier import is_complete
 from warploom.rules.plan_words import CHANGES
+from warploom.rules.tensor_memory.late_stores import forget_stores
 from warploom.rules.tensors.addresses import check_shared, host_address
 from warploom.rules.tensors.entries import (
     FIRST_THREAD,
@@ -24,6 +25,7 @@ from warploom.rules.tensors.entries import (
 from warploom.rules.tensors.queue import (
     COUNT,
     LANES,
+    STORES,
     complete_barrier,
     complete_groups,
     end_group,
@@ -90,6 +92,8 @@ def retire_copies(memory: Memory, queue: Row, held: Row, work: Row, start: int, 
     """Complete or forget the copies of a block that has ended (`rules.tensors.queue.retire`)."""
     if queue[COUNT] > 0:
         retire(memory, queue, work, start, end)
+    if queue[STORES] > 0:
+        forget_stores(queue, start, end)
     if held[HELD_COUNT] > 0:
         retire_held(memory, held, start, end)
     return 0

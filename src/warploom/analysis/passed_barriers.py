@@ -1,0 +1,56 @@
+"""Finds the barriers behind which there is something that every thread executes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.analysis.block_wide import comes_to_barriers_together
+from warploom.analysis.cfg import LEAVES
+from warploom.analysis.program import Program
+from warploom.analysis.synchronising import event_of
+from warploom.rules.happens_before import words
+
+WITHOUT_EFFECT = LEAVES | {"bra", "brx"}
+"""What a thread that leaves early executes on its way to the end."""
+
+
+def barriers_passed_by_all(program: Program) -> frozenset[int]:
+    """Returns the barriers behind which every thread that ends has been: blocks that post-dominate
+    the barrier and the beginning of the kernel do something there. Of a kernel that calls functions
+    there are none: which barrier a call leads to is not followed. Barriers of the block count only
+    where threads may come to them differently at all."""
+    if program.depth is not None:
+        return frozenset()
+    together = comes_to_barriers_together(program)
+    always = set(_post_dominators(program, 0)) | {0}
+    kinds = (words.WARP_SYNC,) if together else (words.WARP_SYNC, words.BARRIER_SYNC)
+    found = set[int]()
+    for block in program.blocks:
+        behind = any(
+            each in always and _does_something(program, each)
+            for each in _post_dominators(program, block.index)
+        )
+        if behind:
+            found |= {
+                index
+                for index in range(block.start, block.stop)
+                if event_of(program.instructions[index]) in kinds
+            }
+    return frozenset(found)
+
+
+def _post_dominators(program: Program, block: int) -> Iterator[int]:
+    """Yields the post-dominators of a block, the nearest first, without the exit."""
+    block = program.reconvergence[block]
+    while block != program.exit:
+        yield block
+        block = program.reconvergence[block]
+
+
+def _does_something(program: Program, block: int) -> bool:
+    """Returns whether a block has an instruction that is no jump or end."""
+    found = program.blocks[block]
+    return any(
+        program.instructions[index].operation.name not in WITHOUT_EFFECT
+        for index in range(found.start, found.stop)
+    )
