@@ -361,3 +361,21 @@ L:  mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
     assert out.tolist() == [5 + lane for lane in range(32)] * 5
     with pytest.raises(wl.KernelFault):
         run(body.replace("%r3, %r2, 0", "%r3, %r2, 1"), (5,), 32, 160, way)
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_launches_of_one_kernel_have_clusters_of_their_own(engine: str) -> None:
+    """Each block writes how many blocks its cluster has."""
+    gpu = wl.Device("h100", engine=engine)
+    text = (
+        HEADER.format(directives="")
+        + """
+    mov.u32 %r1, %ctaid.x; mad.wide.u32 %d1, %r1, 4, %out; st.global.u32 [%d1], %size; ret;
+}
+"""
+    )
+    kernel = gpu.compile(text, "ptx")["k"]
+    for blocks in (1, 2, 4, 1):
+        out = np.zeros(4, np.uint32)
+        kernel[4, 32](out, cluster_dims=blocks)
+        assert (out == blocks).all()

@@ -120,16 +120,7 @@ class CompiledEngine:
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
     ) -> Configuration:
         """Return what launches like this one have in common."""
-        key = (
-            id(program),
-            launch.grid,
-            launch.block,
-            launch.dynamic_shared_bytes,
-            launch.max_instructions,
-            launch.schedule,
-            launch.grid_workspace,
-            sanitizes,
-        )
+        key = id(program), launch.configuration, sanitizes
         found = self._configurations.get(key)
         if found is None:
             variant = self._variant(program, launch, records=False, sanitizes=sanitizes)

@@ -137,6 +137,22 @@ class Launch:
         )
 
     @property
+    def configuration(self) -> tuple[object, ...]:
+        """Returns all in which a launch may differ from another one of its kernel, beside its
+        arguments, its output and what may stop it."""
+        return (
+            self.grid,
+            self.block,
+            self.dynamic_shared_bytes,
+            self.max_instructions,
+            self.schedule,
+            self.grid_workspace,
+            self.cluster,
+            self.explicit_cluster,
+            self.registers,
+        )
+
+    @property
     def cluster_blocks(self) -> int:
         """Return the blocks of a cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
