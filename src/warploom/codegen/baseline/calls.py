@@ -140,38 +140,45 @@ class CallCode:
             return False
         load = made.operation.name != "st"
         data, address = made.operands[:2] if load else made.operands[1::-1]
-        space, type = space_of(made), made.operation.modifiers.scalar()
-        if space is Space.PARAM:
+        type = made.operation.modifiers.scalar()
+        if space_of(made) is Space.PARAM:
             return load and self._emit_parameter(data, address, type, on)
-        moved = elements(data)
-        passed = self._is_written if load else self._is_stored
-        if type.bits > WIDEST or not all(passed(one) for one in moved):
+        moved, passed = elements(data), self._is_written if load else self._is_stored
+        if type.bits > WIDEST or not all(map(passed, moved)):
             return False
         if self.memory.clusters.several and reaches_cluster(made):
             return False
-        route = STACK if index in self.frame.program.private else route_of(made) if load else ""
-        shape = Shape("load" if load else "store", space, type, len(moved), route)
+        given = [self._target(one) if load else self._argument(one, type) for one in moved]
+        self._call_access(self._shape(index, made, len(moved)), index, address, given, on)
+        return True
+
+    def _call_access(
+        self, shape: Shape, index: int, address: Operand, given: list[Argument], on: Value
+    ) -> None:
+        """Emits the call for an access of that shape, and leaves where it faults."""
         base, offset = self._address(address)
-        given = [
-            Argument(Source(_bits(one)), self._home(one) if isinstance(one, Register) else I64(0))
-            if load
-            else self._argument(one, type)
-            for one in moved
-        ]
-        forms = tuple(one.form for one in given)
-        function = AccessFunction(shape, base.form, forms, self.frame.layout.rules, self.shuffles)
-        called = self.functions.declare(function.name, function.type, function.define)
-        places = self.memory.places
-        kept = [
-            place
-            for reached in function.spaces
-            for place in (places.row(index, reached), places.cache(index, reached))
-        ]
-        values = [one.value for one in given]
+        forms, rules = tuple(one.form for one in given), self.frame.layout.rules
+        function = AccessFunction(shape, base.form, forms, rules, self.shuffles)
+        places, values = self.memory.places, [one.value for one in given]
+        kept = [at(index, space) for space in function.spaces for at in (places.row, places.cache)]
         arguments = [self.frame.environment, on, base.value, offset, *kept]
+        called = self.functions.declare(function.name, function.type, function.define)
         fault = self.b.call(called, [*arguments, *places.space(Space.LOCAL), *values])
         self.memory.leave_at_fault(index, fault, self.b.sub(fault, I64(1)))
-        return True
+
+    def _shape(self, index: int, made: Instruction, parts: int) -> Shape:
+        """Returns what a load or a store moves."""
+        load = made.operation.name != "st"
+        route = route_of(made) if load else ""
+        if index in self.frame.program.private:
+            route = STACK
+        op, type = "load" if load else "store", made.operation.modifiers.scalar()
+        return Shape(op, space_of(made), type, parts, route)
+
+    def _target(self, target: Operand) -> Argument:
+        """Returns the target of a load as it is passed."""
+        known = isinstance(target, Register)
+        return Argument(Source(_bits(target)), self._home(target) if known else I64(0))
 
     @staticmethod
     def _is_stored(source: Operand) -> bool:
