@@ -30,20 +30,23 @@ from warploom.timing import compiled
 ROOT = Path(__file__).parent.parent
 SOURCES = ("examples/*.cu", "benchmarks/families/*.cu")
 
+RULES = access_rules(find_device(), None)
+VARIANT = KernelVariant(
+    formation_of((256, 1, 1)),
+    alike=True,
+    size=None,
+    independent=True,
+    mixes=False,
+    shuffles=False,
+    records=False,
+    baseline=True,
+)
+"""The baseline code of launches on the default device."""
+
 
 def functions() -> dict[str, Define]:
     """Returns the functions that the kernels of SOURCES call, by name; none without NVRTC."""
-    gpu, rules = wl.Device(), access_rules(find_device(), None)
-    variant = KernelVariant(
-        formation_of((256, 1, 1)),
-        alike=True,
-        size=None,
-        independent=True,
-        mixes=False,
-        shuffles=False,
-        records=False,
-        baseline=True,
-    )
+    gpu = wl.Device()
     found: dict[str, Define] = {}
     for path in (path for pattern in SOURCES for path in sorted(ROOT.glob(pattern))):
         try:
@@ -52,7 +55,7 @@ def functions() -> dict[str, Define]:
             print(f"{path.name}: {error}")
             continue
         for name in module.kernels:
-            found |= emit_ir(CountLayout(module[name].program, rules), variant).functions
+            found |= emit_ir(CountLayout(module[name].program, RULES), VARIANT).functions
     return found
 
 

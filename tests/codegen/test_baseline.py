@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import llvmlite.binding as llvm
 import pytest
+from build_helpers import RULES, VARIANT
 from families import CASES
 from hypothesis import given, settings
 from random_programs import kernels
 
 import warploom as wl
 from warploom.analysis.build import build
-from warploom.analysis.shapes import NO_SHAPES, formation_of
+from warploom.analysis.shapes import NO_SHAPES
 from warploom.analysis.uses import reads, writes
 from warploom.codegen import cache, shared_functions
 from warploom.codegen.context_layout import context_layout
@@ -23,23 +24,8 @@ from warploom.codegen.emission import KernelIR, emit_ir
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.jit import compile_kernel, find_kernel
 from warploom.codegen.lanes import LANES
-from warploom.codegen.variant import KernelVariant
-from warploom.devices.catalog import find_device
 from warploom.ptx.ir import Register
 from warploom.ptx.parser import parse
-from warploom.rules.choice import access_rules
-
-RULES = access_rules(find_device(), None)
-VARIANT = KernelVariant(
-    formation_of((256, 1, 1)),
-    alike=True,
-    size=None,
-    independent=True,
-    mixes=False,
-    shuffles=False,
-    records=False,
-    baseline=True,
-)
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 AXPY = (
