@@ -21,6 +21,7 @@ from warploom.codegen.sizes import Effort
 from warploom.codegen.variant import KernelVariant
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
+from warploom.core.interrupts import let_interrupts_through
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,7 +65,13 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
     with collector_paused():
         module = ir.Module(program.name)
         warp = WarpFunction(module, program, layout, variant)
-        warp.emit(Deadline(program).check)
+        deadline = Deadline(program)
+
+        def between_blocks() -> None:
+            deadline.check()
+            let_interrupts_through()
+
+        warp.emit(between_blocks)
         scheduled = warp.suspends or variant.shuffles or variant.clusters
         alone = variant.shuffles or variant.records or reads_clock(program.instructions)
         alone = alone or variant.clusters or has_cluster_barrier(program)

@@ -16,6 +16,7 @@ from warploom.codegen.jit import CompiledKernel, compile_kernel, find_kernel
 from warploom.codegen.sizes import BASELINE, VARIABLE, is_long
 from warploom.codegen.variant import KernelVariant
 from warploom.core.errors import CompileError
+from warploom.core.interrupts import interrupts_held
 from warploom.machine.compile_time import compiling
 from warploom.rules.choice import AccessRules
 
@@ -63,7 +64,7 @@ class Tiers:
 
     def baseline(self) -> CompiledKernel:
         """Returns baseline code, compiled when it is first asked for."""
-        with self._lock, compiling():
+        with self._lock, interrupts_held(), compiling():
             if self._baseline is None:
                 variant = self.variant.for_baseline()
                 self._baseline = compile_kernel(self.program, self.rules, variant)
@@ -71,7 +72,7 @@ class Tiers:
 
     def optimised(self) -> CompiledKernel:
         """Returns optimised code, compiled when it is first asked for."""
-        with self._lock, compiling():
+        with self._lock, interrupts_held(), compiling():
             if self._optimised is None:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)
             return self._optimised

@@ -1,0 +1,62 @@
+"""Holds Ctrl-C back where it would be lost.
+
+Python raises KeyboardInterrupt wherever the main thread is. In a finalizer, or in a callback from
+C, it prints the exception and goes on; and each object of LLVM that `llvmlite` hands out has a
+finalizer, so that a kernel's compilation is full of them.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+class _Held:
+    """A handler of SIGINT that keeps the first for the handler `before` it."""
+
+    def __init__(self, before: Handler) -> None:
+        self.before = before
+        self.arrived: tuple[int, FrameType | None] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.arrived = self.arrived or (number, frame)
+
+    def let_through(self) -> None:
+        """Calls the handler before, which may raise, for an interrupt that has arrived."""
+        arrived, self.arrived = self.arrived, None
+        if arrived is not None:
+            self.before(*arrived)
+
+
+@contextmanager
+def interrupts_held() -> Generator[None]:
+    """Holds an interrupt that arrives within until the end, or until it is let through.
+
+    Does nothing in other threads, which never see one, and where no function of Python's handles
+    the signal.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held = _Held(before)
+    signal.signal(signal.SIGINT, held)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        held.let_through()
+
+
+def let_interrupts_through() -> None:
+    """Raises an interrupt that was held back, if there is one: to be called where it is not lost
+    and nothing is left half done."""
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, _Held) and threading.current_thread() is threading.main_thread():
+        handler.let_through()
