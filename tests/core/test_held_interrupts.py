@@ -30,9 +30,14 @@ class Interrupted:
 
 def test_an_interrupt_in_a_finalizer_is_raised_at_the_end() -> None:
     steps: list[int] = []
-    with pytest.raises(KeyboardInterrupt), interrupts_held():
-        Interrupted()
-        steps.append(1)
+
+    def work() -> None:
+        with interrupts_held():
+            Interrupted()
+            steps.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert steps == [1]
 
 
@@ -49,10 +54,14 @@ def test_an_interrupt_is_raised_where_it_is_let_through_and_only_once() -> None:
 
 
 def test_the_inner_of_two_hands_it_to_the_outer() -> None:
-    with pytest.raises(KeyboardInterrupt), interrupts_held():
+    def work() -> None:
         with interrupts_held():
-            Interrupted()
-        let_interrupts_through()
+            with interrupts_held():
+                Interrupted()
+            let_interrupts_through()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
 
 
 def test_ignored_interrupts_stay_ignored_and_other_threads_change_nothing() -> None:

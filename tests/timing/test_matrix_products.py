@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.devices.timing import find_timing
 from warploom.isa.spec import decode
 from warploom.ptx.ir import Instruction
 from warploom.timing.classes import class_of
@@ -22,12 +23,13 @@ SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1
         ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", 16 * 8 * 32 // 2),
         ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32", 16 * 8 * 32 // 2),
         (SCALED, 16 * 8 * 64 // 4),
-        ("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2", 64 * 64 * 32 // 2),
+        ("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2", 16 * 64 * 32 // 2),
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", 16 * 16 * 16),
     ],
 )
 def test_products_by_their_width(opcode: str, products: int) -> None:
-    """8 bits take half as long as 16, 4 bits a quarter (NVIDIA's data sheets of H100 and B200)."""
+    """8 bits take half as long as 16, 4 bits a quarter (NVIDIA's data sheets of H100 and B200). A
+    warp of a warp group has a quarter of its product's rows, on a tensor core of its own."""
     assert products_of(Instruction(decode(opcode), (), None)) == products
 
 
@@ -68,3 +70,60 @@ def test_launches_with_narrow_products_have_a_time() -> None:
         text = KERNEL.replace("OPCODE", opcode).replace("SCALES", tail)
         run = gpu.compile(text, "ptx")["k"][1, 32](np.zeros(4, np.float32))
         assert run.time().cycles > 64
+
+
+GROUP_KERNEL = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .f32 %f<33>; .reg .b32 %r<3>; .reg .b64 %at; .reg .b64 %d<3>; .reg .pred %p;
+    .shared .align 128 .b8 room[8192];
+    ld.param.u64 %at, [out]; mov.u32 %r1, room; mov.u32 %r2, 0;
+    mov.b64 %d1, DESCRIPTOR; mov.b64 %d2, DESCRIPTOR;
+LOOP:
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {REGISTERS}, %d1, %d2, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, TURNS; @%p bra LOOP;
+    st.global.f32 [%at], %f1; ret;
+}
+"""
+
+
+def test_a_warp_group_has_all_tensor_cores() -> None:
+    """64x64x16 multiply-adds at 2,048 a cycle of an H100's SM are 32 cycles, in each of which an
+    SM with two warp groups has work: 64 products take 64 x 32 cycles of its tensor cores."""
+    registers = ", ".join(f"%f{n}" for n in range(1, 33))
+    # Stretches of 128 and 256 bytes, no swizzle (PTX ISA, "Matrix Descriptor Format").
+    descriptor = (128 >> 4) << 16 | (256 >> 4) << 32
+    text = GROUP_KERNEL.replace("REGISTERS", registers).replace("DESCRIPTOR", str(descriptor))
+    gpu = wl.Device("h100", record=True)
+    took: list[float] = []
+    for turns in (32, 64):
+        kernel = gpu.compile(text.replace("TURNS", str(turns)), "ptx")["k"]
+        timing = kernel[1, 128](gpu.zeros(1, np.float32)).time(code="ptx")
+        took.append(timing.unit_use["tensor"] * timing.sample_cycles)
+    assert took[1] - took[0] == pytest.approx(32 * 32, rel=0.01)
+
+
+def test_products_wait_for_the_tensor_core_and_not_for_each_other() -> None:
+    """16 products of a group, on the same registers: the tensor core is the bound, at 32 cycles
+    each; awaited one by one, each has its latency on top."""
+    registers = ", ".join(f"%f{n}" for n in range(1, 33))
+    descriptor = (128 >> 4) << 16 | (256 >> 4) << 32
+    text = GROUP_KERNEL.replace("REGISTERS", registers).replace("DESCRIPTOR", str(descriptor))
+    product = next(line for line in text.splitlines() if "mma_async" in line)
+    gpu = wl.Device("h100", record=True)
+
+    def cycles(lines: str) -> int:
+        kernel = gpu.compile(text.replace(product, lines).replace("TURNS", "1"), "ptx")["k"]
+        return kernel[1, 128](gpu.zeros(1, np.float32)).time(code="ptx").cycles
+
+    apart = product + "\n wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+    assert cycles(product * 17) - cycles(product) == pytest.approx(16 * 32, abs=8)
+    latency = find_timing(gpu.spec).latency_tensor
+    waited = cycles(apart * 17) - cycles(apart)
+    assert waited == pytest.approx(16 * (32 + latency), rel=0.15)

@@ -101,10 +101,22 @@ class CopyCode:
         tells = "mbarrier::complete_tx::bytes" in made.operation.modifiers
         if tells:
             rows[BARRIER_ROW] = operands.address(made.operands[3])
+        if self.memory.copy_recording is not None:
+            self._record(index, rows, on, source=origin, target=target)
         with self.waits.put_off(late_copy(made), rows, on):
             self._pieces(wanted, on, BULK_PIECE_BYTES, copy)
             if tells:
                 self.atomics.complete(index, made.operands[3], wanted, on)
+
+    def _record(
+        self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
+    ) -> None:
+        """Emit the record of what a bulk copy moves."""
+        assert self.memory.copy_recording is not None
+        tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
+        tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
+        data = tensors.row(0)
+        self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
 
     def fill(self, index: int, made: Instruction, on: Value) -> None:
         """`st.bulk`: every lane fills `size` bytes of its own with zeros, piece by piece."""

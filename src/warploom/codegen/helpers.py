@@ -56,6 +56,10 @@ CHECKS = {
     "record_guard": "int64(i64*, int64, int64)",
     "record_access": "int64(i64*, i64*, int64, int64, int64)",
     "record_texels": "int64(i64*, i64*, int64, int64)",
+    "record_barriers": "int64(i64*, i64*, u8*, int64, int64, int64, int64, int64, int64, int64)",
+    "record_copies": "int64(i64*, i64*, u8*, i64*, i64*, u64*, u64*, i64*, int64, int64, int64,"
+    " int64)",
+    "record_bytes": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
@@ -68,6 +72,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
+    *("record_barriers", "record_copies", "record_bytes"),
     *("detect_event", "detect_copies", "detect_tensor_memory", "detect_texels"),
     "watch_access",
     *(
@@ -95,6 +100,9 @@ _PLACES = {
     "branch": "rules.scheduling",
     "learn": "codegen.cache_learning",
     "record": "codegen.log",
+    "record_barriers": "codegen.log_copies",
+    "record_copies": "codegen.log_copies",
+    "record_bytes": "codegen.log_copies",
     "reshape": "codegen.reshape_rules",
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",

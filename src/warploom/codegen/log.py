@@ -51,7 +51,7 @@ row and one more that had it last."""
 
 KNOWN = 4096
 
-ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 7, 32
+ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 8, 32
 E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
 """An entry: CONTROL is where the words begin that tell how the lanes have parted, or NONE; MARKS
 are those of `observe.schema`, of the block's last instruction, and LOST."""
@@ -60,10 +60,12 @@ LOST = 1 << 8
 LEFT_OUT = 1 << 62
 """A warp's steps where some of them were left out."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
-A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED = range(7)
+A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE = range(8)
 """An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of
 the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row that says for all lanes
-how far from FIRST; equal rows are kept once, where they come soon after each other."""
+how far from FIRST; equal rows are kept once, where they come soon after each other. PHASE: the
+mbarrier that is looked at or told, of the own block, and its phase (`codegen.log_copies`); or
+NONE."""
 
 NODE_ROW, SPLIT_ROW = 7, 4
 """Words of a node and of a parked split behind [their numbers, TOP]: number, point, expected,
@@ -176,7 +178,8 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 def append_access(
     log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Return a row for an access; the address of lane 0 stands at `first`."""
+    """Append a row for an access, the address of lane 0 stands at `first`; returns 1, or 0 where
+    there is no room or no entry that it belongs to."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -209,8 +212,9 @@ def append_access(
     log[at + A_FIRST] = addresses[first + leader]
     log[at + A_STRIDE] = stride
     log[at + A_SCATTERED] = scattered
+    log[at + A_PHASE] = warp_table.NONE
     log[ACCESSES] += 1
-    return 0
+    return 1
 
 
 @jitable

@@ -30,6 +30,7 @@ from warploom.codegen.lanes import (
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
+from warploom.codegen.recording_copies import CopyRecordingCode
 from warploom.codegen.sanitizing import Memory, SanitizingCode
 from warploom.codegen.shared_functions import SharedFunctions
 from warploom.core.types import ScalarType
@@ -65,6 +66,7 @@ class MemoryCode:
         *,
         shuffles: bool,
         shared: SharedFunctions | None = None,
+        copy_recording: CopyRecordingCode | None = None,
     ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
@@ -73,6 +75,7 @@ class MemoryCode:
         self.places = Places(self.frame)
         self.pieces = PieceCode(operands)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
+        self.copy_recording = copy_recording
         self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
@@ -193,6 +196,8 @@ class MemoryCode:
             limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         if self.recording:
             self.recording.access(index, shape, addresses, self.lanes.bits(mask))
+        if self.copy_recording:
+            self.copy_recording.barriers(index, addresses, self.lanes.bits(mask), base, limit)
 
         def reach(lanes: Value) -> Value:
             given = [

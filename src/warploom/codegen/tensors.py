@@ -63,6 +63,9 @@ class TensorCode:
             given = self.host_memory, self.row(0), self.scratch(0), *bounds
             if self.memory.sanitizing is not None:
                 self.memory.sanitizing.copies(index, on, given, asked.request)
+            if self.memory.copy_recording is not None:
+                row, scratch = self.row(0), self.scratch(0)
+                self.memory.copy_recording.copies(index, bits, row, scratch, asked.request)
             failed = call(
                 self.lanes,
                 "issue_copies",

@@ -32,6 +32,7 @@ from warploom.codegen.memory import MemoryCode
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
+from warploom.codegen.recording_copies import CopyRecordingCode
 from warploom.codegen.relay import END
 from warploom.codegen.sanitizing import SanitizingCode
 from warploom.codegen.saved import Saved
@@ -102,6 +103,7 @@ class WarpFunction:
             clusters,
             shuffles=shuffles,
             shared=self.functions if variant.baseline else None,
+            copy_recording=CopyRecordingCode(self.frame) if variant.records else None,
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)

@@ -108,6 +108,10 @@ class TimingSpec:
     l2_slices: int
     sm_bytes_per_cycle: float
     """What one SM gets from beyond L1."""
+    latency_tma: int
+    """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without one."""
+    tma_line_cycles: float
+    """Of that unit, for a line of 128 bytes."""
     atomic_cycles: int
     """An L2 slice's cycles for one more lane on the same address."""
     block_launch_cycles: int

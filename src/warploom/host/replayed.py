@@ -54,6 +54,8 @@ def _machine_code(run: Run, record: Record, costs: Costs) -> Replayed | Basis:
         return Basis("ptx", reason="parts of warps come to barriers one after the other")
     if record.asked.any():
         return Basis("ptx", reason="its warps wait in memory for each other")
+    if record.phases or record.copies:
+        return Basis("ptx", reason="its bulk copies and mbarriers are followed in PTX alone")
     counts = run.machine
     changed = rerouted(record, counts)
     share = min(changed.agreement, counts.confidence)

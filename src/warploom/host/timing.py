@@ -215,6 +215,8 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
         max(0, l1_bytes(spec, kernel.program, launch)),
         record.warps.shape[1],
         min(spec.sms, launch.blocks),
+        phases=record.phases,
+        bulk=record.copies,
     )
 
 

@@ -218,7 +218,8 @@ class CompiledRecording:
 
     def _accesses(self) -> schema.Accesses:
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
-        rows = rows[(rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0])]
+        by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
+        rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
         step, there = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
         if self.ending.faulted is not None and len(self._of_step):
             # What a fault was found in has not happened.

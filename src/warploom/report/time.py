@@ -34,6 +34,7 @@ def time_sections(timing: Timing) -> tuple[Section, ...]:
         scheduler_statistics(timing),
         warp_states(timing),
         memory(timing),
+        *pipeline(timing),
     )
 
 
@@ -129,6 +130,21 @@ def memory(timing: Timing) -> Section:
         ("DRAM Bytes Written", "byte", timing.dram_written_bytes, "dram__bytes_write.sum"),
     ]
     return Section("Memory Workload Analysis (modelled)", tuple(_metric(*one) for one in found))
+
+
+def pipeline(timing: Timing) -> tuple[Section, ...]:
+    """Says where warps wait at mbarriers, how busy the Tensor Memory Accelerator is; nothing where
+    there is neither."""
+    found = timing.pipeline
+    if found is None:
+        return ()
+    whole = max(1, sum(timing.warp_states.values()))
+    metrics = (
+        _metric("Warps Wait For Copies", "%", 100 * found.for_copies / whole),
+        _metric("Warps Wait For Threads At Mbarriers", "%", 100 * found.for_threads / whole),
+        _metric("Tensor Memory Accelerator Busy", "%", 100 * found.tma_use),
+    )
+    return (Section("Asynchronous Copies (modelled)", metrics),)
 
 
 def render_time_text(timing: Timing) -> str:

@@ -141,3 +141,9 @@ def _memory(operation: Operation) -> str:
         return "control"
     space = operation.modifiers.text("space", "")
     return FREE if space.startswith("param") else "memory"
+
+
+def is_bulk(operation: Operation) -> bool:
+    """Returns whether the Tensor Memory Accelerator carries out an operation."""
+    started = operation.text.startswith(("cp.async.bulk.", "cp.reduce.async.bulk."))
+    return started and "commit_group" not in operation.text and "wait_group" not in operation.text

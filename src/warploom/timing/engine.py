@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
+from warploom.timing.bulk import work_copies
 from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
@@ -80,6 +81,8 @@ def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
     """Returns what happens in a cycle; gives the next one in which something can."""
     if m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
         work_queue(g, m, now)
+    if m[w.TMA_COUNT] > 0 and m[w.TMA_FREE] <= now:
+        work_copies(g, m, now)
     blocks = m[w.LIVE_BLOCKS]
     later = stop
     for number in range(g.p[w.SCHEDULERS]):
@@ -90,6 +93,8 @@ def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
         later = min(later, m[g.p[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT])
     if m[w.QUEUE_COUNT] > 0:
         later = min(later, m[w.LSU_FREE])
+    if m[w.TMA_COUNT] > 0:
+        later = min(later, m[w.TMA_FREE])
     if m[w.LIVE_BLOCKS] < blocks and m[w.RESERVED_COUNT] > 0:
         later = now + 1
     return int(max(now + 1, later))

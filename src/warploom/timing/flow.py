@@ -6,6 +6,7 @@ from __future__ import annotations
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.machine import Machine, Words
+from warploom.timing.phases import clear_phases, release_phases
 from warploom.timing.waits import close_gap, set_state, settle, sleep, stop_ready
 
 
@@ -131,6 +132,8 @@ def part(g: Machine, m: Words, now: int) -> None:
     """Let the warps part that have met those of other SMs: those of this one go on, once they have
     been told."""
     m[w.MET] = 0
+    if g.p[w.PHASES] > 0:
+        release_phases(g, m, now)
     told = now + (g.p[w.LATENCY_L2] if g.p[w.L2_SETS] > 0 else g.p[w.LATENCY_DRAM])
     for slot in range(g.p[w.SLOTS]):
         warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
@@ -186,6 +189,8 @@ def launch(g: Machine, m: Words, place: int, now: int) -> None:
     warps = g.p[w.WARPS_PER_BLOCK]
     m[place + w.B_WARPS] = warps
     m[place + w.B_WAITING] = 0
+    m[place + w.B_NUMBER] = m[w.LAUNCHED]
+    clear_phases(g, m, place)
     for barrier in range(w.BARRIERS):
         m[place + w.B_ARRIVED + barrier] = 0
     first = g.p[w.AT_WARPS] + (place - g.p[w.AT_BLOCKS]) // w.B_WORDS * warps * w.V_WORDS

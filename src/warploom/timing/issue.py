@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
+from warploom.timing.bulk import enqueue
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
 from warploom.timing.machine import Machine, Words, fetch
-from warploom.timing.waits import awaited, sleep
+from warploom.timing.phases import is_awaited
+from warploom.timing.waits import awaited, ended, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
 OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
@@ -42,8 +44,9 @@ def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
     if read > now:
         m[warp + w.V_TRY] = w.DISPATCH_STALL
         return read
-    full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] or m[w.FREE_COUNT] == 0
-    if full and is_access(g.ops[row + w.OP_KIND]):
+    kind = g.ops[row + w.OP_KIND]
+    full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] and kind != w.BULK
+    if (full or m[w.FREE_COUNT] == 0) and is_access(kind):
         m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
         if unit == TEXTURE:
             m[warp + w.V_TRY] = w.TEX_THROTTLE
@@ -84,8 +87,8 @@ def read_registers(g: Machine, m: Words, s: int, warp: int, row: int, now: int) 
 
 @jitable
 def is_access(kind: int) -> bool:
-    """Returns whether an operation of this kind goes to the load/store unit."""
-    return kind == w.MEMORY or kind == w.POLL
+    """Returns whether an operation of this kind makes accesses."""
+    return kind == w.MEMORY or kind == w.POLL or kind == w.BULK
 
 
 @jitable
@@ -128,8 +131,14 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
     if kind == w.BLOCK_BARRIER:
         waits = arrive(g, m, warp, row // w.OP_WORDS, now)
     elif kind == w.COMMIT:
-        m[warp + w.V_GROUP] += 1
-        m[warp + w.V_GROUPS + m[warp + w.V_GROUP] % w.GROUPS] = 0
+        if g.ops[row + w.OP_Y]:
+            open_next(m, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
+        else:
+            open_next(m, warp + w.V_GROUP, warp + w.V_GROUPS)
+    elif kind == w.PRODUCT:
+        unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
+        group = warp + w.V_PRODUCTS + m[warp + w.V_PRODUCT] % w.GROUPS
+        m[group] = max(m[group], m[unit] // TICKS + g.ops[row + w.OP_LATENCY])
     elif kind == w.POLL:
         m[w.COME] += 1
         m[warp + w.V_AWAITS] = -1
@@ -144,6 +153,10 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
         sleep(g, m, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
         hold(g, m, warp, now + g.ops[row + w.OP_X], w.SLEEPING, now + 1)
+    elif kind == w.AWAIT and g.ops[row + w.OP_Y]:
+        left, group = g.ops[row + w.OP_X], m[warp + w.V_PRODUCT]
+        until = ended(m, warp + w.V_PRODUCTS, group, left, now + 1)
+        hold(g, m, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.AWAIT:
         awaits = 2 * g.ops[row + w.OP_X] + (1 if kind == w.FENCE else 2)
         m[warp + w.V_AWAITS] = awaits
@@ -153,6 +166,13 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
         else:
             m[warp + w.V_AWAITS] = 0
             hold(g, m, warp, awaited(m, warp, awaits, now + 1), why, now + 1)
+
+
+@jitable
+def open_next(m: Words, number: int, ends: int) -> None:
+    """Open the next group of copies or products; it has nothing yet that ends."""
+    m[number] += 1
+    m[ends + m[number] % w.GROUPS] = 0
 
 
 @jitable
@@ -192,17 +212,24 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[flight + w.F_LEFT] = count
     m[flight + w.F_AGE] = m[warp + w.V_AGE]
     m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
+    m[flight + w.F_PHASE] = m[flight + w.F_NEEDED] = m[flight + w.F_NEXT] = 0
+    m[flight + w.F_BLOCK] = m[m[warp + w.V_BLOCK] + w.B_NUMBER]
+    m[flight + w.F_NUMBER] = m[warp + w.V_WARP]
+    first = m[warp + w.V_ACCESS]
+    m[warp + w.V_ACCESS] += count
+    m[warp + w.V_FLIGHTS] += int(is_awaited(g, row))
+    why = w.LONG_SCOREBOARD if g.ops[row + w.OP_X] else w.SHORT_SCOREBOARD
+    if g.ops[row + w.OP_KIND] == w.BULK:
+        enqueue(g, m, flight, first, count)
+        return int(w.PENDING | number << w.REASON_BITS | why)
     room = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
     place = m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]
     place -= room if place >= room else 0
     queued = g.p[w.AT_QUEUE] + place * w.Q_WORDS
     m[queued + w.Q_FLIGHT] = flight
-    m[queued + w.Q_ACCESS] = m[warp + w.V_ACCESS]
+    m[queued + w.Q_ACCESS] = first
     m[queued + w.Q_LEFT] = count
     m[w.QUEUE_COUNT] += 1
     m[s + w.S_QUEUED] += 1
-    m[warp + w.V_ACCESS] += count
     m[warp + w.V_QUEUED] += 1
-    m[warp + w.V_FLIGHTS] += 1
-    why = w.LONG_SCOREBOARD if g.ops[row + w.OP_X] else w.SHORT_SCOREBOARD
     return int(w.PENDING | number << w.REASON_BITS | why)

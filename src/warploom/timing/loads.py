@@ -7,6 +7,7 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.caches import L1_WAYS, Cache, fill_at, find_line, place_of, tag_at, use_line
 from warploom.timing.machine import Machine, Words, behind, called
+from warploom.timing.phases import finish, land_at, reach_phase
 from warploom.timing.waits import recheck
 
 MOST_PREFETCHED = 4
@@ -36,7 +37,7 @@ def work_queue(g: Machine, m: Words, now: int) -> None:
             m[s + w.S_QUEUED] -= 1
             m[warp + w.V_QUEUED] -= 1
             if m[flight + w.F_LEFT] == 0:
-                land(g, m, flight, now)
+                finish(g, m, flight, now)
             elif m[warp + w.V_QUEUED] == 0:
                 recheck(g, m, warp, now)
             look_again(m, s, now)
@@ -62,6 +63,9 @@ def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now:
         m[w.SHARED_CYCLES] += cycles
         extra = g.patterns[pattern + w.P_EXTRA] * g.p[w.SHARED_WAVEFRONT_CYCLES]
         land_at(m, flight, start + extra + g.p[w.LATENCY_SHARED])
+    elif kind == w.NOTHING:
+        cycles = 0
+        reach_phase(g, m, flight, access, now)
     elif kind == w.CONSTANT_ACCESS:
         cycles = wavefronts
         land_at(m, flight, start + cycles - 1 + g.p[w.LATENCY_CONSTANT])
@@ -222,6 +226,28 @@ def request(
     start: int,
 ) -> None:
     """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1)."""
+    mshr = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
+    m[mshr] = w.NEVER
+    m[w.MSHR_HEAD] += 1
+    if m[w.MSHR_HEAD] == g.p[w.MSHRS]:
+        m[w.MSHR_HEAD] = 0
+    ask(g, m, flight, line, sectors, kind, passes, entry, mshr, start)
+
+
+@jitable
+def ask(
+    g: Machine,
+    m: Words,
+    flight: int,
+    line: int,
+    sectors: int,
+    kind: int,
+    passes: int,
+    entry: int,
+    mshr: int,
+    start: int,
+) -> None:
+    """Ask L2 for sectors of a line; the place of the request is at `mshr`."""
     number = m[w.REQUEST_COUNT]
     m[w.REQUEST_COUNT] += 1
     at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
@@ -233,11 +259,7 @@ def request(
     m[at + w.R_ENTRY] = entry
     if g.p[w.L2_SETS] > 0:
         m[at + w.R_SET] = place_of(line, g.p[w.L2_SETS])
-    m[at + w.R_MSHR] = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
-    m[m[at + w.R_MSHR]] = w.NEVER
-    m[w.MSHR_HEAD] += 1
-    if m[w.MSHR_HEAD] == g.p[w.MSHRS]:
-        m[w.MSHR_HEAD] = 0
+    m[at + w.R_MSHR] = mshr
     if entry >= 0:
         fills = fill_at(l1(g, m), entry)
         for sector in range(w.SECTORS):
@@ -255,12 +277,6 @@ def pair(g: Machine, m: Words, flight: int, number: int) -> None:
     m[at + 1] = number
     m[w.PAIR_COUNT] += 1
     m[flight + w.F_LEFT] += 1
-
-
-@jitable
-def land_at(m: Words, flight: int, time: int) -> None:
-    """Let a part of a flight end then."""
-    m[flight + w.F_TIME] = max(m[flight + w.F_TIME], time)
 
 
 @jitable
@@ -283,43 +299,12 @@ def take_answers(g: Machine, m: Words, now: int) -> None:
         land_at(m, flight, m[g.p[w.AT_REQUESTS] + m[at + 1] * w.R_WORDS + w.R_FILL])
         m[flight + w.F_LEFT] -= 1
         if m[flight + w.F_LEFT] == 0:
-            land(g, m, flight, now)
+            finish(g, m, flight, now)
     if m[w.LSU_FREE] >= w.NEVER:
         m[w.LSU_FREE] = now
+    if m[w.TMA_FREE] >= w.NEVER:
+        m[w.TMA_FREE] = now
     for number in range(g.p[w.SCHEDULERS]):
         look_again(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, now)  # flights are free again
     m[w.REQUEST_COUNT] = 0
     m[w.PAIR_COUNT] = 0
-
-
-@jitable
-def land(g: Machine, m: Words, flight: int, now: int) -> None:
-    """Land a flight of which it is known when it ends: its registers are ready then."""
-    number = (flight - g.p[w.AT_FLIGHTS]) // w.F_WORDS
-    warp, row = m[flight + w.F_WARP], m[flight + w.F_OP] * w.OP_WORDS
-    time = m[flight + w.F_TIME]
-    m[g.p[w.AT_FREE] + m[w.FREE_COUNT]] = number
-    m[w.FREE_COUNT] += 1
-    if m[warp + w.V_AGE] != m[flight + w.F_AGE] or m[warp + w.V_STATE] == w.NOT_THERE:
-        return
-    base = m[warp + w.V_REGISTERS]
-    first = g.ops[row + w.OP_WRITES_AT]
-    for place in range(first, first + g.ops[row + w.OP_WRITES]):
-        settle_register(m, base + g.registers[place], number, time)
-    if g.p[w.COPIES]:
-        for register in range(g.p[w.REGISTERS]):
-            settle_register(m, base + register, number, time)
-    m[warp + w.V_ACK] = max(m[warp + w.V_ACK], time)
-    if m[flight + w.F_GROUP] != w.NEVER:
-        at = warp + w.V_GROUPS + m[flight + w.F_GROUP] % w.GROUPS
-        m[at] = max(m[at], time)
-    m[warp + w.V_FLIGHTS] -= 1
-    recheck(g, m, warp, now)
-
-
-@jitable
-def settle_register(m: Words, register: int, number: int, time: int) -> None:
-    """Make a register that waits for a flight ready at that time."""
-    value = m[register]
-    if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
-        m[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

@@ -10,6 +10,7 @@ from warploom.analysis.accesses import route_of
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
+from warploom.codegen.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.codegen.recording import OPS, SPACES, TEXEL_SPACES
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.logs import Log
@@ -116,7 +117,10 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        space, op, size = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF], kind >> 16
+        space, number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
+        if number >= len(OPS):
+            return self._copied(number, size, lanes, offsets)
+        op = OPS[number]
         if space in TEXEL_SPACES:
             return self._texels(space, op, lanes, offsets)
         if space is Space.LOCAL:
@@ -164,12 +168,21 @@ class PatternTable:
     def _texels(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
         """Return the row of the sectors that a request for texels touches, each in a lane's
         place."""
+        return self._sectors(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
+
+    def _copied(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Return the row of the sectors that a copy moves (`codegen.log_copies`), or of nothing."""
+        kinds = {COPY_IN: w.LOAD, COPY_OUT: w.STORE, COPY_ADD: w.ATOMIC, AT_BARRIER: w.NOTHING}
+        return self._sectors(kinds[op], lanes if size else 0, offsets)
+
+    def _sectors(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Return the row of sectors, each in a lane's place."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
             line, sector = divmod(offsets[lane] >> 5, 4)
             masks[line] = masks.get(line, 0) | 1 << sector
         row = [0] * w.P_WORDS
-        row[w.P_KIND] = self._kind(space, op, "") | w.TEXELS
+        row[w.P_KIND] = kind
         row[w.P_PASSES], row[w.P_WAVEFRONTS] = 1, len(masks)
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(masks)
         self._lines += sorted(masks.items())

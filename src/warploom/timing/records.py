@@ -15,13 +15,17 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
-from warploom.codegen.recording import SPACES
+from warploom.codegen.recording import OPS, SPACES
 from warploom.isa.spec import Unit
 from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
+from warploom.rules.warp_table import NONE
+from warploom.timing import words as w
+from warploom.timing.classes import is_bulk
 from warploom.timing.distinct import mixed_rows, unique_rows
+from warploom.timing.mbarriers import phases_of, waits_for_phases
 from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
 from warploom.timing.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
@@ -38,8 +42,9 @@ class Record:
 
     `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
     2), a basic block (or, behind all of them, one that a part of a warp comes to, `timing.spins`)
-    and where its accesses begin; `accesses`, shape (accesses, 4), pattern,
-    instruction, site and distance; `warps`, shape (warps, 1 + sites), the stream and the places.
+    and where its accesses begin; `accesses`, shape (accesses, 6), pattern, instruction, site,
+    distance, and a phase of an mbarrier with what it needs (`timing.words`); `warps`, shape
+    (warps, 1 + sites), the stream and the places.
     """
 
     launch: Launch
@@ -53,8 +58,17 @@ class Record:
     """By basic block, its instructions in the order of issue."""
     asked: Words
     """By warp, how often it waited in memory for others (`timing.spins`)."""
+    bulk: npt.NDArray[np.bool_]
+    """By PTX instruction, whether the Tensor Memory Accelerator does it."""
+    copies: bool
+    """Whether it copied anything."""
     predicted: int = 0
     """So many of the blocks, the last ones, were not recorded (`timing.predicted`)."""
+
+    @property
+    def phases(self) -> int:
+        """Return how many phases of mbarriers a block has at most."""
+        return int(self.accesses[:, w.A_EVENT].max(initial=0))
 
     @property
     def sampled(self) -> bool:
@@ -90,7 +104,7 @@ class Recorder:
     @property
     def size(self) -> int:
         """Words of the record so far."""
-        own = 2 * self._entry_count + 4 * self._access_count
+        own = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
         return own + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
@@ -121,21 +135,33 @@ class Recorder:
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         empty = np.zeros((0, 1 + count), np.int64)
+        accesses = np.concatenate([*self._accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)])
         return Record(
             self.launch,
             self.blocks,
             np.array(self._streams, np.int64).reshape(-1, 2),
             np.concatenate([*self._entries, np.zeros((0, 2), np.int64)]),
-            np.concatenate([*self._accesses, np.zeros((0, 4), np.int64)]),
+            accesses,
             np.concatenate([*warps, empty]),
             self.patterns,
             self._order,
             np.concatenate([*self._asked, np.zeros(0, np.int64)]),
+            self._bulk,
+            bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
         )
 
     @cached_property
     def _order(self) -> list[list[int]]:
         return issue_order(self.program)
+
+    @cached_property
+    def _bulk(self) -> npt.NDArray[np.bool_]:
+        """Return, by instruction, whether the Tensor Memory Accelerator does it."""
+        return np.array([is_bulk(made.operation) for made in self.program.instructions])
+
+    @cached_property
+    def _phase_waits(self) -> npt.NDArray[np.bool_]:
+        return waits_for_phases(self.program)
 
     @cached_property
     def _asks(self) -> npt.NDArray[np.bool_]:
@@ -199,19 +225,29 @@ class Recorder:
         return found, place
 
     def _sorted_accesses(self, log: Log, entries: Words, place: Words) -> tuple[Words, Words]:
-        """Return the accesses by warp, shape (accesses, 5): their entry, pattern, instruction, site
-        and place; and of each its warp."""
+        """Return the accesses by warp, shape (accesses, 7): their entry, pattern, instruction,
+        site, place, phase and what that needs; and of each its warp."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
+        by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
+        at[by_lanes & self._bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
+        event, needed = self._phases_of(rows, at, entries)
         order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))
         order = order[np.searchsorted(at[order], 0) :]
-        rows, at = rows[order], at[order]
+        rows, at, event, needed = rows[order], at[order], event[order], needed[order]
         warp = entries[at, 0]
         pattern, base = self.patterns.of(log, rows)
         base = base + self._offset(rows, warp)
         site = self._site_numbers(rows)
-        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base)
+        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed)
         return np.stack(columns, axis=1), warp
+
+    def _phases_of(self, rows: Words, at: Words, entries: Words) -> tuple[Words, Words]:
+        """Return the phases of mbarriers that accesses add to or wait for, and what those need."""
+        taken = at >= 0
+        block = np.where(taken, entries[at, 0] // self.launch.warps_per_block, 0)
+        phase = np.where(taken, rows[:, words.A_PHASE], NONE)
+        return phases_of(block, phase, self._phase_waits[rows[:, words.A_INSTRUCTION]])
 
     def _offset(self, rows: Words, warp: Words) -> Words:
         """Returns what is added to addresses: local memory lies behind all, warp by warp."""
@@ -241,7 +277,7 @@ class Recorder:
         entry_hash = _hashed(columns, ends)
         inside = accesses[:, 0] - ends[of_warp]
         order = np.arange(len(accesses)) - access_ends[of_warp]
-        rest = np.stack([order, inside, *accesses[:, 1:4].T, delta], axis=1)
+        rest = np.stack([order, inside, *accesses[:, 1:4].T, delta, *accesses[:, 5:].T], axis=1)
         keys = np.concatenate([entry_hash, _hashed(rest, access_ends)], axis=1)
         kinds, first, which = unique_rows(keys)
         numbers = np.zeros(len(kinds), np.int64)
@@ -265,7 +301,8 @@ class Recorder:
         rows[-1, 1] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
-        self._accesses.append(np.concatenate([accesses[:, 1:4], delta[:, None]], axis=1))
+        columns = accesses[:, 1:4], delta[:, None], accesses[:, 5:]
+        self._accesses.append(np.concatenate(columns, axis=1))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
 

@@ -138,16 +138,18 @@ class Replay:
         return True
 
     def _part(self) -> None:
-        """Let warps go on that have met in memory, once all have come; or where nothing else can go
-        on, for the functional run says that they did."""
-        come = self.sms[:, w.COME].sum()
-        if come and (come >= self.setting.parameters[w.MEETING] or self._stands_still()):
+        """Let warps go on that have met in memory, once all have come; or, with those that wait for
+        a phase of an mbarrier, where nothing else can go on: the functional run says that they
+        did."""
+        come, p = self.sms[:, w.COME].sum(), self.setting.parameters
+        all_come = come and come >= p[w.MEETING]
+        if all_come or ((come or p[w.PHASES]) and self._stands_still()):
             self.sms[:, w.MET] = 1
             self.sms[:, w.COME] = 0
 
     def _stands_still(self) -> bool:
         """Returns whether no SM has anything to do at any time."""
-        todo = self.sms[:, [w.QUEUE_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
+        todo = self.sms[:, [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
         return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
     def _of_schedulers(self, word: int) -> Words:

@@ -14,6 +14,7 @@ from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
+from warploom.timing.pipeline import Pipeline, pipeline_of
 from warploom.timing.records import Record
 from warploom.timing.replay import Outcome
 from warploom.timing.roofs import Roof, bound_of, roofs_of
@@ -272,6 +273,14 @@ class Timing:
         did."""
         whole = max(1, self.sample_cycles) * len(self._outcome.sms)
         return self._sum(w.L1_CYCLES) / whole, self._sum(w.SHARED_CYCLES) / whole
+
+    @cached_property
+    def pipeline(self) -> Pipeline | None:
+        """Returns how well asynchronous copies are hidden; None where there are none, and no
+        mbarriers."""
+        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
+        busy = self._sum(w.TMA_CYCLES) / whole
+        return pipeline_of(self._record, self._work, self._outcome.states, busy)
 
     @cached_property
     def roofs(self) -> tuple[Roof, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warploom.timing.costs import UNITS
 
 if TYPE_CHECKING:
+    from warploom.timing.pipeline import Pipeline
     from warploom.timing.result import Timing
 
 NEAR = 0.6
@@ -15,7 +16,7 @@ NEAR = 0.6
 
 SAYS = {
     "wait": "on results of arithmetic",
-    "short_scoreboard": "on shared memory or the special function units",
+    "short_scoreboard": "on shared memory, mbarriers or the special function units",
     "long_scoreboard": "on global or local memory",
     "barrier": "at barriers",
     "membar": "at fences",
@@ -79,6 +80,15 @@ def bound_of(timing: Timing) -> str:
         return f"bound by {_called(top.name)}: {percent} of what it can do"
     worst = max(timing.stalls.items(), key=lambda item: item[1])
     share = f"{100 * worst[1] / max(1, timing.scheduler_cycles):.0f} %"
+    pipeline = timing.pipeline
+    if pipeline is not None and _waits_most_for_copies(timing, pipeline):
+        return (
+            "bound by the latency of copies: of the cycles in which warps wait,"
+            f" {100 * pipeline.for_copies / _waited(timing):.0f} % are at mbarriers, for bytes that"
+            f" are on their way, while the Tensor Memory Accelerator works for"
+            f" {100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide"
+            " more"
+        )
     if worst[0] == "no_warp":
         return (
             f"bound by too few warps: for {share} of the schedulers' cycles there is none; the most"
@@ -88,6 +98,18 @@ def bound_of(timing: Timing) -> str:
         f"bound by latency: for {share} of the schedulers' cycles most warps wait"
         f" {SAYS[worst[0]]}; the most used throughput is {_called(top.name)} with {percent}"
     )
+
+
+def _waits_most_for_copies(timing: Timing, pipeline: Pipeline) -> bool:
+    """Returns whether warps wait for copies half of the time that they wait at all."""
+    return 2 * pipeline.for_copies > _waited(timing)
+
+
+def _waited(timing: Timing) -> int:
+    """Returns the cycles in which warps wait."""
+    going = ("selected", "not_selected")
+    waits = (count for name, count in timing.warp_states.items() if name not in going)
+    return max(1, sum(waits))
 
 
 def _called(name: str) -> str:

@@ -24,6 +24,8 @@ Words = npt.NDArray[np.int64]
 
 LINE_BYTES = 128
 FLIGHTS = 2048
+COPIED_LINES = 512
+"""Lines that copies ask for in a quantum at most."""
 INSTRUCTIONS_OF_A_LINE = 8
 """An instruction has 16 bytes from 7.0 on; before, as good as."""
 
@@ -31,8 +33,9 @@ INSTRUCTIONS_OF_A_LINE = 8
 class Shape(NamedTuple):
     """Describes what the engine must know of a launch: registers and operations of its code,
     whether it copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared
-    memory leaves, words of a warp in the record, how many SMs get blocks, and how many warps meet
-    where they wait in memory for each other."""
+    memory leaves, words of a warp in the record, how many SMs get blocks, how many warps meet where
+    they wait in memory for each other, the phases of mbarriers of a block, and whether the Tensor
+    Memory Accelerator copies anything."""
 
     registers: int
     operations: int
@@ -43,6 +46,8 @@ class Shape(NamedTuple):
     warp_words: int
     sms: int
     meeting: int = 0
+    phases: int = 0
+    bulk: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,12 @@ def setting_of(
         w.WARP_WORDS: shape.warp_words,
         w.SMS: shape.sms,
         w.MEETING: shape.meeting,
+        w.PHASES: shape.phases,
         w.SHARED_UNITS_MASK: _shared_units(Costs(device, timing)),
         w.RESERVED: 2 * shape.block_slots,
         w.EVENTS: events,
         w.FLIGHTS: FLIGHTS,
-        w.REQUESTS: timing.mshrs + 64,
+        w.REQUESTS: timing.mshrs + 64 + COPIED_LINES * shape.bulk,
         w.PAIRS: 8 * timing.mshrs + 512,
     }
     for place, value in values.items():
@@ -115,6 +121,8 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_BARRIER: timing.latency_barrier,
         w.LATENCY_BRANCH: timing.latency_branch,
         w.LATENCY_FETCH: timing.latency_fetch,
+        w.LATENCY_TMA: timing.latency_tma,
+        w.TMA_LINE_TICKS: round(TICKS * timing.tma_line_cycles),
         w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
         w.L1_REQUEST_CYCLES: timing.l1_request_cycles,
         w.L1_WAVEFRONT_CYCLES: timing.l1_wavefront_cycles,
@@ -164,7 +172,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_UNITS, p[w.SCHEDULERS] * p[w.UNIT_COUNT]),
         (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
         (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
-        (w.AT_MSHRS, p[w.MSHRS]),
+        (w.AT_MSHRS, p[w.MSHRS] + 1),  # the last one for those that have none
         (w.AT_L1, p[w.L1_SETS] * (1 + L1_WAYS * (1 + w.SECTORS))),
         (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
         (w.AT_FREE, p[w.FLIGHTS]),
@@ -175,6 +183,8 @@ def _place_sm(p: Words) -> int:
         (w.AT_FETCH, p[w.SCHEDULERS] * p[w.FETCH_LINES]),
         (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
         (w.AT_OWN, 2 * w.OWN_ROOM),
+        (w.AT_PHASES, p[w.BLOCK_SLOTS] * p[w.PHASES] * w.PHASE_WORDS),
+        (w.AT_TMA, p[w.FLIGHTS] * w.Q_WORDS),
     ):
         p[place] = end
         end += w.LINE * -(-int(words) // w.LINE)

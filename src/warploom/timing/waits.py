@@ -182,9 +182,16 @@ def awaited(m: Words, warp: int, awaits: int, now: int) -> int:
     """Return when a fence or a wait for copies is over, once all is known."""
     if awaits & 1:
         return int(max(now, m[warp + w.V_ACK]) + (awaits >> 1))
+    return ended(m, warp + w.V_GROUPS, m[warp + w.V_GROUP], (awaits >> 1) - 1, now)
+
+
+@jitable
+def ended(m: Words, ends: int, group: int, left: int, now: int) -> int:
+    """Return when all groups before the open one have ended, but for the newest `left`; `ends` is
+    where stands when each does."""
     until = now
-    for back in range(w.GROUPS):
-        group = m[warp + w.V_GROUP] - 1 - back
-        if group >= 0 and back >= (awaits >> 1) - 1:
-            until = max(until, m[warp + w.V_GROUPS + group % w.GROUPS])
+    for back in range(left, w.GROUPS):
+        number = group - 1 - back
+        if number >= 0:
+            until = max(until, m[ends + number % w.GROUPS])
     return int(until)

@@ -91,10 +91,13 @@ READ_WINDOW = 3
 al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), of an RTX A6000."""
 
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
+BULK, PRODUCT = 11, 12
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
 arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
 groups of asynchronous copies may still be on their way. POLL: an access after which the warp waits
-until all that meet have come."""
+until all that meet have come. BULK: a copy by the Tensor Memory Accelerator; Y says whether it
+joins a group of copies. PRODUCT: one of a warp group, which is awaited by its group. COMMIT and
+AWAIT have Y of 1 for groups of products."""
 
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 """A basic block: its operations."""
@@ -107,16 +110,18 @@ each how many lines of 128 bytes behind the access's base, and which of its four
 wavefronts beyond those of an access of one word without conflicts. BANKS: of a load, the
 wavefronts if its lines were in banks as shared memory is; SIZE: words of a lane."""
 
-SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS = range(5)
-"""Kinds of patterns; THROUGH_L1 is added for those that L1 keeps, TEXELS for those that come
-through the texture unit."""
+SHARED_ACCESS, LOAD, STORE, ATOMIC, CONSTANT_ACCESS, NOTHING = range(6)
+"""Kinds of patterns, NOTHING for a look at an mbarrier that moves no bytes; THROUGH_L1 is added for
+those that L1 keeps, TEXELS for those that come through the texture unit."""
 THROUGH_L1 = 8
 DROPS_L1 = 16
 TEXELS = 32
 KIND = 7
 
-A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, ACCESS_WORDS = 0, 1, 2, 3, 4
-"""An access of a stream: its base is that of its site in the warp, and DELTA on."""
+A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, A_EVENT, A_NEEDED, ACCESS_WORDS = range(7)
+"""An access of a stream: its base is that of its site in the warp, and DELTA on. EVENT: one more
+than the number, in its block, of the phase of an mbarrier that it adds to or waits for; 0 for none.
+NEEDED: of what waits, how often others have to add to the phase before it goes on, else 0."""
 STREAM_ENTRIES, STREAM_STOP, STREAM_WORDS = 0, 1, 2
 """A stream: its entries, one more behind them for where their accesses end."""
 ENTRY_BLOCK, ENTRY_ACCESS, ENTRY_WORDS = 0, 1, 2
@@ -138,10 +143,12 @@ AT_FLIGHTS, AT_FREE, AT_PAIRS, AT_REQUESTS, AT_BLOCKS, AT_RESERVED, AT_FETCH = r
 AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
 MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
 RANK, PREFETCH, AT_OWN = 72, 73, 74
-PARAMETER_COUNT = 75
+PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
+PARAMETER_COUNT = 80
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
-user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each."""
+user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each. PHASES:
+room for those of the mbarriers of a block."""
 OWN_WORDS, OWN_ROOM = 256, 257
 """Words of a policy, and room for them and for one that is set where it raised an exception."""
 
@@ -153,11 +160,12 @@ LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DO
     range(14, 21)
 )
 L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
-COME, MET, PREFETCHED, HEAD_WORDS = range(25, 29)
+COME, MET, PREFETCHED, TMA_HEAD, TMA_COUNT, TMA_FREE, TMA_CYCLES, HEAD_WORDS = range(25, 33)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
-where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load."""
+where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load. TMA_*: the
+queue of the Tensor Memory Accelerator, when it is free, and its cycles."""
 
 LINE = 8
 """Words of a line of the host's cache: parts of the state begin with one."""
@@ -171,15 +179,18 @@ V_SCHEDULER, V_REGISTERS, V_UNITS, V_AGE, V_LEFT, V_FIRST, V_OP_STOP, V_EARLIEST
 V_ACTIVE, V_ENTRY, V_ENTRY_STOP, V_ACCESS, V_QUEUED, V_FLIGHTS, V_AWAITS, V_ACK = range(16, 24)
 V_WARP, V_BLOCK, V_BARRIER, V_GROUP, V_EVENT, V_GROUPS = range(24, 30)
 GROUPS = 8
-V_WORDS = LINE * -(-(V_GROUPS + GROUPS) // LINE)
+V_PRODUCT = V_GROUPS + GROUPS
+V_PRODUCTS = V_PRODUCT + 1
+V_WORDS = LINE * -(-(V_PRODUCTS + GROUPS) // LINE)
 """A warp in its slot, what every issue needs in its first lines of the host's cache. WAKE_AT: where
 stands when it wakes. WHY it is in its state SINCE then, and WHAT operation comes next; the first of
 the slots of an operation issued at FIRST, and so many are LEFT. QUEUED, FLIGHTS: its instructions
 in the queue of the load/store unit, and those of which nobody knows when they end. ACK: when the
 last that is known does. EARLIEST: before that it cannot issue. AWAITS: see `waits.recheck`. TRY:
 why it could not issue just now. GROUP, GROUPS: of asynchronous copies, the open one, and when each
-ends. SCHEDULER, REGISTERS, UNITS: where its scheduler, registers and units stand. COUNTED: as what
-its scheduler counts it. EVENT: one more than its last event."""
+ends; PRODUCT, PRODUCTS: the same of products of a warp group. SCHEDULER, REGISTERS, UNITS: where
+its scheduler, registers and units stand. COUNTED: as what its scheduler counts it. EVENT: one more
+than its last event."""
 
 S_NEXT, S_FREE, S_WAKE, S_LAST, S_FROM, S_QUEUED, S_ACTIVE, S_ISSUED, S_READY = range(9)
 S_WARPS = S_READY + 1
@@ -196,17 +207,24 @@ wakes, NEVER for those that do not sleep; BANKS: the cycle from which each bank 
 free."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
-F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP, F_WORDS = range(7)
+F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP = range(6)
+F_PHASE, F_NEEDED, F_NEXT, F_BLOCK, F_NUMBER, F_WORDS = range(6, 12)
 """A flight: a memory instruction that is not over. LEFT: its accesses in the queue and requests
-that have no answer."""
+that have no answer. PHASE: where stands the phase of an mbarrier that it adds to when it is over, 0
+for none; NEEDED, NEXT: how much the phase that it waits for needs, and the next flight that waits
+for that one. BLOCK: the number of its block, in the order of the SM; NUMBER: that of its warp, in
+the record."""
 R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET, R_WORDS = range(10)
 """A request to what is behind L1; ENTRY is its entry in L1, or -1; FILL when its answer comes; SET
 its set in L2."""
-B_WARPS, B_WAITING, B_ARRIVED = 0, 1, 2
+B_WARPS, B_WAITING, B_NUMBER, B_ARRIVED = 0, 1, 2, 3
 BARRIERS = 16
 B_WORDS = B_ARRIVED + BARRIERS
-"""A block in its place: its warps that have not ended, those of them that wait, and how many have
-arrived at each barrier."""
+"""A block in its place: its warps that have not ended, those of them that wait, its number in the
+order of the SM, and how many have arrived at each barrier."""
+H_COUNT, H_TIME, H_WAITING, PHASE_WORDS = range(4)
+"""A phase of an mbarrier of a block: how often something was added to it, when the last of that
+was there, and the first flight that waits for it."""
 E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """A time in which a warp was in one state."""
 

@@ -20,10 +20,11 @@ from warploom.analysis.uses import reads, writes
 from warploom.devices.timing import TimingSpec
 from warploom.isa.fragments import WIDTHS, extents
 from warploom.isa.ops.matrix import element_type
+from warploom.isa.ops.wgmma import is_group_product, is_wait
 from warploom.isa.spec import Operation, Unit
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.timing import words
-from warploom.timing.classes import FREE, class_of
+from warploom.timing.classes import FREE, class_of, is_bulk
 from warploom.timing.costs import QUEUED_UNITS, TICKS, UNITS, Costs
 
 Words = npt.NDArray[np.int64]
@@ -173,6 +174,8 @@ class _Builder:
         made, name = self.code[index], self._class(index)
         targets = [self._named(r) for r in writes(made)]
         sources = [self._named(r) for r in reads(made)]
+        if is_group_product(made.operation):  # its registers are those of a later wait
+            sources, targets = [one for one in sources if one not in targets], []
         row = [0] * words.OP_WORDS
         row[words.OP_INSTRUCTION] = index
         if name == FREE:
@@ -230,6 +233,10 @@ class _Builder:
             return words.COMMIT, 0, 0
         if operation.name in TEXELS:
             return words.MEMORY, 1, 0
+        if operation.name == "wgmma":
+            return _group_kind(made)
+        if is_bulk(operation):
+            return words.BULK, 1, int("bulk_group" in operation.modifiers)
         if name == "memory":
             late = _late_space(made)
             return words.MEMORY, int(late), int(operation.name == "cp")
@@ -240,6 +247,18 @@ class _Builder:
         given = list(dict.fromkeys(registers))
         row[at], row[at + 1] = len(self._registers), len(given)
         self._registers += given
+
+
+def _group_kind(made: Instruction) -> tuple[int, int, int]:
+    """Return the kind of an operation of a warp group, and what its kind needs."""
+    if is_group_product(made.operation):
+        return words.PRODUCT, 0, 0
+    if "commit_group" in made.operation.modifiers:
+        return words.COMMIT, 0, 1
+    if is_wait(made.operation):
+        [left] = made.operands[-1:]
+        return words.AWAIT, left.value if isinstance(left, Immediate) else 0, 1
+    return words.ALU, 0, 0
 
 
 def sleep_cycles(made: Instruction, timing: TimingSpec) -> int:
@@ -300,13 +319,19 @@ TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
 descriptor that a register holds says how many columns it has."""
 
 
+TENSOR_CORES = 4
+"""Of an SM; all of them work on a product of a warp group, or in tensor memory."""
+
+
 def products_of(made: Instruction) -> int:
-    """Return the multiply-adds of a matrix instruction, as so many of 16 bits."""
+    """Return the multiply-adds that a matrix instruction has for each tensor core that works on it,
+    as so many of 16 bits."""
     m = made.operation.modifiers
     if made.operation.name == "tcgen05":
         rows, columns = TENSOR_MEMORY_SHAPE
-        return rows * columns * TENSOR_MEMORY_DEPTH // 2
+        return rows * columns * TENSOR_MEMORY_DEPTH // 2 // TENSOR_CORES
     rows, columns, depth = extents(m.text("shape", "m16n8k16"))
     kind = element_type(m, "a") if "atype" in m else m.text("type", "f16")
     bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
-    return max(1, rows * columns * depth * bits // 16)
+    cores = TENSOR_CORES if made.operation.name == "wgmma" else 1
+    return max(1, rows * columns * depth * bits // 16 // cores)

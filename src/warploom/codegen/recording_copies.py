@@ -1,0 +1,76 @@
+"""Code that writes copies of the Tensor Memory Accelerator, and mbarriers, into a log
+(`codegen.log_copies`), in kernels compiled for that."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warploom.analysis.program import Program
+from warploom.codegen import log_copies as words
+from warploom.codegen.environment import Slot
+from warploom.codegen.frame import Frame
+from warploom.codegen.helper_calls import call
+from warploom.codegen.lanes import I64, PTR, Value, vector
+from warploom.codegen.recording import SPACES
+from warploom.isa.ops.mbarrier import ARRIVALS, WAITS
+from warploom.ptx.ir import Instruction, Space
+from warploom.rules.tensors.entries import ORIGIN, OWN_SHARED, SCRATCH_WORDS, SHARED_BYTES
+
+_AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
+
+
+def is_at_barrier(made: Instruction) -> bool:
+    """Returns whether an instruction looks at an mbarrier, or tells it of something."""
+    operation = made.operation
+    if operation.name == "mbarrier":
+        return operation.modifiers["op"] in _AT_BARRIERS
+    return operation.text.startswith("cp.async.mbarrier.")
+
+
+class CopyRecordingCode:
+    """Emits the calls of one warp."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._touched = frame.prologue.alloca(vector(I64))
+
+    def barriers(
+        self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
+    ) -> None:
+        """Record the mbarriers at which these lanes, as bits, look or arrive, if the instruction
+        does that; `addresses` count from `base`, where there are `limit` bytes."""
+        program: Program = self.frame.program
+        if not is_at_barrier(program.instructions[index]):
+            return
+        b, frame = self.b, self.frame
+        b.store(addresses, self._touched)
+        kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
+        where = b.ptrtoint(base, I64), limit, frame.slot(Slot.SHARED_AT)
+        given = self._log(), self._touched, self._memory(), b.zext(lanes, I64), I64(index)
+        size = frame.slot(Slot.SHARED_BYTES)
+        call(self.lanes, "record_barriers", *given, I64(kind), *where, size)
+
+    def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
+        """Record what a request moves, before it is issued."""
+        frame = self.frame
+        bounds = (frame.pointer(n) for n in (Slot.STARTS_AT, Slot.ENDS_AT, Slot.FLAGS_AT))
+        given = self._log(), self._touched, self._memory(), data, scratch, *bounds, lanes
+        space = I64(SPACES.index(Space.GLOBAL))
+        call(self.lanes, "record_copies", *given, I64(index), space, I64(request))
+
+    def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
+        """Record a `cp.async.bulk` without a tensor, whose operands stand in rows."""
+        b, op = self.b, words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
+        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
+        for word, slot in ((OWN_SHARED, Slot.SHARED_AT), (SHARED_BYTES, Slot.SHARED_BYTES)):
+            b.store(self.frame.slot(slot), self.lanes.slot(scratch, word))
+        kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
+        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        far = Space.GLOBAL in (source, target)
+        call(self.lanes, "record_bytes", *given, I64(kind), I64(int(far)))
+
+    def _memory(self) -> Value:
+        return self.b.inttoptr(I64(ORIGIN), PTR)
+
+    def _log(self) -> Value:
+        return self.frame.pointer(Slot.LOG_AT)

@@ -1,0 +1,70 @@
+"""Says how well asynchronous copies are hidden: for how long warps wait for what at mbarriers, and
+how busy the Tensor Memory Accelerator is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.timing import words as w
+from warploom.timing.records import Record
+from warploom.timing.work import Work
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Cycles of warps that wait at mbarriers: for bytes that a copy brings, and for other threads;
+    and the share of the cycles of an SM in which its Tensor Memory Accelerator works, from 0 to
+    1."""
+
+    for_copies: int
+    for_threads: int
+    tma_use: float
+
+
+def pipeline_of(record: Record, work: Work, states: Words, tma_use: float) -> Pipeline | None:
+    """Return how a pipeline works, given the cycles of warps by operation and state; None where no
+    mbarrier is waited for and the Tensor Memory Accelerator copies nothing."""
+    if not record.phases and not record.copies:
+        return None
+    waiting = _instructions(record.accesses[record.accesses[:, w.A_NEEDED] > 0])
+    copying = _waits_for_copies(record)
+    cycles = {
+        index: sum(int(states[row, w.SHORT_SCOREBOARD]) for row in _behind(work, index))
+        for index in waiting
+    }
+    for_copies = sum(count for index, count in cycles.items() if index in copying)
+    return Pipeline(for_copies, sum(cycles.values()) - for_copies, tma_use)
+
+
+def _instructions(accesses: Words) -> set[int]:
+    return set(np.unique(accesses[:, w.A_INSTRUCTION]).tolist())
+
+
+def _waits_for_copies(record: Record) -> set[int]:
+    """Return the instructions that wait for a phase which a copy adds to."""
+    accesses = record.accesses
+    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_EVENT] > 0)
+    told = np.unique(accesses[by_copy, w.A_EVENT])
+    waits = accesses[accesses[:, w.A_NEEDED] > 0]
+    return _instructions(waits[np.isin(waits[:, w.A_EVENT], told)])
+
+
+def _behind(work: Work, instruction: int) -> list[int]:
+    """Return the operations that need what an instruction writes."""
+    [row] = np.flatnonzero(work.operations[:, w.OP_INSTRUCTION] == instruction)[:1]
+    written = _registers(work, row, w.OP_WRITES_AT, w.OP_WRITES)
+    return [
+        other
+        for other in range(len(work.operations))
+        if other != row and written & _registers(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
+    ]
+
+
+def _registers(work: Work, row: int, at: int, count: int) -> set[int]:
+    first = int(work.operations[row, at])
+    return set(work.registers[first : first + int(work.operations[row, count])].tolist())

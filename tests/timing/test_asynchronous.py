@@ -1,0 +1,151 @@
+"""Copies of the Tensor Memory Accelerator and mbarriers in modelled time: what they take by the
+device's figures, who waits for whom, and what stages hide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.devices.timing import find_timing
+from warploom.host.run import Run
+from warploom.timing.mbarriers import phases_of
+
+SOURCE = Path(__file__).with_name("pipeline.cu")
+
+
+@cache
+def run(stages: int, size: int, count: int, skip: int = 1) -> Run:
+    """Launch the pipeline, and check its sums; every `skip`-th row of a tile is added up."""
+    gpu = wl.Device("h100", record=True)
+    options = [f"-DSTAGES={stages}", f"-DBYTES={size}", f"-DSKIP={skip}"]
+    kernel = gpu.compile(SOURCE.read_text(), options=options)["sums"]
+    tiles = np.arange(count * size // 4, dtype=np.float32) % 8
+    out = gpu.zeros(128, np.float32)
+    done = kernel[1, 160](gpu.to_device(tiles), out, count)
+    expected = tiles.reshape(count, -1, 128)[:, ::skip].sum(axis=(0, 1))
+    np.testing.assert_array_equal(out.copy_to_host(), expected)
+    return done
+
+
+def test_a_copy_takes_its_latency_and_its_lines() -> None:
+    """4 KiB more are 32 lines more, which the unit asks for one after the other."""
+    spec = find_timing(wl.Device("h100").spec)
+    small, large = (run(1, size, 1, skip=size // 512).time(spec=spec) for size in (4096, 8192))
+    assert large.cycles - small.cycles == pytest.approx(32 * spec.tma_line_cycles, abs=16)
+    late = run(1, 4096, 1, skip=8).time(spec=replace(spec, latency_tma=spec.latency_tma + 1000))
+    assert late.cycles - small.cycles == pytest.approx(1000, abs=5)
+    least = spec.block_launch_cycles + spec.latency_dram + spec.latency_tma
+    assert small.cycles > least + 32 * spec.tma_line_cycles
+
+
+def test_one_stage_pays_the_latency_of_every_tile_and_more_stages_hide_it() -> None:
+    """With one stage a tile is copied when the one before was read; so 16 tiles pay 16 latencies.
+    With four stages, four are on their way at a time, which pay one together."""
+    spec = find_timing(wl.Device("h100").spec)
+    later = replace(spec, latency_tma=spec.latency_tma + 1000)
+    one = [run(1, 2048, 16).time(spec=each) for each in (spec, later)]
+    four = [run(4, 2048, 16).time(spec=each) for each in (spec, later)]
+    assert one[1].cycles - one[0].cycles == pytest.approx(16 * 1000, rel=0.02)
+    assert four[1].cycles - four[0].cycles <= 4 * 1000
+    assert one[0].cycles - four[0].cycles > 12 * spec.latency_dram
+
+
+def test_the_report_says_that_warps_wait_for_copies() -> None:
+    one, four = run(1, 2048, 16).time(), run(4, 2048, 16).time()
+    assert one.pipeline
+    assert four.pipeline
+    assert one.bound.startswith("bound by the latency of copies")
+    assert one.pipeline.for_copies > four.pipeline.for_copies > 0
+    lines = 16 * 2048 // 128
+    busy = lines * one.spec.tma_line_cycles / one.cycles
+    assert one.pipeline.tma_use == pytest.approx(busy, rel=0.05)
+    assert one.dram_read_bytes == 16 * 2048
+
+
+def test_every_cycle_is_accounted_for_and_workers_change_nothing() -> None:
+    found = [run(4, 2048, 16).time(workers=workers) for workers in (1, 2)]
+    assert found[0].cycles == found[1].cycles
+    for one in found:
+        assert one.issued + sum(one.stalls.values()) == one.scheduler_cycles
+
+
+def test_a_replay_of_copies_goes_on_where_it_was_saved() -> None:
+    whole = run(4, 2048, 16).time().cycles
+    first = run(4, 2048, 16).replay()
+    first.advance(whole // 2)
+    second = run(4, 2048, 16).replay()
+    second.restore(first.state)
+    assert second.time().cycles == whole
+
+
+ARRIVES_LATE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<6>; .reg .b64 %d<3>; .reg .pred %p<4>;
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, bar; ld.param.u64 %d1, [out];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra INIT;
+    mbarrier.init.shared::cta.b64 [%r2], 32;
+INIT:
+    bar.sync 0;
+    setp.lt.u32 %p2, %r1, 32;
+    @%p2 bra WAIT;
+    nanosleep.u32 NANOSECONDS;
+    mbarrier.arrive.shared::cta.b64 %d2, [%r2];
+    bra END;
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;
+    @!%p3 bra WAIT;
+    st.global.u32 [%d1], %r1;
+END:
+    ret;
+}
+"""
+
+
+def test_a_warp_waits_until_the_other_has_arrived() -> None:
+    """The other one sleeps before it arrives: 2,000 ns more are as many cycles more."""
+    gpu = wl.Device("h100", record=True)
+    times = [
+        gpu.compile(ARRIVES_LATE.replace("NANOSECONDS", str(sleep)), "ptx")["k"][1, 64](
+            gpu.zeros(32, np.int32)
+        ).time()
+        for sleep in (1000, 3000)
+    ]
+    cycles = 2000 * times[0].spec.clock_mhz / 1000
+    assert times[1].cycles - times[0].cycles == pytest.approx(cycles, abs=4)
+    assert times[1].pipeline
+    assert times[1].pipeline.for_threads > times[1].pipeline.for_copies == 0
+
+
+def test_phases_are_counted_by_block_and_barrier() -> None:
+    """Two blocks; barrier 0 of the first goes through phases 0 to 4, of which the log has the last
+    two bits. Two arrivals complete a phase; what waits has seen the phase behind it."""
+    rows = [  # block, barrier, phase, waits
+        *[(0, 0, phase, False) for phase in (0, 0, 1, 1, 2, 2, 3, 3, 0)],
+        (0, 0, 0, True),
+        (1, 0, 0, False),
+        (0, 8, 0, True),  # nothing came before
+        (0, 8, 0, False),
+        (0, 8, 1, True),
+    ]
+    block, barrier, phase, waits = (np.array(column) for column in zip(*rows, strict=True))
+    event, needed = phases_of(block, barrier << 2 | phase, waits.astype(bool))
+    assert event.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 5, 4, 1, 0, 6, 6]
+    assert needed.tolist() == [0] * 9 + [2] + [0] * 3 + [1]
+
+
+def test_accesses_without_an_mbarrier_have_no_phase() -> None:
+    none = np.full(3, -1)
+    event, needed = phases_of(np.zeros(3, int), none, np.zeros(3, bool))
+    assert not event.any()
+    assert not needed.any()
