@@ -7,17 +7,18 @@ import numpy.typing as npt
 import pytest
 
 from warploom.codegen.cache_layout import (
-    ANY_RUNS,
+    ANY_STRIDE,
     COUNTS,
     HEADER,
     LEADER,
     LOW,
-    MOST_RUNS,
     MOST_STRIDES,
     PITCHES,
     ROOM,
     SAFE,
     SETS,
+    STEP,
+    STEP_AT,
     WITHIN,
     entry_words,
 )
@@ -44,7 +45,7 @@ def group(runs: int, stride: int, offset: int = 0) -> Words:
 
 
 def at(*firsts: int) -> Words:
-    return np.array([*firsts, *[0] * (MOST_RUNS + MOST_STRIDES - len(firsts))], np.int64)
+    return np.array([*firsts, *[0] * (STEP_AT + 1 - len(firsts))], np.int64)
 
 
 def learned(
@@ -99,12 +100,19 @@ def test_where_lanes_agree_their_place_does_not_matter() -> None:
     assert beside[COUNTS:].nonzero()[0].tolist() == [2]
 
 
-def test_any_step_is_kept_as_a_pitch() -> None:
-    """Lanes 12 bytes apart: the last begins 372 bytes behind the first."""
-    entry = learned(empty(), group(ANY_RUNS, 0), at(4096, 4108))
+@pytest.mark.parametrize("runs", [1, 4])
+def test_a_step_that_code_finds_is_kept(runs: int) -> None:
+    """Lanes 12 bytes apart: of one run the last begins 372 bytes behind the first; of four, 512
+    bytes apart, 3 x 512 and 84."""
+    bases = at(*range(4096, 4096 + 512 * runs, 512))
+    bases[STEP_AT] = 12
+    words = empty()
+    entry = learned(words, group(runs, ANY_STRIDE), bases)
     assert entry is not None
-    assert entry[PITCHES + 1] == 12
-    assert entry[ROOM] == 4096 - 376 + 1
+    assert entry[STEP] == 12
+    assert entry[ROOM] == 4096 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE) + 1
+    bases[STEP_AT] = 8  # the entry is of another step
+    assert learned(words, group(runs, ANY_STRIDE), bases) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from warploom.analysis.shapes import RUNS, Reading
 from warploom.codegen.cache_layout import (
-    ANY_RUNS,
+    ANY_STRIDE,
     COUNTS,
     HEADER,
     LAYOUT_SHIFT,
@@ -21,11 +21,13 @@ from warploom.codegen.cache_layout import (
     ROOM,
     SAFE,
     SETS,
+    STEP,
+    STEP_AT,
     STRIDES,
     WITHIN,
 )
 from warploom.codegen.environment import ROW_WIDTH, Slot
-from warploom.codegen.groups import Form, Group
+from warploom.codegen.groups import Group
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Value
 from warploom.codegen.memory import MemoryCode
@@ -119,7 +121,7 @@ class AccessCache:
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None:
-            conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, PITCHES + 1)))
+            conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
         place = self._place(entry, group)
         if group.shape.size > 1:
             crooked = b.and_(place, I64(group.shape.size - 1))
@@ -134,7 +136,8 @@ class AccessCache:
         group.place = who.number, counter
         if group.base.width > 1:
             entry = self._entry(group, who)
-            group.safe = self._safe(entry, group) if group.base.stride == 0 else group.firsts
+            agreed = group.step is None and group.base.stride == 0
+            group.safe = self._safe(entry, group) if agreed else group.firsts
 
     def is_inside(self, entry: Value, first: Value) -> Value:
         """Returns whether the first run may begin at an address."""
@@ -231,13 +234,10 @@ class AccessCache:
         count this one, else 1 and where it is counted (an i64)."""
         b = self.b
         if self._bases is None:
-            self._bases = self.frame.prologue.alloca(
-                ir.ArrayType(I64, MOST_RUNS + MOST_STRIDES), align=64
-            )
+            self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
         b.store(group.bases, self._bases, align=8)
         if group.step is not None:
-            second = b.add(group.firsts[0], group.step)
-            b.store(second, self.lanes.slot(self._bases, 1))
+            b.store(group.step, self.lanes.slot(self._bases, STEP_AT))
         for number, stride in enumerate(group.strides.values(), MOST_RUNS):
             b.store(stride, self.lanes.slot(self._bases, number))
         bounds = self._bounds(group)
@@ -267,8 +267,8 @@ class AccessCache:
 
     def _words(self, group: Group) -> Value:
         """Return a constant of the module: what is known of a group before it runs."""
-        runs = group.base.width if group.form is Form.SHAPE else ANY_RUNS
-        words = [runs, group.base.stride, group.shape.size, self._layout.unit]
+        stride = group.base.stride if group.step is None else ANY_STRIDE
+        words = [group.base.width, stride, group.shape.size, self._layout.unit]
         words += [len(group.strides), len(group.members)]
         for index, offset in group.members:
             place = self._layout.places[self.places.number(index, group.shape.space)]

@@ -29,30 +29,31 @@ LAYOUT_SHIFT = 32
 
 MOST_RUNS = 8
 MOST_STRIDES = 3
+STEP_AT = MOST_RUNS + MOST_STRIDES
 """So many strides are remembered of a group whose addresses walk (`codegen.walks`)."""
 
-ANY_RUNS = 0
-"""The runs of accesses whose lanes follow by a step that is known as code runs: it is one run, and
-the step is where the second has its pitch."""
+ANY_STRIDE = 1 << 48
+"""Stands for the stride of accesses whose lanes follow, in each run, by a step that is known as
+code runs. No stride is as long."""
 
-LEADER, RUNS, STRIDE, AHEAD, LAPS = range(5)
+LEADER, RUNS, AHEAD, LAPS = range(4)
 HEADER = LAPS + MOST_STRIDES
 """What a cache begins with: where the cache of its group's first access stands, 0 as long as
-nothing is known; the runs of its addresses, and the stride in them; how many bytes it lies behind
-the first access of the group, and how often each of the group's strides."""
+nothing is known; the runs of its addresses; how many bytes it lies behind the first access of the
+group, and how often each of the group's strides."""
 
-TAKEN, LOW, ROOM, WITHIN, FIRST, STRIDES = range(6)
+TAKEN, LOW, ROOM, WITHIN, FIRST, STEP, STRIDES = range(7)
 PITCHES = STRIDES + MOST_STRIDES
 SAFE = PITCHES + MOST_RUNS
 COUNTS = SAFE + MOST_RUNS
 """An entry: 1 if it is in use; the first run begins at LOW or less than ROOM bytes behind it; the
 bits of its address that decide about costs: those of its place in the unit, or none but of what
 must be 0, where runs of equal addresses lie whole units apart; where the first run of the first
-access began as the entry was made; the strides; the pitches; from SAFE on the same, but for runs of
-which no lane is on, which have that of one with some, so that whoever reads there reads inside of
-the allocation; and by the place of the first run in the unit, in elements, how many accesses of the
-whole group there were. An access that is not the first of its group has there how many it has more
-than the group."""
+access began as the entry was made; by how much lanes follow in each run; the strides; the pitches;
+from SAFE on the same, but for runs of which no lane is on, which have that of one with some, so
+that whoever reads there reads inside of the allocation; and by the place of the first run in the
+unit, in elements, how many accesses of the whole group there were. An access that is not the first
+of its group has there how many it has more than the group."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from warploom.codegen.cache_layout import (
     AHEAD,
-    ANY_RUNS,
+    ANY_STRIDE,
     COUNTS,
     FIRST,
     HEADER,
@@ -23,7 +23,8 @@ from warploom.codegen.cache_layout import (
     RUNS,
     SAFE,
     SETS,
-    STRIDE,
+    STEP,
+    STEP_AT,
     STRIDES,
     TAKEN,
     WITHIN,
@@ -51,8 +52,9 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
 
     Returns 1 and where such accesses are counted, from COUNTS on, if `known` is the number of their
     key; else 0: then code does not know where to count this one, and the rules are to. `sets` are
-    the kernel's keys, behind which the caches stand; `bases` says where each run begins and, from
-    MOST_RUNS on, the strides; `key` is that of the active lanes.
+    the kernel's keys, behind which the caches stand; `bases` says where each run begins, from
+    MOST_RUNS on the strides, and at STEP_AT by how much lanes follow where that is not known
+    before; `key` is that of the active lanes.
     """
     number = find_set(sets, key)
     if number < 0 or _is_crooked(group, bases) or not _enter_members(sets, group):
@@ -71,12 +73,13 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     sets[at + ROOM] = room
     length = _length(group)
     some = first_lane(key) // length
-    for run in range(_pitches(group)):
+    for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         active = key >> (run * length) & ((1 << length) - 1)
         sets[at + SAFE + run] = bases[run if active else some] - bases[0]
     for stride in range(group[G_STRIDES]):
         sets[at + STRIDES + stride] = bases[MOST_RUNS + stride]
+    sets[at + STEP] = _stride(group, bases)
     sets[at + WITHIN] = _within(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
@@ -96,22 +99,15 @@ def _within(group: Any, bases: Any) -> int:
 
 
 @jitable
-def _pitches(group: Any) -> int:
-    """Returns how many addresses say where lanes reach: of the first lane of each run; or, where
-    lanes follow by any step, of the first two lanes."""
-    return 2 if group[G_RUNS] == ANY_RUNS else group[G_RUNS]
-
-
-@jitable
 def _length(group: Any) -> int:
     """Returns the lanes of a run."""
-    return _LANES // max(1, group[G_RUNS])
+    return _LANES // group[G_RUNS]
 
 
 @jitable
 def _stride(group: Any, bases: Any) -> int:
     """Returns by how much lanes of a run follow each other."""
-    return bases[1] - bases[0] if group[G_RUNS] == ANY_RUNS else group[G_STRIDE]  # type: ignore[no-any-return]
+    return bases[STEP_AT] if group[G_STRIDE] == ANY_STRIDE else group[G_STRIDE]  # type: ignore[no-any-return]
 
 
 @jitable
@@ -126,7 +122,6 @@ def _enter_members(sets: Any, group: Any) -> bool:
             return False
         sets[place + LEADER] = group[MEMBERS + M_PLACE]
         sets[place + RUNS] = group[G_RUNS]
-        sets[place + STRIDE] = group[G_STRIDE]
         sets[place + AHEAD] = ahead
         for stride in range(group[G_STRIDES]):
             sets[place + LAPS + stride] = group[at + M_LAPS + stride]
@@ -163,7 +158,11 @@ def _is_crooked(group: Any, bases: Any) -> bool:
     some = 0
     for member in range(group[G_MEMBERS]):
         some |= bases[0] + _ahead(group, bases, member)
-    for run in range(_pitches(group)):
+    step = _stride(group, bases)
+    some |= step
+    if step > FURTHEST or step < -FURTHEST:
+        return True
+    for run in range(group[G_RUNS]):
         pitch = bases[run] - bases[0]
         some |= pitch
         if pitch > FURTHEST or pitch < -FURTHEST:
@@ -180,7 +179,9 @@ def _is_alike(sets: Any, at: int, group: Any, bases: Any) -> bool:
     """Returns whether an entry is free, or of accesses with the same pitches and strides."""
     if sets[at + TAKEN] == 0:
         return True
-    for run in range(_pitches(group)):
+    if sets[at + STEP] != _stride(group, bases):
+        return False
+    for run in range(group[G_RUNS]):
         if sets[at + PITCHES + run] != bases[run] - bases[0]:
             return False
     for stride in range(group[G_STRIDES]):

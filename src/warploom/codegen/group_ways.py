@@ -150,7 +150,7 @@ class GroupWays:
 
     def _find(self, group: Group, made: Instruction, on: Value) -> Value | None:
         """Find where a group reaches; at addresses without a shape, returns whether the lanes that
-        are on follow the first by one step."""
+        are on follow the first of their run by one step."""
         b = self.b
         group.strides = {s: self._stride(s) for s in group.walked}
         address = made.operands[0 if group.shape.op == "store" else 1]
@@ -165,10 +165,11 @@ class GroupWays:
         back = self._back(group)
         if back is not None:
             places = b.sub(places, self.lanes.splat(back))
-        first = self.lanes.lane(places, 0)
-        group.step = b.sub(self.lanes.lane(places, 1), first)
-        group.bases, group.firsts = self.lanes.splat(first, 1), [first]
-        follows = self._follows(places, first, group.step, on)
+        heads = selection(range(0, LANES, LANES // group.base.width))
+        group.bases = b.shuffle_vector(places, places, heads)
+        group.firsts = [self.lanes.lane(group.bases, run) for run in range(group.base.width)]
+        group.step = b.sub(self.lanes.lane(places, 1), group.firsts[0])
+        follows = self._follows(places, LANES // group.base.width, group.step, on)
         if group.shape.type.bytes < WORD_BYTES:  # what is no vector needs words
             size = I64(group.shape.size)
             follows = b.and_(follows, b.icmp_unsigned("==", group.step, size))
@@ -182,20 +183,23 @@ class GroupWays:
             back = further if back is None else self.b.add(back, further)
         return back
 
-    def _follows(self, places: Value, first: Value, step: Value, on: Value) -> Value:
-        """Returns whether the lanes that are on reach `first` and on from there by a step."""
+    def _follows(self, places: Value, length: int, step: Value, on: Value) -> Value:
+        """Returns whether in each run of so many lanes those that are on reach where its first lane
+        does, and on from there by a step."""
         b, lanes, zeros = self.b, self.lanes, ir.Constant(EIGHT, None)
-        numbers = ir.Constant(EIGHT, [I64(lane) for lane in range(EIGHT.count)])
-        expected = b.add(
-            lanes.splat(first, EIGHT.count), b.mul(numbers, lanes.splat(step, EIGHT.count))
-        )
-        further = lanes.splat(b.shl(step, I64(3)), EIGHT.count)
+        numbers = ir.Constant(EIGHT, [I64(lane % length) for lane in range(EIGHT.count)])
+        behind = b.mul(numbers, lanes.splat(step, EIGHT.count))
         differ: Value = zeros
         for begin in range(0, LANES, EIGHT.count):
-            part = selection(range(begin, begin + EIGHT.count))
-            other = b.xor(b.shuffle_vector(places, places, part), expected)
-            differ = b.or_(differ, b.select(b.shuffle_vector(on, on, part), other, zeros))
-            expected = b.add(expected, further)
+            part = range(begin, begin + EIGHT.count)
+            heads = b.shuffle_vector(places, places, selection(n // length * length for n in part))
+            expected = b.add(heads, behind)
+            if begin % length:
+                further = lanes.splat(b.mul(step, I64(begin % length)), EIGHT.count)
+                expected = b.add(expected, further)
+            other = b.xor(b.shuffle_vector(places, places, selection(part)), expected)
+            here = b.shuffle_vector(on, on, selection(part))
+            differ = b.or_(differ, b.select(here, other, zeros))
         return b.not_(lanes.some(b.icmp_unsigned("!=", differ, zeros)))
 
     def _tell(self, group: Group, known: Value) -> None:

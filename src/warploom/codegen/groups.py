@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from warploom.analysis.program import Block
-from warploom.analysis.shapes import Reading
+from warploom.analysis.shapes import RUNS, Reading
 from warploom.analysis.strides import UNIFORM
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.analysis.uses import writes
@@ -23,7 +23,8 @@ from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 class Form(Enum):
     """Names how the lanes' places lie: by a SHAPE; at ANY places, of which code finds out if they
-    follow by one step; or STEPPED, by such a step, and put off (`codegen.put_off`)."""
+    follow by one step, in each run of threads; or STEPPED, by such a step, and put off
+    (`codegen.put_off`)."""
 
     SHAPE = 0
     ANY = 1
@@ -64,7 +65,7 @@ class Group:
     """Where it is kept if the first access, this time, was not known: then none of the others is,
     so that the rules count each."""
     step: Value | None = None
-    """By how much places at ANY place follow from lane to lane, if they do."""
+    """By how much places at ANY place follow from lane to lane, in each run, if they do."""
 
     def ahead(self, index: int) -> dict[Register, int]:
         """Returns how often an access lies each stride behind the first one."""
@@ -160,7 +161,8 @@ def _placed(
         return None
     shape, base = memory.shape_of(op, index, made), reading.address(address)
     if not base.is_known and _may_follow(memory, shape):
-        return address, Group(shape, Form.ANY, UNIFORM), (shape, address.offset % shape.size)
+        runs = LaneShape(RUNS.get(reading.formation, 1))
+        return address, Group(shape, Form.ANY, runs), (shape, address.offset % shape.size)
     if not _can_be(memory, shape, base):
         return None
     return address, Group(shape, Form.SHAPE, base), (shape, address.offset % shape.size)

@@ -117,7 +117,7 @@ class ShapedAccess:
         mask = self.ways.mask(group, made, on)
         if group.step is not None:
             pointers = self._pointers(group, made)
-            return self.transfers.load_following(shape, firsts[0], group.step, pointers, mask)
+            return self.transfers.load_following(shape, firsts, group.step, pointers, mask)
         found = self.transfers.load(shape, group.base, firsts, mask)
         return [self.lanes.fan(value, 0, width) for value in found]
 
@@ -164,7 +164,7 @@ class ShapedAccess:
             self.transfers.store(shape, group.base, firsts, values, on)
         else:
             pointers = self._pointers(group, made)
-            given = shape, firsts[0], group.step, pointers
+            given = shape, firsts, group.step, pointers
             self.transfers.store_following(*given, values, on)
         count_change(self.lanes, self.frame.environment, I64(1))
 

@@ -115,13 +115,14 @@ class Transfers:
         return self.b.shuffle_vector(on, on, selection(lanes))
 
     def load_following(
-        self, shape: Shape, first: Value, step: Value, pointers: Value, on: Value
+        self, shape: Shape, firsts: Sequence[Value], step: Value, pointers: Value, on: Value
     ) -> list[Value]:
-        """Returns elements of lanes that follow by a step which is known as code runs: `pointers`
-        are where they reach. Elements of less than words are known to be consecutive."""
-        together = LaneShape(1, shape.size)
+        """Returns elements of lanes that follow, in each run, by a step which is known as code
+        runs: `pointers` are where they reach. Elements of less than words are known to be
+        consecutive."""
+        together = LaneShape(len(firsts), shape.size)
         if shape.type.bytes < WORD_BYTES:
-            return self.load(shape, together, [first], on)
+            return self.load(shape, together, firsts, on)
         b = self.b
         ways = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
         b.cbranch(b.icmp_unsigned("==", step, I64(shape.size)), *ways[:2])
@@ -129,7 +130,7 @@ class Transfers:
         for way, block in enumerate(ways[:2]):
             b.position_at_end(block)
             if way == 0:
-                values = self.load(shape, together, [first], on)
+                values = self.load(shape, together, firsts, on)
             else:
                 values = [
                     self.gather(shape, self._part(pointers, shape, part), on)
@@ -188,21 +189,21 @@ class Transfers:
     def store_following(
         self,
         shape: Shape,
-        first: Value,
+        firsts: Sequence[Value],
         step: Value,
         pointers: Value,
         values: Sequence[Value],
         on: Value,
     ) -> None:
         """Store elements of lanes that follow by a step, as `load_following` loads them."""
-        together = LaneShape(1, shape.size)
+        together = LaneShape(len(firsts), shape.size)
         if shape.type.bytes < WORD_BYTES:
-            self.store(shape, together, [first], values, on)
+            self.store(shape, together, firsts, values, on)
             return
         consecutive = self.b.icmp_unsigned("==", step, I64(shape.size))
         with self.b.if_else(consecutive) as (then, otherwise):
             with then:
-                self.store(shape, together, [first], values, on)
+                self.store(shape, together, firsts, values, on)
             with otherwise:
                 self._scatter(shape, pointers, values, on)
 

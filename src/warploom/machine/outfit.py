@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.analysis.services import service_of
+from warploom.analysis.shapes import RUNS, formation_of
 from warploom.analysis.tensor_memory import queue_words
 from warploom.analysis.tensor_waits import completes_later
+from warploom.codegen.cache_layout import LAYOUT_SHIFT, SETS
 from warploom.codegen.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.codegen.jit import CompiledKernel
 from warploom.isa.special import LAUNCH_WIDE
@@ -56,7 +58,8 @@ class Outfit:
     addresses, in the slots `addressed`; behind them there are zeros up to `size`, and `costs`, one
     in each row of accesses (see `_common_costs`). `by_slot` says of what a block has in its slot
     how many bytes it takes. `serves` says whether the host serves calls of the kernel,
-    `launched_warps` how many there are, `pace` how far a launch goes at a time.
+    `launched_warps` how many there are, `pace` how far a launch goes at a time. `full_sets`: the
+    sets of lanes that its access caches know at first.
     """
 
     kernel: CompiledKernel
@@ -71,6 +74,7 @@ class Outfit:
     by_slot: Mapping[Slot, int]
     serves: bool
     launched_warps: int
+    full_sets: Words
     pace: Pace = field(default_factory=Pace)
     _free: list[Room] = field(default_factory=list["Room"])
 
@@ -115,6 +119,7 @@ class Outfit:
             by_slot,
             any(service_of(made) for made in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
+            _full_sets(launch.block),
         )
 
     def room(self) -> Room:
@@ -187,7 +192,7 @@ class Room:
         """Write what is not zero."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._outfit.costs
-        self._caches[0] = ALL_LANES
+        self._caches[: len(self._outfit.full_sets)] = self._outfit.full_sets
 
     def forget_bounds(self) -> None:
         """Allocations have come or gone: what checks of accesses know of them holds no more."""
@@ -263,6 +268,14 @@ def _common_costs(layout: CountLayout) -> Words:
     kept as the row's example."""
     costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
+
+
+def _full_sets(block: tuple[int, int, int]) -> Words:
+    """Returns the keys of all lanes of a warp, of each of the first layouts: caches know of them
+    before any others come (`codegen.cache_layout`)."""
+    known = RUNS.get(formation_of(block), 1) > 1
+    layouts = min(1 + max(warp_layouts(block)), SETS // 2) if known else 1
+    return ALL_LANES | np.arange(layouts) << LAYOUT_SHIFT
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from warploom.analysis.strides import LANES
 from warploom.codegen.cache_layout import (
     AHEAD,
-    ANY_RUNS,
     COUNTS,
     FIRST,
     HEADER,
@@ -22,7 +21,7 @@ from warploom.codegen.cache_layout import (
     PITCHES,
     RUNS,
     SETS,
-    STRIDE,
+    STEP,
     STRIDES,
     WITHIN,
 )
@@ -104,10 +103,8 @@ def _repeated(layout: CountLayout, row: int, words: Words) -> Iterator[Repeated]
 def _steps(header: Words, entry: Words) -> list[int]:
     """Returns how far each lane reaches behind where the first run of its group begins."""
     laps = header[LAPS : LAPS + MOST_STRIDES] * entry[STRIDES : STRIDES + MOST_STRIDES]
-    ahead, runs, stride = int(header[AHEAD] + laps.sum()), int(header[RUNS]), int(header[STRIDE])
-    if runs == ANY_RUNS:
-        runs, stride = 1, int(entry[PITCHES + 1])
-    length = LANES // runs
+    ahead, stride = int(header[AHEAD] + laps.sum()), int(entry[STEP])
+    length = LANES // int(header[RUNS])
     return [
         ahead + int(entry[PITCHES + lane // length]) + lane % length * stride
         for lane in range(LANES)
