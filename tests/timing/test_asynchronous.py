@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
 import warploom as wl
 from warploom.devices.timing import find_timing
 from warploom.host.run import Run
+from warploom.report.perfetto import write_trace
 from warploom.timing.mbarriers import phases_of
 
 SOURCE = Path(__file__).with_name("pipeline.cu")
@@ -65,6 +67,24 @@ def test_the_report_says_that_warps_wait_for_copies() -> None:
     busy = lines * one.spec.tma_line_cycles / one.cycles
     assert one.pipeline.tma_use == pytest.approx(busy, rel=0.05)
     assert one.dram_read_bytes == 16 * 2048
+
+
+@pytest.mark.parametrize("stages", [1, 4])
+def test_as_many_copies_are_in_flight_as_there_are_stages(stages: int, tmp_path: Path) -> None:
+    """A stage is copied to again when it was read, so that one copy for each is on its way."""
+    timing = run(stages, 2048, 16).time(timeline=1 << 14)
+    copies = timing.copies()
+    assert len(copies) == 16
+    together = [sum(a.since <= b.since < a.until for a in copies) for b in copies]
+    assert max(together) == stages
+    least = timing.spec.latency_tma + timing.spec.latency_l2
+    assert all(copy.until - copy.since > least for copy in copies)
+    assert {copy.instruction for copy in copies} == {copies[0].instruction}
+    file = tmp_path / "pipeline.pftrace"
+    assert write_trace(timing, file) == len(timing.timeline())
+    packets = Trace.FromString(file.read_bytes()).packet
+    names = [p.track_descriptor.name for p in packets if "copy" in p.track_descriptor.name]
+    assert names == [f"copy in flight {number}" for number in range(stages)]
 
 
 def test_every_cycle_is_accounted_for_and_workers_change_nothing() -> None:

@@ -1,7 +1,8 @@
 """Modelled time as a trace for Perfetto (ui.perfetto.dev), in its own protobuf.
 
-An SM has a track for each warp slot, on which a warp's states follow each other, and counters for
-instructions per cycle and for occupancy. A nanosecond of the trace is a cycle of the SM's clock.
+An SM has a track for each warp slot, on which a warp's states follow each other, as many tracks as
+copies are in flight at a time, and counters for instructions per cycle and for occupancy. A
+nanosecond of the trace is a cycle of the SM's clock.
 Source: Perfetto, "Writing custom data to a trace" (track descriptors, track events, counters).
 """
 
@@ -17,14 +18,14 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
-from warploom.timing.result import Timing, WarpState
+from warploom.timing.result import CopyInFlight, Timing, WarpState
 
 SEQUENCE = 1
 WINDOW = 64
 """Cycles over which a counter is an average."""
 
-PROCESS, IPC, OCCUPANCY, SLOTS = 1, 2, 3, 16
-"""The numbers of the tracks; those of the slots follow the last."""
+PROCESS, IPC, OCCUPANCY, SLOTS, COPIES = 1, 2, 3, 16, 1 << 12
+"""The numbers of the tracks; those of the slots follow SLOTS, those of copies the last."""
 
 
 def write_trace(timing: Timing, file: Path, sm: int = 0) -> int:
@@ -38,6 +39,7 @@ def write_trace(timing: Timing, file: Path, sm: int = 0) -> int:
     made.tracks(timing, sm, sorted({state.slot for state in states}))
     for state in states:
         made.state(state, timing)
+    made.copies(timing, sm)
     made.counter(IPC, _issued(states))
     most = timing.device.max_warps_per_sm
     made.counter(OCCUPANCY, ((at, 100 * warps / most) for at, warps in _resident(states)))
@@ -67,30 +69,48 @@ class _Writer:
             packet.track_descriptor.name = name
             packet.track_descriptor.counter.CopyFrom(CounterDescriptor(unit_name=unit))
         for slot in slots:
-            packet = self._packet(0)
-            packet.track_descriptor.uuid = SLOTS + slot
-            packet.track_descriptor.parent_uuid = PROCESS
-            packet.track_descriptor.name = f"warp slot {slot}"
+            self._track(SLOTS + slot, f"warp slot {slot}")
+
+    def _track(self, number: int, name: str) -> None:
+        packet = self._packet(0)
+        packet.track_descriptor.uuid = number
+        packet.track_descriptor.parent_uuid = PROCESS
+        packet.track_descriptor.name = name
 
     def state(self, state: WarpState, timing: Timing) -> None:
         """Write a slice from when the state began to when it ended."""
-        packet = self._packet(state.since)
+        self._slice(SLOTS + state.slot, state.state.replace("_", " "), state, timing)
+
+    def copies(self, timing: Timing, sm: int) -> None:
+        """Write a slice for each copy, on the first track that is free when it is issued."""
+        ends: list[int] = []
+        for copy in sorted(timing.copies(sm), key=lambda one: one.since):
+            free = (track for track, end in enumerate(ends) if end <= copy.since)
+            track = next(free, len(ends))
+            if track == len(ends):
+                ends.append(0)
+                self._track(COPIES + track, f"copy in flight {track}")
+            ends[track] = copy.until
+            self._slice(COPIES + track, "copy", copy, timing)
+
+    def _slice(self, track: int, name: str, span: WarpState | CopyInFlight, timing: Timing) -> None:
+        packet = self._packet(span.since)
         event = packet.track_event
-        event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, SLOTS + state.slot
-        event.name, event.categories[:] = state.state.replace("_", " "), ["modelled"]
+        event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, track
+        event.name, event.categories[:] = name, ["modelled"]
         program = timing.program
         told = {
-            "warp": state.warp,
-            "instruction": program.instructions[state.instruction].operation.text,
-            "line": program.line(state.instruction),
+            "warp": span.warp,
+            "instruction": program.instructions[span.instruction].operation.text,
+            "line": program.line(span.instruction),
         }
-        for name, value in told.items():
+        for key, value in told.items():
             annotation = event.debug_annotations.add()
-            annotation.name = name
+            annotation.name = key
             annotation.string_value = str(value)
-        packet = self._packet(state.until)
+        packet = self._packet(span.until)
         packet.track_event.type = TrackEvent.TYPE_SLICE_END
-        packet.track_event.track_uuid = SLOTS + state.slot
+        packet.track_event.track_uuid = track
 
     def counter(self, track: int, values: Iterable[tuple[int, float]]) -> None:
         for at, value in values:

@@ -114,7 +114,7 @@ def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
     late = now - m[warp + w.V_FIRST] - (slots - 1) * g.ops[row + w.OP_GAP]
     done = m[warp + w.V_FIRST] + g.ops[row + w.OP_LATENCY] + max(late, 0)
     if is_access(kind) and access_count(g, m, warp, row) > 0:
-        done = start_flight(g, m, s, warp, op)
+        done = start_flight(g, m, s, warp, op, now)
     else:
         done = max(done, now + 1) << w.REASON_BITS | g.ops[row + w.OP_WAIT]
     base = m[warp + w.V_REGISTERS]
@@ -198,7 +198,7 @@ def access_count(g: Machine, m: Words, warp: int, row: int) -> int:
 
 
 @jitable
-def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
+def start_flight(g: Machine, m: Words, s: int, warp: int, op: int, now: int) -> int:
     """Put a memory instruction into the queue; gives what its registers wait for."""
     row = op * w.OP_WORDS
     count = access_count(g, m, warp, row)
@@ -215,6 +215,7 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int) -> int:
     m[flight + w.F_PHASE] = m[flight + w.F_NEEDED] = m[flight + w.F_NEXT] = 0
     m[flight + w.F_BLOCK] = m[m[warp + w.V_BLOCK] + w.B_NUMBER]
     m[flight + w.F_NUMBER] = m[warp + w.V_WARP]
+    m[flight + w.F_SINCE] = now
     first = m[warp + w.V_ACCESS]
     m[warp + w.V_ACCESS] += count
     m[warp + w.V_FLIGHTS] += int(is_awaited(g, row))

@@ -97,11 +97,26 @@ def finish(g: Machine, m: Words, flight: int, now: int) -> None:
     """Land a flight, and add to the phase that it tells."""
     if g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
         m[flight + w.F_TIME] += g.p[w.LATENCY_TMA]
+        note_copy(g, m, flight)
     phase, time = m[flight + w.F_PHASE], m[flight + w.F_TIME]
     told = phase != 0 and is_resident(m, flight)
     land(g, m, flight, now)
     if told:
         add_to(g, m, phase, time, now)
+
+
+@jitable
+def note_copy(g: Machine, m: Words, flight: int) -> None:
+    """Note for the timeline how long a copy was on its way, if there is room."""
+    if m[w.EVENT_COUNT] < g.p[w.EVENTS]:
+        at = g.p[w.AT_EVENTS] + m[w.EVENT_COUNT] * w.EVENT_WORDS
+        m[at + w.E_SLOT] = (m[flight + w.F_WARP] - g.p[w.AT_WARPS]) // w.V_WORDS
+        m[at + w.E_WARP] = m[flight + w.F_NUMBER]
+        m[at + w.E_STATE] = w.IN_FLIGHT
+        m[at + w.E_SINCE] = m[flight + w.F_SINCE]
+        m[at + w.E_UNTIL] = m[flight + w.F_TIME]
+        m[at + w.E_OP] = m[flight + w.F_OP]
+        m[w.EVENT_COUNT] += 1
 
 
 @jitable

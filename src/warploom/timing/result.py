@@ -40,6 +40,18 @@ class WarpState:
 
 
 @dataclass(frozen=True)
+class CopyInFlight:
+    """A copy by the Tensor Memory Accelerator of an SM, from its issue until its bytes are there:
+    the slot and the number of the warp that issued it, and its PTX instruction."""
+
+    slot: int
+    warp: int
+    since: int
+    until: int
+    instruction: int
+
+
+@dataclass(frozen=True)
 class LineTime:
     """A source line: machine instructions issued for it, and the cycles of all warps before them,
     by state."""
@@ -315,9 +327,8 @@ class Timing:
     def timeline(self, sm: int = 0) -> list[WarpState]:
         """Returns what state every warp of an SM was in, from when to when; as much as `timeline=`
         of `time` had room for."""
-        row = self._outcome.sms[sm]
-        start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
-        events = row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
+        events = self._events(sm)
+        events = events[events[:, w.E_STATE] != w.IN_FLIGHT]
         places = self._work.instructions[events[:, w.E_OP]].tolist()
         rows: list[list[int]] = events.tolist()
         found: list[WarpState] = []
@@ -330,6 +341,21 @@ class Timing:
             name = w.REASONS[state]
             found.append(WarpState(slot, warp, name, since, until, instruction, visit))
         return found
+
+    def copies(self, sm: int = 0) -> list[CopyInFlight]:
+        """Returns what copies were on their way to or from an SM, in the order in which they ended;
+        as many as `timeline=` of `time` had room for."""
+        events = self._events(sm)
+        events = events[events[:, w.E_STATE] == w.IN_FLIGHT]
+        places = self._work.instructions[events[:, w.E_OP]]
+        columns = [w.E_SLOT, w.E_WARP, w.E_SINCE, w.E_UNTIL]
+        rows = np.column_stack([events[:, columns], places]).tolist()
+        return [CopyInFlight(*row) for row in rows]
+
+    def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        row = self._outcome.sms[sm]
+        start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
+        return row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
 
     def warp_cycles(self, sm: int = 0) -> int:
         """Cycles of all warps of an SM: of those that `timeline` tells, and of those for which it

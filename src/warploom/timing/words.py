@@ -208,12 +208,12 @@ free."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP = range(6)
-F_PHASE, F_NEEDED, F_NEXT, F_BLOCK, F_NUMBER, F_WORDS = range(6, 12)
+F_PHASE, F_NEEDED, F_NEXT, F_BLOCK, F_NUMBER, F_SINCE, F_WORDS = range(6, 13)
 """A flight: a memory instruction that is not over. LEFT: its accesses in the queue and requests
 that have no answer. PHASE: where stands the phase of an mbarrier that it adds to when it is over, 0
 for none; NEEDED, NEXT: how much the phase that it waits for needs, and the next flight that waits
 for that one. BLOCK: the number of its block, in the order of the SM; NUMBER: that of its warp, in
-the record."""
+the record. SINCE: when it was issued."""
 R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET, R_WORDS = range(10)
 """A request to what is behind L1; ENTRY is its entry in L1, or -1; FILL when its answer comes; SET
 its set in L2."""
@@ -226,7 +226,8 @@ H_COUNT, H_TIME, H_WAITING, PHASE_WORDS = range(4)
 """A phase of an mbarrier of a block: how often something was added to it, when the last of that
 was there, and the first flight that waits for it."""
 E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
-"""A time in which a warp was in one state."""
+"""A time in which a warp was in one state, or (IN_FLIGHT) in which a copy was on its way."""
+IN_FLIGHT = REASON_COUNT
 
 SECTORS = 4
 TAG_BITS, DIRTY_BITS, SECTOR_MASK = 8, 4, 15
