@@ -221,7 +221,7 @@ function Checks({ taught }: { taught: Lesson }) {
             <span>
               <span class="unseen">{one.passed ? "Passed: " : "Not passed: "}</span>
               {one.label}
-              <em>{one.measured}</em>
+              {one.measured && <em>{one.measured}</em>}
             </span>
           </li>
         ))}
