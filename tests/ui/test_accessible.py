@@ -196,7 +196,7 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert "block 0, warp 1" in page.locator(".warp header").inner_text()
     assert "st.global" in page.locator(".warp .now").inner_text()
     where = page.locator(".fault").inner_text()
-    assert "Thread 40 of block 0 reached 0 bytes behind the end of out" in where
+    assert "Thread 40 of block 0 reached the first byte after the end of out" in where
     page.context.close()
 
 

@@ -93,9 +93,12 @@ def _number(text: str) -> int | float:
         return int(text == "true")
     for convert in (lambda: int(text, 0), lambda: float(text)):
         try:
-            return convert()
+            number = convert()
         except ValueError:
             continue
+        if isinstance(number, float) and math.isinf(number) and "inf" not in text.lower():
+            raise _unreadable(text, "it is beyond the largest f64")
+        return number
     raise _unreadable(text, "it is neither a number nor a buffer")
 
 

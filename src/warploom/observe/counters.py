@@ -182,6 +182,11 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
             columns[copied][row.instruction] += cost["bytes_requested"]
 
 
+def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:
+    """1 for each instruction that passes the test, else 0."""
+    return np.array([test(i) for i in tally.program.instructions], np.int64)
+
+
 def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64]:
     """1 for each instruction whose operation passes the test, else 0."""
     return _mask(tally, lambda instruction: test(instruction.operation))

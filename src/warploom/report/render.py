@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warploom.core.mangled import read_symbol
 from warploom.observe.counters import Counts
 from warploom.report.sections import Report, Section, Value
 from warploom.report.source import source_line, split_line
@@ -55,7 +56,7 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
     say = translator(terms or facts.terms)
     console.print(
         Text.assemble(
-            (facts.kernel, "bold"),
+            (read_symbol(facts.kernel).template, "bold"),
             f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
             f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
             f"{_compiling(facts.compile_seconds)}",
