@@ -107,7 +107,7 @@ COMMANDS: dict[str, tuple[tuple[Callable[..., None], str], ...]] = {
     ),
     "Measure": (
         (profile, "Report what a launch cost, with advice."),
-        (time, "Model the time of a launch and what bounds it."),
+        (time, "Model a launch's time and what bounds it."),
         (tune, "Try many configurations and rank them."),
         (occupancy, "Count the blocks that fit on an SM."),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -39,11 +40,19 @@ _COLUMNS: dict[str, Callable[[Counts], int]] = {
 """What is shown of a source line."""
 
 
-def render_text(report: Report, terms: str | None = None) -> str:
+class ReportText(str):
+    """A report, which a notebook shows as it is and not as a quoted string."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Writes the text for IPython."""
+        printer.text(str(self))
+
+
+def render_text(report: Report, terms: str | None = None) -> ReportText:
     """Return the report as plain text, 100 columns wide."""
     out = StringIO()
     render(report, Console(file=out, width=WIDTH, color_system=None), terms)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return ReportText("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
 
 
 def _compiling(seconds: float) -> str:
