@@ -195,8 +195,11 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert "k.cu:1" in page.locator(".trouble pre").inner_text()
     assert "block 0, warp 1" in page.locator(".warp header").inner_text()
     assert "st.global" in page.locator(".warp .now").inner_text()
+    assert page.locator(".lane.involved i").all_inner_texts() == ["8"]
+    assert "faulted: lane 8" in page.locator(".warp .legend").inner_text()
     where = page.locator(".fault").inner_text()
     assert "Thread 40 of block 0 reached the first byte after the end of out" in where
+    assert "out[39] = " in page.locator(".cell output").inner_text()
     page.context.close()
 
 

@@ -7,7 +7,7 @@ of the kernel that the task begins with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as unguarded
@@ -88,7 +88,7 @@ class Launched:
             return self._run(engine_of(self.request))
 
     @contextmanager
-    def _blamed(self) -> Iterator[None]:
+    def _blamed(self) -> Generator[None]:
         """Raises LessonError for what a kernel of the lesson itself does wrong."""
         try:
             yield

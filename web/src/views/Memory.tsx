@@ -70,7 +70,7 @@ function Summary({ access }: { model: Model; access: Access }) {
       <b>
         {site.space} {site.op}
       </b>
-      <span>{site.size} bytes a lane</span>
+      <span>{site.size} bytes per lane</span>
       <span class={bad ? "bad" : "good"} {...tip(bad ? (shared ? "conflict" : "uncoalesced") : shared ? "pass" : "transaction")}>
         {bad ? "▲" : "●"} {taken} {unit}
         {plural}
