@@ -70,7 +70,7 @@ figure { margin: 0 }
 img { width: 100%%; border: 1px solid #888 }
 </style>"""
 
-THUMB = 400
+THUMB = 640
 """Pixels by which a view is wide on a sheet."""
 
 

@@ -66,6 +66,9 @@ def test_help_is_short_and_in_groups(
         (("run", "k.cu", "--arg", "f64[8]=zeros", "--arg", "f64[8]=zeros"), "takes a number"),
         (("run", "k.cu", "--arg", "8", "--arg", "f64[8]=zeros"), "the buffer holds float64"),
         (("run", "k.cu", "--arg", "8", "--arg", "i32[1000000000000]=zeros"), "no memory for"),
+        (("run", "k.cu", "--arg", "1e400", "--arg", "i32[8]=zeros"), "beyond the largest f64"),
+        (("run", "k.cu", "--arg", "o:i32[8]=ones", "--arg", "o:i32[8]=ones"), "called o already"),
+        (("learn", "bank", "--check", "k.cu"), "Did you mean 'banks'?"),
         (("tune", "k.cu", "--space", "blok=32", "--arg", "8"), "Did you mean block?"),
     ],
 )
@@ -112,6 +115,31 @@ def test_shapes_are_written_alike_everywhere(
     code, out, _ = called(capsys, monkeypatch, *launch, "--arg", "64", "--arg", "o:i32[8x8]=zeros")
     assert code == 0
     assert json.loads(out)["buffers"]["o"]["shape"] == [8, 8]
+
+
+@pytest.mark.parametrize("width", ["60", "80"])
+def test_every_command_is_listed_with_its_whole_summary(
+    width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    code, out, _ = called(capsys, monkeypatch, "--help")
+    assert code == 0
+    groups = ("Run:", "Find errors:", "Measure:", "Watch and learn:", "Look up:")
+    assert [line for line in out.splitlines() if line in groups] == list(groups)
+    listed = out[out.index("\nRun:") : out.index("Exit codes")]
+    lines = [line for line in listed.splitlines() if line.strip() and line[0] == " "]
+    assert all(line.endswith(".") and len(line) <= int(width) for line in lines)
+
+
+def test_results_name_the_kernel_and_the_shape_as_the_source_does(
+    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = called(
+        capsys, monkeypatch, "run", str(kernel), "--arg", "8", "--arg", "out:i32[2x4]=zeros"
+    )
+    assert code == 0
+    assert "out: int32[2x4] = [0, 1, 2, 3, 4, 5, 6, 7]" in out
+    assert "\nk on H100" in out
 
 
 @pytest.mark.parametrize("width", [60, 80])

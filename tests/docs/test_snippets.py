@@ -47,7 +47,9 @@ def test_every_block_names_its_language(page: str) -> None:
 LONG = (
     "README.md",
     "docs/tutorial.md",
+    "docs/checking.md",
     "docs/howto/teaching.md",
+    "docs/howto/tuning.md",
     "docs/drop-in.md",
     "docs/timing.md",
     "docs/machine_code.md",

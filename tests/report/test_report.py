@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import warploom as wl
 from warploom.analysis.build import build
 from warploom.core.errors import WarploomError
 from warploom.devices.catalog import find_device
@@ -248,3 +249,14 @@ def test_source_lines_that_cannot_be_read_are_empty(tmp_path: Path) -> None:
     assert source_line(str(file), 3) == source_line(str(file), 0) == ""
     assert source_line(str(tmp_path / "gone.cu"), 1) == ""
     assert split_line("C:/a/b.cu:12") == ("C:/a/b.cu", 12)
+
+
+def test_a_notebook_shows_the_text_of_a_report() -> None:
+    from IPython.lib.pretty import pretty
+
+    module = wl.Device("v100").compile(
+        "template <int n> __global__ void k() {} template __global__ void k<3>();"
+    )
+    text = module[module.kernels[0]][1, 32]().report()
+    assert pretty(text) == text
+    assert text.startswith("k<3> on Tesla V100")

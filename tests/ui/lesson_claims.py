@@ -12,8 +12,8 @@ EVEN, ODD = 0x55555555, 0xAAAAAAAA
 @dataclass(frozen=True)
 class Claim:
     """Says what must be on the screen: texts of the lower view, lanes by their state, how many
-    lanes are active, elements of arrays (by the name and the index of one), texts anywhere.
-    `right` is the other side of a comparison.
+    lanes are active, the instruction's beginning, values in lanes, elements of arrays (by the name
+    and the index of one), texts anywhere. `right` is the other side of a comparison.
     """
 
     view: tuple[str, ...] = ()
@@ -25,6 +25,10 @@ class Claim:
     right_cells: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     anywhere: tuple[str, ...] = ()
     tree: str = ""
+    code: str = ""
+    right_code: str = ""
+    values: dict[int, str] = field(default_factory=dict[int, str])
+    right_values: dict[int, str] = field(default_factory=dict[int, str])
 
 
 SECTORS_4 = Claim(view=("4 transactions", "128 bytes requested, 128 moved: 100 %"))
@@ -127,19 +131,39 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "reduction": (
         Claim(lanes={"goes_on": EVEN, "jumps": ODD}, right_lanes={"goes_on": FULL}),
         Claim(lanes={"active": EVEN}, right_lanes={"active": FULL}),
-        Claim(lanes={"active": FULL}, right_lanes={"active": FULL}),
+        Claim(
+            lanes={"active": FULL},
+            right_lanes={"active": FULL},
+            code="bar.sync",
+            right_code="bar.sync",
+        ),
         Claim(view=("Divergent branches",), right=("Divergent branches",)),
     ),
     "tiling": (
-        Claim(view=("global load",), right=("global load",)),
-        Claim(right=("shared store",)),
-        Claim(view=("global load",), right=("shared load", "no conflict")),
+        # b[0][x] is 1; x of the tile's first element is 0 to 15.
+        Claim(
+            view=("global load",),
+            right=("global load",),
+            values={0: "1", 31: "1"},
+            right_values={0: "0", 15: "15", 16: "16"},
+        ),
+        # a[y][0] * b[0][x] = 16 * y
+        Claim(
+            code="fma", values={0: "0", 16: "16"}, right_code="st.shared", right=("shared store",)
+        ),
+        # a[y][15] = 16 * y + 15
+        Claim(
+            view=("global load",),
+            right=("shared load", "no conflict"),
+            values={0: "15", 16: "31"},
+            right_values={0: "15", 16: "31"},
+        ),
         # 8 warps: 32 requests each, or 2.
         Claim(view=("global load requests 256",), right=("global load requests 16",)),
     ),
     "histogram": (
-        Claim(view=("4 transactions",)),
-        Claim(view=("global atomic", "1 transaction", "32 moved")),
+        Claim(view=("4 transactions",), code="ld.global"),
+        Claim(view=("global atomic", "1 transaction", "32 moved"), lanes={"active": FULL}),
         Claim(cells={("bins", 0): "bins[0] = 16 ", ("bins", 3): "bins[3] = 16 "}),
     ),
     "barrier": (
@@ -204,9 +228,10 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(cells={("out", 0): "out[0] = 32 "}),
     ),
     "shuffle": (
-        Claim(lanes={"active": FULL}),
-        Claim(lanes={"active": FULL}),
-        Claim(lanes={"active": FULL}),
+        # What a lane takes: 1, then sums of 2, 4, 8 and, from lane 1, 16.
+        Claim(lanes={"active": FULL}, code="shfl.sync.down", values={0: "1", 15: "1"}),
+        Claim(lanes={"active": FULL}, code="shfl.sync.down", values={0: "2", 7: "2"}),
+        Claim(lanes={"active": FULL}, code="shfl.sync.down", values={0: "16"}),
         Claim(
             lanes={"active": 1},
             cells={("out", 0): "out[0] = 32 (before: 0) · written now by lane 0"},
@@ -235,20 +260,30 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim(view=("50 % 32 of 64 warps", "limited by registers")),
     ),
     "latency": (
-        Claim(view=("Modelled", "long scoreboard")),
-        Claim(view=("long scoreboard",)),
+        # x[32 * k + i], for k = 0 and 7
+        Claim(view=("Modelled", "long scoreboard"), code="ld.global", values={0: "0", 31: "31"}),
+        Claim(view=("long scoreboard",), code="ld.global", values={0: "224", 31: "255"}),
         Claim(view=("cycles",)),
     ),
     "async-copy": (
-        Claim(view=("global load",), anywhere=("cp.async",)),
-        Claim(cells={("kept", 31): "kept[31] = 31 "}, right_cells={("kept", 31): "kept[31] = 31 "}),
+        Claim(view=("global load",), code="ld.global", right_code="cp.async"),
         Claim(
+            code="st.shared",
+            right_code="cp.async.wait",
+            cells={("kept", 31): "kept[31] = 31 "},
+            right_cells={("kept", 31): "kept[31] = 31 "},
+        ),
+        Claim(
+            values={0: "31", 31: "0"},
+            right_values={0: "31", 31: "0"},
             cells={("kept", 31): "read now by lane 0"},
             right_cells={("kept", 31): "read now by lane 0"},
         ),
     ),
     "tensor-cores": (
-        Claim(lanes={"active": FULL}, right_lanes={"active": FULL}, anywhere=("wmma.mma",)),
+        Claim(
+            lanes={"active": FULL}, right_lanes={"active": FULL}, code="fma", right_code="wmma.mma"
+        ),
         Claim(cells={("c", 255): "c[15][15] = 16 "}, right_cells={("c", 255): "c[15][15] = 16 "}),
     ),
     "streams": (

@@ -195,8 +195,11 @@ def test_a_fault_is_open_at_its_step(chromium: Any, pages: dict[str, str]) -> No
     assert "k.cu:1" in page.locator(".trouble pre").inner_text()
     assert "block 0, warp 1" in page.locator(".warp header").inner_text()
     assert "st.global" in page.locator(".warp .now").inner_text()
+    assert page.locator(".lane.involved i").all_inner_texts() == ["8"]
+    assert page.locator(".warp .legend li").last.inner_text().split() == ["faulted:", "lane", "8"]
     where = page.locator(".fault").inner_text()
-    assert "Thread 40 of block 0 reached 0 bytes behind the end of out" in where
+    assert "Thread 40 of block 0 reached the first byte after the end of out" in where
+    assert "out[39] = " in page.locator(".cell output").inner_text()
     page.context.close()
 
 

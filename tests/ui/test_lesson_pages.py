@@ -136,6 +136,16 @@ def check_claim(page: Any, claim: Claim, said: str) -> None:
     for side, lanes in ((0, claim.lanes), (1, claim.right_lanes)):
         for state, mask in lanes.items():
             assert hex(lanes_in(page, state, side)) == hex(mask), (said, state, side)
+    for side, code, values in (
+        (0, claim.code, claim.values),
+        (1, claim.right_code, claim.right_values),
+    ):
+        warp = page.locator("section.warp").nth(side)
+        if code:
+            assert warp.locator(".now code").inner_text().startswith(code), (said, code, side)
+        for lane, value in values.items():
+            shown = warp.locator(".lane").nth(lane).locator("b").inner_text()
+            assert shown == value, (said, lane, side)
     if claim.active is not None:
         assert lanes_in(page, "active").bit_count() == claim.active, said
     views = page.locator(".side") if page.locator(".compare").count() else page.locator("#below")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import re
 from pathlib import Path
 
 import pytest
+from browser import ARGUMENTS, BROWSER
 
 import warploom as wl
 from warploom.ui.page import BUNDLE
@@ -25,9 +28,30 @@ def test_a_notebook_shows_the_page_in_a_frame(trace: wl.Trace, tmp_path: Path) -
     found = re.fullmatch(r'<iframe [^<>]*sandbox="allow-scripts"[^<>]*srcdoc="([^"<>]*)"></iframe>',
                          text)  # fmt: skip
     assert found
-    assert html.unescape(found[1]) == shown.page
+    packed = re.search(r'atob\("([^"]*)"\)', html.unescape(found[1]))
+    assert packed
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == shown.page
+    assert len(text) < 400_000
     shown.save(tmp_path / "k.html")
     assert (tmp_path / "k.html").read_text() == shown.page
+
+
+def test_the_frame_unpacks_the_page(trace: wl.Trace, tmp_path: Path) -> None:
+    """As a browser shows the output of a cell."""
+    if not BROWSER:
+        pytest.skip("there is no Chromium here")
+    from playwright.sync_api import sync_playwright
+
+    file = tmp_path / "cell.html"
+    file.write_text(wl.show(trace)._repr_html_())
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        frame = page.frame_locator("iframe")
+        frame.locator(".lanes").wait_for(timeout=10_000)
+        assert frame.locator("h1").inner_text().startswith("k⟨")
+        browser.close()
 
 
 def test_a_widget_holds_the_page(trace: wl.Trace) -> None:

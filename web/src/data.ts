@@ -136,7 +136,14 @@ export class Data {
     return null;
   }
 
-  /** Elements `first` up to `stop` of an array, as they are behind step `time`. */
+  /** The array that the fault at a step is closest to. */
+  missedAt(time: number): ArrayView | null {
+    const fault = this.#model.faultAt(time);
+    const nearest = fault && this.#model.nearest(fault.address);
+    return this.arrays.find((one) => one.space === "global" && one.address === nearest?.address) ?? null;
+  }
+
+  /** Elements `first` up to `stop` of an array, as they are after step `time`. */
   cells(array: ArrayView, first: number, stop: number, time: number): Cell[] {
     const touches = this.#of(array);
     const found: Cell[] = [];

@@ -28,7 +28,7 @@ export const HELP = {
   exited: entry("Exited: the lane's thread has returned.", SIMT),
   absent: entry("Not launched: the block has fewer threads than its warps have lanes.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
   ready: entry("Ready: the lane can go on, and another warp is executing.", SIMT),
-  halves: entry("The wide gap separates half-warps, the narrow ones quarter-warps: accesses of 8 and 16 bytes a lane are served in these parts.", GLOBAL),
+  halves: entry("The wide gap separates half-warps, the narrow ones quarter-warps: accesses of 8 and 16 bytes per lane are served in these parts.", GLOBAL),
   stack: entry("Where lanes that have diverged will reconverge; the innermost point is the last.", SIMT),
   splits: entry("From compute capability 7.0 on each thread has its own program counter: a warp is a set of splits, any of which may run.", ITS),
   divergence: entry("Divergence: active lanes go both ways at this branch; the sides are executed one after the other.", SIMT),

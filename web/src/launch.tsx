@@ -185,13 +185,16 @@ export function Trouble() {
   if (running.value) return <div class="trouble calm" role="status">Running the kernel …</div>;
   const error = model.value?.trace.error;
   if (error && !other.value) {
+    const [first, ...rest] = error.split("\n");
     return (
       <section aria-label="Error">
         <details class="trouble ended" open={!lesson.value || working.value}>
-          <summary>✕ {error.split("\n")[0]}</summary>
-          <pre tabIndex={0} role="note" aria-label="Error in full">
-            {error}
-          </pre>
+          <summary>✕ {first}</summary>
+          {rest.length > 0 && (
+            <pre tabIndex={0} role="note" aria-label="More about the error">
+              {rest.join("\n")}
+            </pre>
+          )}
         </details>
       </section>
     );

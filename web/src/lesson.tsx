@@ -181,6 +181,8 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
   return (
     <div class="caption" aria-live="polite" data-missing={step === null || beside === null ? "yes" : undefined}>
       <p>{said.text}</p>
+      {step === null && <p class="missing">The launch has no step that this caption's `at` describes: {described(said.at)}.</p>}
+      {beside === null && <p class="missing">The other run has no step that this caption's `beside` describes: {described(said.beside!)}.</p>}
       {step !== time.value && step !== null && (
         <button class="back" onClick={() => showCaption(caption.value)}>
           back to this step
@@ -188,6 +190,12 @@ function Said({ taught, shown }: { taught: Lesson; shown: Model }) {
       )}
     </div>
   );
+}
+
+/** An anchor as a lesson's file writes it, without what is left out there. */
+function described(anchor: Anchor): string {
+  const given = Object.entries(anchor).filter(([name, value]) => value !== "" && (value !== 0 || name === "nth"));
+  return given.map(([name, value]) => `${name} = ${JSON.stringify(value)}`).join(", ");
 }
 
 /** What was to be learned, and something to do. */
@@ -202,7 +210,7 @@ function Finish({ taught }: { taught: Lesson }) {
           <p>{task.ask}</p>
           <Checks taught={taught} />
           <Hints taught={taught} />
-          {show.value?.live ? <Work taught={taught} /> : <p class="note">To do it: `warploom learn {taught.id}`.</p>}
+          {show.value?.live ? <Work taught={taught} /> : <p class="note">To edit and check it: <code>warploom learn {taught.id}</code></p>}
         </section>
       )}
       <Next taught={taught} />
@@ -221,7 +229,7 @@ function Checks({ taught }: { taught: Lesson }) {
             <span>
               <span class="unseen">{one.passed ? "Passed: " : "Not passed: "}</span>
               {one.label}
-              <em>{one.measured}</em>
+              {one.measured && <em>{one.measured}</em>}
             </span>
           </li>
         ))}

@@ -2,7 +2,7 @@
 // hold. Every answer is a look-up; nothing is replayed.
 
 import { Tallies } from "./counters.ts";
-import { DIVERGED, MET, type Allocated, type Code, type Shape, type Site, type State, type Trace } from "./schema.ts";
+import { DIVERGED, MET, type Allocated, type Code, type Fault, type Shape, type Site, type State, type Trace } from "./schema.ts";
 
 /** Kinds of events, in the order of their numbers. */
 export const EVENTS = [
@@ -313,12 +313,23 @@ export class Model {
 
   /** An address that lies in no allocation, by the nearest one. */
   around(address: number): string {
-    const inside = this.allocation(address);
-    if (inside) return `${inside.name} + ${address - inside.address}`;
-    const distance = (one: Allocated) => (address < one.address ? one.address - address : address - one.address - one.size);
-    const nearest = [...this.trace.allocations].sort((a, b) => distance(a) - distance(b))[0];
+    const nearest = this.nearest(address);
     if (!nearest) return `0x${address.toString(16)}`;
-    return `${distance(nearest)} bytes ${address < nearest.address ? "before" : "behind the end of"} ${nearest.name}`;
+    const beyond = address - nearest.address - nearest.size;
+    if (address < nearest.address) return `${nearest.address - address} bytes before the start of ${nearest.name}`;
+    if (beyond < 0) return `${nearest.name} + ${address - nearest.address}`;
+    return beyond === 0 ? `the first byte after the end of ${nearest.name}` : `${beyond} bytes after the end of ${nearest.name}`;
+  }
+
+  /** The allocation that an address is in, or closest to; null where there is none. */
+  nearest(address: number): Allocated | null {
+    const distance = (one: Allocated) => Math.max(one.address - address, address - one.address - one.size, 0);
+    return this.allocation(address) ?? [...this.trace.allocations].sort((a, b) => distance(a) - distance(b))[0] ?? null;
+  }
+
+  /** What ended the launch, where step `time` is the one that did. */
+  faultAt(time: number): Fault | null {
+    return time >= this.count - 1 ? this.trace.fault : null;
   }
 
   warpName(warp: number): string {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 USAGE_ERRORS: type[Exception] = typer.BadParameter.__bases__[0]
 """What typer raises for a command line that cannot be read."""
@@ -31,6 +31,23 @@ class GroupedCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+class GroupedCommands(TyperGroup):
+    """Commands whose list has a section for each of their groups (`rich_help_panel`)."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group of commands."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is None or command.hidden:
+                continue
+            group = getattr(command, "rich_help_panel", None) or OTHER
+            sections.setdefault(group, []).append((name, command.short_help or ""))
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def usage_message(error: Exception) -> str:

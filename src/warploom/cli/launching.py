@@ -10,6 +10,7 @@ import numpy as np
 
 from warploom.cli.progress import ProgressLine
 from warploom.core.errors import WarploomError
+from warploom.core.mangled import read_symbol
 from warploom.host.buffer import Buffer
 from warploom.host.device import Device
 from warploom.host.requests import Request, prepared
@@ -29,7 +30,7 @@ def launch(gpu: Device, request: Request) -> Launched:
     """Load the program, launch its kernel with the arguments, and save what is to be saved."""
     files = _saves(request.saves, parse_arguments(request.args))
     ready = prepared(gpu, request)
-    with ProgressLine(ready.launcher.kernel.name) as progress:
+    with ProgressLine(read_symbol(ready.launcher.kernel.name).template) as progress:
         made = ready.launcher(
             *ready.values,
             **request.launch_options,

@@ -12,6 +12,7 @@ import typer
 from warploom.cli.options import grouped
 from warploom.cli.pages import Export, PageOptions, write_page
 from warploom.core.errors import WarploomError
+from warploom.core.options import nearest
 from warploom.ui.grading import grade, starting_source
 from warploom.ui.lessons import (
     SUFFIX,
@@ -24,7 +25,7 @@ from warploom.ui.lessons import (
 )
 from warploom.ui.progress import DONE, READ, note_progress, read_progress
 from warploom.ui.record import record
-from warploom.ui.schema import Lesson, Show, Verdict
+from warploom.ui.schema import Judged, Lesson, Show, Verdict
 from warploom.ui.shows import exported_show, live_show
 
 MARKS = {DONE: "✓", READ: "·"}
@@ -109,8 +110,11 @@ def _lesson(name: str) -> Lesson:
         return read_lesson(Path(name))
     lesson = find_lesson(name)
     if lesson is None:
-        known = ", ".join(one.id for one in lessons())
-        raise WarploomError(f"there is no lesson {name!r}; there are {known}")
+        hint = nearest(name, (one.id for one in lessons()))
+        raise WarploomError(
+            f"there is no lesson {name!r}. {hint} `warploom learn` lists them; a file of a lesson"
+            f" ends in {SUFFIX}."
+        )
     return lesson
 
 
@@ -118,9 +122,11 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     """Print how a kernel does in a task; exits with 1 where it does not pass."""
     try:
         source = file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise WarploomError(f"{file} cannot be read: {error}") from None
-    verdict = grade(lesson, source)
+    except OSError as error:
+        raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise WarploomError(f"{file} cannot be read: it is no UTF-8 text") from None
+    verdict = grade(lesson, source, str(file))
     if verdict.passed:
         note_progress(lesson.id, DONE)
     print(msgspec.json.format(msgspec.json.encode(verdict)).decode() if as_json else _told(verdict))
@@ -132,9 +138,14 @@ def _told(verdict: Verdict) -> str:
     """Returns a verdict as text."""
     if verdict.error:
         return f"✕ {verdict.lesson}: the kernel did not run.\n{verdict.error}"
-    lines = [f"{'✓' if one.passed else '✕'} {one.label}: {one.measured}" for one in verdict.checks]
+    lines = [_line(one) for one in verdict.checks]
     lines.append("The task is done." if verdict.passed else "Not yet.")
     return "\n".join(lines)
+
+
+def _line(judged: Judged) -> str:
+    measured = f": {judged.measured}" if judged.measured else ""
+    return f"{'✓' if judged.passed else '✕'} {judged.label}{measured}"
 
 
 def _exported(lesson: Lesson) -> Show:

@@ -56,7 +56,8 @@ def _print(made: Run, buffers: Mapping[str, Buffer], as_json: bool) -> None:
     for name, buffer in buffers.items():
         first = np.array2string(buffer.view.reshape(-1)[:FIRST], separator=", ")
         more = ", ..." if buffer.view.size > FIRST else ""
-        print(f"{name}: {buffer.dtype}{list(buffer.shape)} = {first[:-1]}{more}]")
+        shape = "x".join(map(str, buffer.shape))
+        print(f"{name}: {buffer.dtype}[{shape}] = {first[:-1]}{more}]")
     if buffers:
         print()
     if sys.stdout.isatty():

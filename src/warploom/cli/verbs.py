@@ -65,4 +65,4 @@ def _names_program(name: str) -> bool:
             return False
     if path.suffix.lower() in (".ptx", ".cl"):
         return False
-    return path.suffix == ".py" or (path.exists() and not path.suffix) or bool(shutil.which(name))
+    return path.suffix == ".py" or (path.is_file() and not path.suffix) or bool(shutil.which(name))

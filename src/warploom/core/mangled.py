@@ -32,6 +32,11 @@ class Symbol:
         return f"{self.name}{self.arguments}{listed}"
 
     @property
+    def template(self) -> str:
+        """Return the name with the arguments of its template, without parameters."""
+        return self.name + self.arguments
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """Return each way in which C++ may name it: with and without template arguments, with
         types."""

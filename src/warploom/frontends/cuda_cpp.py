@@ -129,9 +129,12 @@ def _log(nvrtc: Any, program: Any) -> str:
 def _refusal(name: str, log: str) -> CompileError:
     advice = "Fix the lines that the log names."
     if "cannot open source file" in log or "<<<" in log or "__host__" in log:
+        program = Path(name).name
         advice += (
-            " NVRTC compiles device code alone: keep host code (and its #includes) in another file"
-            " or inside `#ifndef __CUDACC_RTC__`; further include directories go in as the option"
-            " -I."
+            " NVRTC compiles device code alone. If this is a whole program, `warploom nvcc -ptx"
+            f" -lineinfo {program}` makes a .ptx of its kernels, which takes the place of the .cu"
+            f" here, and `warploom nvcc {program} -o app && warploom run ./app` runs all of it."
+            " Otherwise keep host code and its #includes inside `#ifndef __CUDACC_RTC__`; further"
+            " include directories go in as the option -I."
         )
     return CompileError(f"{name} does not compile as CUDA C++. {advice}\n{log}", log)

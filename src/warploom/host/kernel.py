@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from warploom.core.errors import Dim3, LaunchError
+from warploom.core.mangled import shown_name
 from warploom.host.launcher import Launcher
 from warploom.host.loaded import LoadedKernel
 from warploom.host.stream import Stream
@@ -38,7 +39,7 @@ class Kernel(LoadedKernel):
         return Launcher(self, _dims("grid", grid), _dims("block", block), stream or None, dynamic)
 
     def __repr__(self) -> str:
-        return f"Kernel({self.name})"
+        return f"Kernel({shown_name(self.name)})"
 
 
 def _dims(what: str, given: Any) -> Dim3:

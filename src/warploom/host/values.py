@@ -56,8 +56,25 @@ Argument = int | float | BufferArgument | LocalMemory
 
 
 def parse_arguments(texts: Sequence[str]) -> list[Argument]:
-    """Return the arguments that the texts describe; WarploomError where one cannot be read."""
+    """Return the arguments that the texts describe. Raises WarploomError where one cannot be read,
+    and where two buffers have one name."""
+    buffer_names(texts)
     return [_parse(text, position) for position, text in enumerate(texts)]
+
+
+def buffer_names(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the buffers that the texts describe, without making them. Raises
+    WarploomError where two have one name."""
+    names: list[str] = []
+    for position, text in enumerate(texts):
+        found = _BUFFER.fullmatch(text) or _NAMED_FILE.fullmatch(text)
+        if not found:
+            continue
+        name = found["name"] or str(position)
+        if name in names:
+            raise WarploomError(f"--arg {text!r}: another buffer is called {name} already.")
+        names.append(name)
+    return tuple(names)
 
 
 def _parse(text: str, position: int) -> Argument:
@@ -76,9 +93,12 @@ def _number(text: str) -> int | float:
         return int(text == "true")
     for convert in (lambda: int(text, 0), lambda: float(text)):
         try:
-            return convert()
+            number = convert()
         except ValueError:
             continue
+        if isinstance(number, float) and math.isinf(number) and "inf" not in text.lower():
+            raise _unreadable(text, "it is beyond the largest f64")
+        return number
     raise _unreadable(text, "it is neither a number nor a buffer")
 
 

@@ -45,6 +45,12 @@ _ACCESSES: dict[tuple[Space, str], tuple[str, ...]] = {
 }
 """What is counted of each kind of access."""
 
+_OF_INSTRUCTIONS: tuple[str, ...] = (
+    *("warp_instructions", "thread_instructions", "thread_instructions_predicated_on"),
+    *("branches", "divergent_branches", "reconvergences", "exited_members", "barriers"),
+    *("atomic_requests", "atomic_passes"),
+)
+
 BRANCHES = frozenset({"bra", "brx"})
 BARRIERS = frozenset({"bar", "barrier"})
 
@@ -131,9 +137,22 @@ class Counters(Counts):
         return Counts(values, units)
 
 
+def _name(space: Space, op: str, field: str) -> str:
+    """Return the counter of that field for accesses that `op` in `space`."""
+    return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
+
+
+COUNTERS: tuple[str, ...] = (
+    *(*_OF_INSTRUCTIONS, *BY_WARP, *BY_THREAD, LOADED, STORED),
+    *(_name(space, op, field) for (space, op), fields in _ACCESSES.items() for field in fields),
+)
+"""The names of all counters."""
+
+
 def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the names of all counters, and their values: a row for each instruction."""
-    columns = {
+    columns = {name: np.zeros_like(tally.warps) for name in COUNTERS}
+    columns |= {
         "warp_instructions": tally.warps,
         "thread_instructions": tally.threads,
         "thread_instructions_predicated_on": tally.threads_on,
@@ -142,15 +161,9 @@ def _count(tally: Tally) -> tuple[list[str], npt.NDArray[np.int64]]:
         "reconvergences": tally.reconvergences,
         "exited_members": tally.exited_members,
         "barriers": tally.warps * _mask(tally, _is_barrier),
-        "atomic_requests": np.zeros_like(tally.warps),
-        "atomic_passes": np.zeros_like(tally.warps),
         **{name: tally.warps * _of(tally, test) for name, test in BY_WARP.items()},
         **{name: tally.threads_on * _of(tally, test) for name, test in BY_THREAD.items()},
-        **{name: np.zeros_like(tally.warps) for name in (LOADED, STORED)},
     }
-    for (space, op), fields in _ACCESSES.items():
-        for field in fields:
-            columns[_name(space, op, field)] = np.zeros_like(tally.warps)
     _add_accesses(tally, columns)
     return list(columns), np.stack(list(columns.values()), axis=1)
 
@@ -167,11 +180,6 @@ def _add_accesses(tally: Tally, columns: Mapping[str, npt.NDArray[np.int64]]) ->
         copied = copied_bytes(operation, row.space, row.op)
         if copied is not None:
             columns[copied][row.instruction] += cost["bytes_requested"]
-
-
-def _name(space: Space, op: str, field: str) -> str:
-    """Return the counter of that field for accesses that `op` in `space`."""
-    return f"{'constant' if space is Space.CONST else space.value}_{op}_{field}"
 
 
 def _mask(tally: Tally, test: Callable[[Instruction], bool]) -> npt.NDArray[np.int64]:

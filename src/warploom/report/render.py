@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warploom.core.mangled import read_symbol
 from warploom.observe.counters import Counts
 from warploom.report.sections import Report, Section, Value
 from warploom.report.source import source_line, split_line
@@ -38,11 +40,19 @@ _COLUMNS: dict[str, Callable[[Counts], int]] = {
 """What is shown of a source line."""
 
 
-def render_text(report: Report, terms: str | None = None) -> str:
+class ReportText(str):
+    """A report, which a notebook shows as it is and not as a quoted string."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Writes the text for IPython."""
+        printer.text(str(self))
+
+
+def render_text(report: Report, terms: str | None = None) -> ReportText:
     """Return the report as plain text, 100 columns wide."""
     out = StringIO()
     render(report, Console(file=out, width=WIDTH, color_system=None), terms)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return ReportText("\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n")
 
 
 def _compiling(seconds: float) -> str:
@@ -55,7 +65,7 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
     say = translator(terms or facts.terms)
     console.print(
         Text.assemble(
-            (facts.kernel, "bold"),
+            (read_symbol(facts.kernel).template, "bold"),
             f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
             f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
             f"{_compiling(facts.compile_seconds)}",

@@ -7,7 +7,8 @@ of the kernel that the task begins with.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as unguarded
 from functools import cached_property
@@ -15,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from msgspec.structs import replace
 
-from warploom.core.errors import WarploomError
+from warploom.core.errors import InstructionLimit, WarploomError
 from warploom.host.buffer import Array
 from warploom.host.run import Run
 from warploom.ptx.printer import print_instruction
@@ -33,26 +34,36 @@ MEMORY = 512 << 20
 MOST_INSTRUCTIONS = 5_000_000
 """Warp instructions after which a kernel counts as one that does not end."""
 
+MOST_INTERPRETED = 20_000
+"""Warp instructions after which the reference machine, which begins at once but runs some 10,000
+a second, leaves a launch to compiled code."""
 
-def grade(lesson: Lesson, source: str) -> Verdict:
-    """Returns how a kernel did in the task of a lesson. Raises WarploomError where the lesson has
-    no task."""
+
+def grade(lesson: Lesson, source: str, name: str | None = None) -> Verdict:
+    """Returns how a kernel, which messages call `name`, did in the task of a lesson. Raises
+    WarploomError where the lesson has no task, and where the lesson's own kernels do not run."""
     if lesson.task is None:
         raise WarploomError(f"the lesson {lesson.id} has no task")
     try:
-        judged = tuple(_judged(lesson, lesson.task, source))
+        judged = tuple(_judged(lesson, lesson.task, task_request(lesson, source, name)))
+    except LessonError:
+        raise
     except WarploomError as error:
         refusal = refusal_of(error)
         return Verdict(lesson=lesson.id, passed=False, error=refusal.message, errors=refusal.errors)
     return Verdict(lesson=lesson.id, passed=all(one.passed for one in judged), checks=judged)
 
 
-def task_request(lesson: Lesson, source: str) -> LaunchRequest:
+class LessonError(WarploomError):
+    """An error of the lesson itself, not of the kernel that is graded."""
+
+
+def task_request(lesson: Lesson, source: str, name: str | None = None) -> LaunchRequest:
     """Returns the launch of a lesson's task, with a learner's kernel."""
     assert lesson.task is not None
     request = changed(lesson.request, lesson.task.launch)
     most = request.max_instructions or MOST_INSTRUCTIONS
-    return replace(request, source=source, max_instructions=most)
+    return replace(request, name=name or request.name, source=source, max_instructions=most)
 
 
 def starting_source(lesson: Lesson) -> str:
@@ -65,19 +76,45 @@ class Launched:
     """A kernel and its launch, with what it left behind; each is measured when it is asked for."""
 
     request: LaunchRequest
+    part: str = ""
+    """The part of the lesson that the kernel is; empty for the learner's."""
     buffers: dict[str, Array] = field(default_factory=dict[str, Array])
+    engine: str = ""
 
     @cached_property
     def run(self) -> Run:
         """Returns the launch as it is, without sanitizers."""
-        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request), caches=True)
-        run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
+        with self._blamed():
+            return self._run(engine_of(self.request))
+
+    @contextmanager
+    def _blamed(self) -> Generator[None]:
+        """Raises LessonError for what a kernel of the lesson itself does wrong."""
+        try:
+            yield
+        except WarploomError as error:
+            if self.part:
+                raise LessonError(f"the lesson's {self.part} does not run: {error}") from None
+            raise
+
+    def _run(self, engine: str) -> Run:
+        """Returns the launch on an engine; on compiled code if it is too long for the other one."""
+        self.engine = engine
+        ready = prepare_launch(self.request, MEMORY, engine=engine, caches=True)
+        limit = self.request.max_instructions or MOST_INSTRUCTIONS
+        most = min(limit, MOST_INTERPRETED) if engine == "reference" else limit
+        try:
+            run = ready.launcher(*ready.values, max_instructions=most)
+        except InstructionLimit:
+            if most == limit:
+                raise
+            return self._run("compiled")
         self.buffers = {name: one.copy_to_host() for name, one in ready.buffers.items()}
         return run
 
     def findings(self, tools: tuple[str, ...]) -> list[str]:
-        """Returns what tools of the sanitizer find in the launch."""
-        ready = prepare_launch(self.request, MEMORY, engine=engine_of(self.request))
+        """Returns what tools of the sanitizer find in the launch, which has run before."""
+        ready = prepare_launch(self.request, MEMORY, engine=self.engine)
         limit = self.request.max_instructions
         run = ready.launcher(*ready.values, max_instructions=limit, sanitize=tools)
         return [str(one) for one in run.findings]
@@ -85,9 +122,10 @@ class Launched:
     @cached_property
     def cycles(self) -> int:
         """Returns the modelled cycles of the launch, by PTX: the same wherever it is graded."""
-        ready = prepare_launch(self.request, MEMORY, record=True)
-        run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
-        return run.time(code="ptx").cycles
+        with self._blamed():
+            ready = prepare_launch(self.request, MEMORY, record=True)
+            run = ready.launcher(*ready.values, max_instructions=self.request.max_instructions)
+            return run.time(code="ptx").cycles
 
     def executions(self, instruction: str) -> int:
         """Returns how often warps executed PTX instructions whose text begins so."""
@@ -101,16 +139,16 @@ class Launched:
         )
 
 
-def _judged(lesson: Lesson, task: Task, source: str) -> list[Judged]:
-    """Returns how a kernel did in each check, in their order."""
-    mine = Launched(task_request(lesson, source))
+def _judged(lesson: Lesson, task: Task, request: LaunchRequest) -> list[Judged]:
+    """Returns how a kernel, with its launch, did in each check, in their order."""
+    mine = Launched(request)
     mine.run  # noqa: B018  # an error that ends it is the whole verdict
-    right = Launched(task_request(lesson, task.solution))
-    begun = Launched(task_request(lesson, starting_source(lesson)))
+    right = Launched(task_request(lesson, task.solution), "solution")
+    begun = Launched(task_request(lesson, starting_source(lesson)), "first kernel")
     found = [_measure(check, mine, right, begun) for check in task.checks]
     names = tuple(name for check in task.checks for name in check.results)
     for variant in task.also:
-        again = [Launched(changed(one.request, variant)) for one in (mine, right)]
+        again = [Launched(changed(one.request, variant), one.part) for one in (mine, right)]
         label = f"the same results on {variant.label or variant.device or variant.schedule}"
         found.append(_results(label, names, *again))
     return found
@@ -121,7 +159,7 @@ def _measure(check: Check, mine: Launched, right: Launched, begun: Launched) -> 
         return _results(check.label, check.results, mine, right)
     if check.findings:
         found = mine.findings(check.findings)
-        return Judged(check.label, not found, found[0] if found else "nothing found")
+        return Judged(check.label, not found, found[0] if found else "")
     if check.occupancy:
         return _bounded(check, mine.run.occupancy.fraction, lambda value: f"{100 * value:.0f} %")
     if check.cycles:
@@ -161,4 +199,4 @@ def _results(label: str, names: tuple[str, ...], mine: Launched, right: Launched
             return Judged(
                 label, False, f"{name}[{first}] is {got[first]}, not {wanted[first]}{more}"
             )
-    return Judged(label, True, ", ".join(f"{name} is right" for name in names))
+    return Judged(label, True, "")

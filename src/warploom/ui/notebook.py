@@ -7,6 +7,8 @@ wl.show(trace).save("a.html")  the same as a file
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,10 +84,28 @@ class Shown:
     def _repr_html_(self) -> str:
         """Returns what a notebook shows: the page in a frame of its own, apart from the
         notebook's."""
-        page = html.escape(self.page, quote=True)
+        page = html.escape(unpacking(self.page), quote=True)
         style = f"width: 100%; height: {self.height}px; border: 0"
         frame = f'title="Warploom" sandbox="allow-scripts" style="{style}"'
         return f'<iframe {frame} srcdoc="{page}"></iframe>'
+
+
+LOADER = """<!doctype html><title>Warploom</title><script>
+(async () => {
+  const packed = Uint8Array.from(atob("%s"), (one) => one.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const page = await new Response(stream).text();
+  document.open();
+  document.write(page);
+  document.close();
+})();
+</script>"""
+
+
+def unpacking(page: str) -> str:
+    """Returns a page that unpacks another one and becomes it: two fifths of the size, which a
+    notebook keeps for each output."""
+    return LOADER % base64.b64encode(gzip.compress(page.encode(), mtime=0)).decode()
 
 
 @checked("show(...)")

@@ -11,7 +11,7 @@ AUTOMATIC = "automatic"
 """The engine that is chosen by the size of a launch."""
 
 
-class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True):
+class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A launch that the page asks for; fields mean what the options of `warploom run` do.
 
     `engine` is AUTOMATIC, "reference" (everything is recorded) or "compiled" (fast; registers are
@@ -67,7 +67,7 @@ class Refusal(msgspec.Struct, frozen=True):
     errors: tuple[SourceError, ...] = ()
 
 
-class Anchor(msgspec.Struct, frozen=True, kw_only=True):
+class Anchor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step of a trace: of warp `warp` of block `block`, the `nth` (from 1) at which something
     holds; negative numbers count from the end.
 
@@ -84,7 +84,7 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True):
     nth: int = 1
 
 
-class Caption(msgspec.Struct, frozen=True, kw_only=True):
+class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text of a lesson and the step that it is about; `look` names the view that shows it.
 
     `beside` is the step of the run that the lesson compares with; where it is not given, `at` is
@@ -97,7 +97,7 @@ class Caption(msgspec.Struct, frozen=True, kw_only=True):
     beside: Anchor | None = None
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something to predict before the answer is shown; `answer` is an index into `choices`."""
 
     ask: str
@@ -106,7 +106,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class Variant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes to a lesson's launch: for the run that it compares with, or for its task. A field
     that is None stays as it is."""
 
@@ -123,7 +123,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     max_instructions: int | None = None
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A requirement of a task, called `label`. One of these says what is measured, and `most` or
     `least` bound it:
 
@@ -147,7 +147,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     least: float | None = None
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kernel for the learner to change, and what it must show then.
 
     `source` is where the learner begins, the lesson's own kernel if empty; `launch` changes the
@@ -195,7 +195,7 @@ class ProgressNote(msgspec.Struct, frozen=True):
     lesson: str
 
 
-class Lesson(msgspec.Struct, frozen=True, kw_only=True):
+class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A small kernel: a question, captions that lead through its steps, a recap, a task. `next`
     is the lesson after it, empty for the last."""
 

@@ -7,7 +7,7 @@ import { tip } from "../help.ts";
 import type { Model } from "../model.ts";
 import { chosenArray, shownFinding } from "../state.ts";
 import { elementShown } from "../values.ts";
-import type { Finding } from "../schema.ts";
+import type { Fault, Finding } from "../schema.ts";
 import { threadOf } from "./Findings.tsx";
 
 /** Elements that are shown at once. */
@@ -41,14 +41,18 @@ function Contents({ model, warp, time, compact = false }: Shown) {
   const cells = data.cells(array, first, Math.min(elements, first + PAGE), time);
   const raced = racesIn(model, array);
   const about = shownFinding.value;
+  const fault = model.faultAt(time);
   useEffect(() => {
-    const element = [...raced].find(([, one]) => one === about)?.[0];
-    if (element !== undefined) cursor.value = element;
-  }, [about, array]);
+    const element = [...raced].find(([, one]) => one === about)?.[0] ?? (fault ? elementNear(array, fault.address) : undefined);
+    if (element === undefined) return;
+    cursor.value = element;
+    page.value = Math.floor(element / PAGE);
+  }, [about, fault, array]);
   const at = Math.max(first, Math.min(cursor.value, first + cells.length - 1));
   return (
     <div class="data">
       <Arrays data={data} shown={array} />
+      {fault && <Missed model={model} fault={fault} />}
       {!compact && <p class="note">{describe(array)}</p>}
       <Grid array={array} cells={cells} first={first} at={at} time={time} raced={new Set(raced.keys())} />
       <p class="cell">
@@ -68,14 +72,20 @@ function Contents({ model, warp, time, compact = false }: Shown) {
         <output>{cells.length > 0 ? told(model, array, at, cells[at - first]!, time) + raceTold(model, raced.get(at)) : "The array has no elements."}</output>
       </p>
       {elements > PAGE && <Pages elements={elements} first={first} />}
-      <Fault model={model} time={time} />
     </div>
   );
 }
 
 function chosen(data: Memory, warp: number, time: number): ArrayView {
   const asked = data.arrays.find((one) => one.name === chosenArray.value);
-  return asked ?? data.reachedAt(warp, time) ?? data.arrays[0]!;
+  return asked ?? data.reachedAt(warp, time) ?? data.missedAt(time) ?? data.arrays[0]!;
+}
+
+/** The element that is closest to an address; none for an address in the memory of another array. */
+function elementNear(array: ArrayView, address: number): number | undefined {
+  if (array.space !== "global") return undefined;
+  const width = bytesOf(array.type);
+  return Math.max(0, Math.min(Math.floor(array.size / width) - 1, Math.floor((address - array.address) / width)));
 }
 
 function describe(array: ArrayView): string {
@@ -152,9 +162,7 @@ function raceTold(model: Model, found: Finding | undefined): string {
   return ` · ${found.kind}: ${found.parties.map((party) => threadOf(model, party)).join("; ")}`;
 }
 
-function Fault({ model, time }: { model: Model; time: number }) {
-  const { fault } = model.trace;
-  if (!fault || time < model.count - 1) return null;
+function Missed({ model, fault }: { model: Model; fault: Fault }) {
   return (
     <p class="fault">
       ✕ Thread {fault.thread} of block {fault.block} reached {model.around(fault.address)}.

@@ -119,8 +119,8 @@ function Occupancy({ model }: { model: Model }) {
         <i style={{ width: `${100 * share}%` }} />
       </div>
       <p>
-        <b>{Math.round(100 * share)} %</b> {found.active_warps} of {found.max_warps} warps, {found.active_blocks} blocks an SM; limited by{" "}
-        <b>{found.limiters.join(" and ")}</b>. {found.registers} registers a thread
+        <b>{Math.round(100 * share)} %</b> {found.active_warps} of {found.max_warps} warps, {found.active_blocks} blocks per SM; limited by{" "}
+        <b>{found.limiters.join(" and ")}</b>. {found.registers} registers per thread
         {found.shared_bytes ? `, ${found.shared_bytes.toLocaleString()} bytes of shared memory a block` : ""}.
       </p>
     </div>

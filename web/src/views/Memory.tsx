@@ -70,11 +70,11 @@ function Summary({ access }: { model: Model; access: Access }) {
       <b>
         {site.space} {site.op}
       </b>
-      <span>{site.size} bytes a lane</span>
+      <span>{site.size} bytes per lane</span>
       <span class={bad ? "bad" : "good"} {...tip(bad ? (shared ? "conflict" : "uncoalesced") : shared ? "pass" : "transaction")}>
         {bad ? "▲" : "●"} {taken} {unit}
         {plural}
-        {shared ? (bad ? `, ${shape.cost[10]} of them for conflicts` : ", no conflict") : site.best > 0 && count(shape.lanes) === LANES ? ` (${site.best} at best)` : ""}
+        {shared ? (bad ? `, ${shape.cost[10]} of them for conflicts` : ", no conflict") : site.best > 0 && taken >= site.best && count(shape.lanes) === LANES ? ` (${site.best} at best)` : ""}
       </span>
       {!shared && moved > 0 && (
         <span>

@@ -13,6 +13,9 @@ import { AXIS, drawTracks, heightOf, LEFT, RIGHT, rowHeight, type Range } from "
 /** Cycles in sight, at least. */
 const LEAST = 16;
 
+/** The schedulers that have a longer name. */
+const SCHEDULERS: Readonly<Record<string, string>> = { lrr: "lrr (loose round-robin)", gto: "gto (greedy, then oldest)" };
+
 export function Time({ model, made }: { model: Model; made: Modelled }) {
   return (
     <div class="time">
@@ -34,9 +37,9 @@ function Facts({ model, made }: { model: Model; made: Modelled }) {
         Modelled time <em>no part of it was counted: a replay of the launch on a model of the device</em>
       </h3>
       <p>
-        {model.trace.device.title}, scheduler {facts.scheduler}: <b>{facts.cycles.toLocaleString()} cycles</b> ({seconds.toLocaleString(undefined, { maximumSignificantDigits: 3 })} µs at{" "}
-        {facts.clock_mhz.toLocaleString()} MHz). Shown is SM {facts.sm} of the {facts.sms.toLocaleString()} that had blocks.
-        {part && ` Replayed were the first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks; the cycles of the launch are extrapolated.`}
+        {model.trace.device.title}, scheduler {SCHEDULERS[facts.scheduler] ?? facts.scheduler}: <b>{facts.cycles.toLocaleString()} cycles</b> ({seconds.toLocaleString(undefined, { maximumSignificantDigits: 3 })} µs at{" "}
+        {facts.clock_mhz.toLocaleString()} MHz). {facts.sms === 1 ? `All blocks ran on SM ${facts.sm}.` : `SM ${facts.sm} is shown, of ${facts.sms.toLocaleString()} that ran blocks.`}
+        {part && ` The first ${facts.sampled_blocks.toLocaleString()} of ${facts.blocks.toLocaleString()} blocks were replayed; the cycles of the launch are extrapolated.`}
       </p>
       {facts.left_out > 0 && (
         <p class="note">
@@ -74,7 +77,7 @@ function Tools({ made }: { made: Modelled }) {
             <b>{told.title}</b> <span>{told.where}</span> <code>{told.code}</code>
           </>
         ) : (
-          "No modelled time of this step was kept; choose a time in a track."
+          "This step has no modelled time of its own: click in a track to choose one that has."
         )}
       </p>
     </div>

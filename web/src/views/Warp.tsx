@@ -18,6 +18,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
   const present = LANE_STATES.filter((state) => states.includes(state));
   const own = model.trace.warps[warp];
   const involved = (shownFinding.value?.parties ?? []).filter((one) => one.block === own?.block && one.warp === own.warp).map((one) => one.lane);
+  const faulted = faultedLane(model, moment.step, warp);
   return (
     <section class="view warp" aria-label={title ?? "Warp"}>
       <header>
@@ -29,7 +30,7 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
       <Instruction model={model} moment={moment} />
       <div class="lanes" role="list" {...tip("halves")} aria-label={`Lanes. Active: ${named(moment.state.active)}.`}>
         {states.map((state, lane) => (
-          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
+          <div key={lane} role="listitem" class={`lane is-${state}${involved.includes(lane) || lane === faulted ? " involved" : ""}`} tabIndex={-1} {...tip(state, `Lane ${lane}${involved.includes(lane) ? ", of the finding" : ""}${lane === faulted ? ", which faulted" : ""}${values && state !== "absent" ? `: ${told(model, values[lane]!, model.trace.registers[chosen!]!.type)}` : ""}.`)}>
             <i>{lane}</i>
             <svg viewBox="0 0 16 16" aria-hidden="true">
               <Mark state={state} />
@@ -52,11 +53,24 @@ export function Warp({ model, moment, warp, title }: { model: Model; moment: Mom
             <i class="involved" /> of the finding <b>{involved.length}</b>
           </li>
         )}
+        {faulted >= 0 && (
+          <li {...tip("fault")}>
+            <i class="involved" /> faulted: lane <b>{faulted}</b>
+          </li>
+        )}
       </ul>
       <Variables model={model} moment={moment} warp={warp} />
       <Tree model={model} moment={moment} />
     </section>
   );
+}
+
+/** The lane whose access ended the launch at a step of a warp; -1 where none did. */
+function faultedLane(model: Model, step: number, warp: number): number {
+  const fault = step >= 0 ? model.faultAt(step) : null;
+  const own = model.trace.warps[warp];
+  const here = fault && own?.block === fault.block && own.warp === Math.floor(fault.thread / LANES);
+  return here ? fault.thread % LANES : -1;
 }
 
 /** Whether the step is an instruction after which lanes go on in different places. */

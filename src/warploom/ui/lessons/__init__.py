@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from warploom.core.errors import WarploomError
+from warploom.ui.lesson_rules import check_lesson
 from warploom.ui.schema import LaunchRequest, Lesson, LessonHead, Variant
 
 FOLDER = Path(__file__).parent
@@ -89,10 +90,21 @@ def read_lesson(file: Path) -> Lesson:
         launch = given.pop("launch", {})
         name = f"{file.stem}.{'py' if launch.get('ptx') else 'cu'}"
         request = {**launch, "name": name, "source": given.pop("source")}
-        return msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
+        lesson = msgspec.convert({"id": file.stem, "request": request, **given}, Lesson)
+        check_lesson(lesson, lesson.task and changed(lesson.request, lesson.task.launch))
     except OSError as error:
         raise WarploomError(f"{file} cannot be read: {error.strerror}") from None
     except KeyError:
         raise WarploomError(f"{file} is no lesson: it has no `source`") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    except msgspec.ValidationError as error:
+        raise WarploomError(f"{file} is no lesson: {_in_the_file(error)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, WarploomError) as error:
         raise WarploomError(f"{file} is no lesson: {error}") from None
+    return lesson
+
+
+def _in_the_file(error: msgspec.ValidationError) -> str:
+    """Returns the message of an error, with a place in the file's own terms: `$.task.hints` is
+    `task.hints` there."""
+    text = str(error).replace("Object contains", "it has an")
+    return text.replace("`$.request", "`launch").replace("`$.", "`")
