@@ -6,7 +6,8 @@ from warploom.rules.distinct import jitable
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
-from warploom.timing.machine import Machine, Words, fetch
+from warploom.rules.prefetching import fetch
+from warploom.timing.machine import Machine, Words
 from warploom.timing.waits import awaited, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")

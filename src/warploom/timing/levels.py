@@ -20,7 +20,8 @@ from warploom.timing.caches import (
     use_line,
 )
 from warploom.timing.costs import TICKS
-from warploom.timing.machine import Words, fetch
+from warploom.rules.prefetching import fetch
+from warploom.timing.machine import Words
 
 AHEAD = 8
 """So many requests before its turn the host is asked for what one needs: L2 is larger than the

@@ -10,7 +10,12 @@ from warploom.rules.happens_before.bounds import is_allowed, row_of_range
 from warploom.rules.happens_before.copies import complete_copy, is_mbarrier, mbarrier
 from warploom.rules.happens_before.homes import NOWHERE, shared_key, turn_to
 from warploom.rules.happens_before.knowledge import become, become_lane
-from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
+from warploom.rules.happens_before.memory_words import (
+    check_words,
+    check_written,
+    fetch_records,
+    take_lines,
+)
 from warploom.rules.happens_before.releases import read_strongly, write_strongly
 from warploom.rules.happens_before.touched import touch_lane
 from warploom.rules.happens_before.words import (
@@ -166,6 +171,8 @@ def take_lanes(
     """Takes the access of some lanes one by one; returns those that may do it."""
     kept, wrote = 0, 0
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    if s[TOOLS] & RACE:
+        fetch_records(s, e, addresses, lanes)
     order = 1 << 5
     if e[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, e[E_BLOCK])

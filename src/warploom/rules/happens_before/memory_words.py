@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import first_lane, jitable
+from warploom.rules.happens_before.bounds import allocation
 from warploom.rules.happens_before.cells import third_word, touch
 from warploom.rules.happens_before.homes import shared_key
 from warploom.rules.happens_before.knowledge import become_lane
@@ -17,6 +18,7 @@ from warploom.rules.happens_before.settled import is_settled, settle, unsettle
 from warploom.rules.happens_before.touched import touch_run
 from warploom.rules.happens_before.words import (
     A_CELLS,
+    A_END,
     A_LINES,
     A_START,
     A_WRITTEN,
@@ -24,11 +26,13 @@ from warploom.rules.happens_before.words import (
     CELL_WORDS,
     COPIES,
     E_INSTRUCTION,
+    E_LIMIT,
     E_OP,
     E_SIZE,
     E_SPACE,
     E_WARP,
     EXACT,
+    GLOBAL,
     H_COUNT,
     IN_CELLS,
     INIT,
@@ -55,6 +59,7 @@ from warploom.rules.happens_before.words import (
     STRONG,
     TOOLS,
 )
+from warploom.rules.prefetching import fetch
 
 SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 """Flags of accesses that `check_quickly` may take."""
@@ -167,6 +172,27 @@ def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writ
             forget_releases(s, shared_key(s, at) if e[E_SPACE] == SHARED else at)
         cell += CELL_WORDS
         word += 4
+
+
+@jitable
+def fetch_records(s: Any, e: Any, addresses: Any, lanes: int) -> None:
+    """Fetch what is kept of the words that lanes reach: they mostly lie far apart, and each would
+    be waited for by itself. Of global memory, those of the first lane's allocation."""
+    low, high, base = 0, e[E_LIMIT], 0
+    lines, cells = s[ME_HOME] + s[SLOT_LINES], s[ME_HOME] + s[SLOT_CELLS]
+    if e[E_SPACE] == GLOBAL:
+        row = allocation(s, addresses[first_lane(lanes)])
+        if row < 0:
+            return
+        low, high, base = s[row + A_START], s[row + A_END], s[row + A_START] & -LINE_BYTES
+        lines, cells = s[row + A_LINES], s[row + A_CELLS]
+    elif e[E_SPACE] != SHARED:
+        return
+    for lane in range(32):
+        if lanes >> lane & 1 and low <= addresses[lane] < high:
+            behind = addresses[lane] - base
+            fetch(s, lines + (behind >> LINE_SHIFT) * LINE_WORDS)
+            fetch(s, cells + (behind >> 2) * CELL_WORDS)
 
 
 @jitable
