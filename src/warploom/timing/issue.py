@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from warploom.rules.distinct import jitable
+from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
-from warploom.rules.prefetching import fetch
 from warploom.timing.machine import Machine, Words
 from warploom.timing.waits import awaited, sleep
 

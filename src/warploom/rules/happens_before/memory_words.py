@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import first_lane, jitable
-from warploom.rules.happens_before.bounds import allocation
 from warploom.rules.happens_before.cells import third_word, touch
 from warploom.rules.happens_before.homes import shared_key
 from warploom.rules.happens_before.knowledge import become_lane
@@ -18,7 +17,6 @@ from warploom.rules.happens_before.settled import is_settled, settle, unsettle
 from warploom.rules.happens_before.touched import touch_run
 from warploom.rules.happens_before.words import (
     A_CELLS,
-    A_END,
     A_LINES,
     A_START,
     A_WRITTEN,
@@ -26,13 +24,11 @@ from warploom.rules.happens_before.words import (
     CELL_WORDS,
     COPIES,
     E_INSTRUCTION,
-    E_LIMIT,
     E_OP,
     E_SIZE,
     E_SPACE,
     E_WARP,
     EXACT,
-    GLOBAL,
     H_COUNT,
     IN_CELLS,
     INIT,
@@ -59,7 +55,6 @@ from warploom.rules.happens_before.words import (
     STRONG,
     TOOLS,
 )
-from warploom.rules.prefetching import fetch
 
 SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 """Flags of accesses that `check_quickly` may take."""
@@ -67,9 +62,12 @@ SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row: int) -> None:
-    """Take a weak access of lanes from `lane` on, whose addresses are evenly spaced from the
-    current one on, up to the end of the last one's bytes; what a line cannot tell, lane by lane."""
-    size, stride, at = e[E_SIZE], s[ME_STRIDE], s[ME_ADDRESS]
+    """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
+    the end of the last one's bytes; what a line cannot tell, lane by lane. `lane` reaches the
+    current address, the lanes behind it what follows: those before it, if the stride is negative.
+    """
+    size, stride, at = e[E_SIZE], abs(s[ME_STRIDE]), s[ME_ADDRESS]
+    step = 1 if s[ME_STRIDE] > 0 else -1
     shared = int(e[E_SPACE] == SHARED)
     touch_run(s, e, end, row)
     if s[TOOLS] & INIT:
@@ -87,7 +85,7 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         behind = min(end - size, begins + LINE_BYTES - 1) - at
         lanes = (behind >> shift if stride == size else behind // stride) + 1
         last = at + (lanes - 1) * stride + size
-        place = place_of(size, stride, at - begins, last - begins)
+        place = place_of(size, step * stride, at - begins, last - begins)
         stamp(s, line, shared)
         taken = 0
         if e[E_OP] == LOAD:
@@ -97,10 +95,11 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         if taken == 0:
             taken = take_run(s, line, thread, e[E_OP], place)
         for lane_behind in range(lanes * (1 - taken)):
-            become_lane(s, thread + lane_behind)
+            own = thread + step * lane_behind
+            become_lane(s, own)
             s[ME_ADDRESS] = at + lane_behind * stride
-            check_words(s, e, memory, data, thread + lane_behind & 31, row, 1)
-        thread += lanes
+            check_words(s, e, memory, data, own & 31, row, 1)
+        thread += step * lanes
         at += lanes * stride
 
 
@@ -109,13 +108,14 @@ def check_run_written(s: Any, e: Any, end: int, row: int) -> None:
     """Check with `check_written` what a run of lanes reaches, up to `end`."""
     size, first = e[E_SIZE], s[ME_ADDRESS]
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    stride, step = abs(s[ME_STRIDE]), 1 if s[ME_STRIDE] > 0 else -1
     piece = end - first if s[ME_STRIDE] == size else size
     thread, at = s[ME_THREAD], first
     while at < end:
         s[ME_ADDRESS], s[ME_SIZE] = at, piece
         check_written(s, e, flags, row)
-        at += max(s[ME_STRIDE], piece)
-        s[ME_THREAD] += 1
+        at += max(stride, piece)
+        s[ME_THREAD] += step
     s[ME_THREAD], s[ME_ADDRESS], s[ME_SIZE] = thread, first, size
 
 
@@ -172,27 +172,6 @@ def check_cells(s: Any, e: Any, data: Any, lane: int, line: int, cell: int, writ
             forget_releases(s, shared_key(s, at) if e[E_SPACE] == SHARED else at)
         cell += CELL_WORDS
         word += 4
-
-
-@jitable
-def fetch_records(s: Any, e: Any, addresses: Any, lanes: int) -> None:
-    """Fetch what is kept of the words that lanes reach: they mostly lie far apart, and each would
-    be waited for by itself. Of global memory, those of the first lane's allocation."""
-    low, high, base = 0, e[E_LIMIT], 0
-    lines, cells = s[ME_HOME] + s[SLOT_LINES], s[ME_HOME] + s[SLOT_CELLS]
-    if e[E_SPACE] == GLOBAL:
-        row = allocation(s, addresses[first_lane(lanes)])
-        if row < 0:
-            return
-        low, high, base = s[row + A_START], s[row + A_END], s[row + A_START] & -LINE_BYTES
-        lines, cells = s[row + A_LINES], s[row + A_CELLS]
-    elif e[E_SPACE] != SHARED:
-        return
-    for lane in range(32):
-        if lanes >> lane & 1 and low <= addresses[lane] < high:
-            behind = addresses[lane] - base
-            fetch(s, lines + (behind >> LINE_SHIFT) * LINE_WORDS)
-            fetch(s, cells + (behind >> 2) * CELL_WORDS)
 
 
 @jitable
