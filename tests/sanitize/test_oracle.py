@@ -129,7 +129,7 @@ WEAK_SYNCHRONISE = ("bar.sync 0;", "bar.sync 0;", "bar.warp.sync 0xffffffff;")
 
 def weak_program(seed: int) -> str:
     """Returns the PTX of a random program in which only barriers order threads: rows, columns and
-    single elements of all sizes, most of them read, many of them often."""
+    single elements of all sizes, rising or falling, most of them read, many of them often."""
     draw = Random(seed)
     space = draw.choice(("global", "shared"))
     lines = [WEAK_HEAD.format(base="mov.u64 %base, tile;" if space == "shared" else "")]
@@ -144,6 +144,8 @@ def weak_program(seed: int) -> str:
         lines.append(draw.choice(WEAK_WHO))
         lines.append(f"mul.lo.u32 %word, %tid, {stride};")
         lines.append(f"@%p rem.u32 %word, %word, {draw.choice((64, 640))};")
+        if draw.random() < 0.3:
+            lines.append("@%p sub.u32 %word, 640, %word;")  # later lanes reach what lies before
         lines.append(f"cvt.u64.u32 %at, %word; add.u64 %at, %at, %base; add.u64 %at, %at, {shift};")
         what = "{%v0, %v1}" if "v2" in form else "%v0"
         store = draw.random() < writes

@@ -14,7 +14,7 @@ from warploom.rules.happens_before.runs import (
 
 LINE = 128
 Run = dict[int, int]
-"""The lane that reaches each byte."""
+"""The lane that reaches each byte, counted from the one that reaches the first."""
 
 
 def draw_run(draw: Random) -> tuple[int, Run]:
@@ -24,8 +24,9 @@ def draw_run(draw: Random) -> tuple[int, Run]:
     begin = size * draw.randrange(LINE // size)
     lanes = draw.randint(1, (LINE - begin - size) // stride + 1)
     end = begin + (lanes - 1) * stride + size
-    reached = {begin + k * stride + byte: k for k in range(lanes) for byte in range(size)}
-    return place_of(size, stride, begin, end), reached
+    step = draw.choice((1, 1, -1))
+    reached = {begin + k * stride + byte: k * step for k in range(lanes) for byte in range(size)}
+    return place_of(size, step * stride, begin, end), reached
 
 
 def test_bytes_of_a_place_are_those_that_its_lanes_reach() -> None:

@@ -31,6 +31,7 @@ from warploom.rules.distinct import (
 )
 from warploom.rules.listed import count_many
 from warploom.rules.overlap import count_coinciding, count_in_columns, count_stretches
+from warploom.rules.prefetching import register_fetch
 
 WORDS = vector(I64)
 
@@ -45,6 +46,7 @@ def register() -> None:
     """Have Numba compile these in place of the rules' functions, for pointers and numbers."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
+    register_fetch()
 
     @intrinsic
     def stretches(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:

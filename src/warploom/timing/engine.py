@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from warploom.rules.distinct import jitable
+from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
 from warploom.timing.bulk import work_copies
 from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
-from warploom.timing.machine import Machine, Words, behind, fetch
+from warploom.timing.machine import Machine, Words, behind
 from warploom.timing.schedulers import step
 from warploom.timing.waits import close_gap, close_state
 

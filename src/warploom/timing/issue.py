@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from warploom.rules.distinct import jitable
+from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
 from warploom.timing.bulk import enqueue
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
-from warploom.timing.machine import Machine, Words, fetch
+from warploom.timing.machine import Machine, Words
 from warploom.timing.phases import is_awaited
 from warploom.timing.waits import awaited, ended, sleep
 

@@ -8,6 +8,7 @@ of each other within one.
 from __future__ import annotations
 
 from warploom.rules.distinct import jitable
+from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
 from warploom.timing.caches import (
     L2_WAYS,
@@ -20,7 +21,7 @@ from warploom.timing.caches import (
     use_line,
 )
 from warploom.timing.costs import TICKS
-from warploom.timing.machine import Words, fetch
+from warploom.timing.machine import Words
 
 AHEAD = 8
 """So many requests before its turn the host is asked for what one needs: L2 is larger than the

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any, NamedTuple
 
+from warploom.rules.prefetching import register_fetch
+
 Words = Any
 """An array of 64-bit integers: to compiled code its address, in Python a NumPy array."""
 
@@ -35,10 +37,6 @@ def behind(words: Words, count: int) -> Words:
     return words[count:]
 
 
-def fetch(words: Words, place: int) -> None:
-    """Fetch a word of an array that is wanted soon. Compiled code asks the host's memory for it."""
-
-
 def called(
     address: int, first: int, second: int, third: int, fourth: int, fifth: int, words: Words
 ) -> int:
@@ -48,10 +46,12 @@ def called(
 
 
 def register_pointers() -> None:
-    """Tell Numba how addresses move, and what is behind them is asked for."""
+    """Tell Numba how addresses move, and how what is behind them is fetched and called."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
+
+    register_fetch()
 
     @intrinsic
     def moved(_context: Any, pointer: Any, count: Any) -> Any:
@@ -59,19 +59,6 @@ def register_pointers() -> None:
             return builder.gep(given[0], [given[1]])
 
         return pointer(pointer, count), emit
-
-    @intrinsic
-    def asked(_context: Any, pointer: Any, place: Any) -> Any:
-        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
-            kinds = [address, number, number, number]
-            wanted = ir.FunctionType(ir.VoidType(), kinds)
-            function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), wanted)
-            at = builder.bitcast(builder.gep(given[0], [given[1]]), address)
-            builder.call(function, [at, number(1), number(3), number(1)])
-            return given[0]
-
-        return pointer(pointer, place), emit
 
     @intrinsic
     def jumped(
@@ -93,13 +80,6 @@ def register_pointers() -> None:
             address: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, words: Any
         ) -> Any:
             return jumped(address, first, second, third, fourth, fifth, words)
-
-        return by_address if isinstance(words, types.CPointer) else None
-
-    @overload(fetch)
-    def of_addresses(words: Any, place: Any) -> Any:
-        def by_address(words: Any, place: Any) -> None:
-            asked(words, place)
 
         return by_address if isinstance(words, types.CPointer) else None
 

@@ -10,6 +10,7 @@ from warploom.rules.happens_before.bounds import is_allowed, row_of_range
 from warploom.rules.happens_before.copies import complete_copy, is_mbarrier, mbarrier
 from warploom.rules.happens_before.homes import NOWHERE, shared_key, turn_to
 from warploom.rules.happens_before.knowledge import become, become_lane
+from warploom.rules.happens_before.lone_lanes import fetch_records, take_lone_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
 from warploom.rules.happens_before.releases import read_strongly, write_strongly
 from warploom.rules.happens_before.touched import touch_lane
@@ -83,10 +84,13 @@ def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) ->
 @jitable
 def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
-    the lanes that may do it."""
+    the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
     lanes, wanted = e[E_LANES], e[E_LANES]
-    begins = 1
-    if lanes != ALL_LANES or not is_one_run(addresses, e[E_SIZE]):
+    begins, falls = 1, 0
+    rises = int(lanes == ALL_LANES and is_one_run(addresses, e[E_SIZE]))
+    if lanes == ALL_LANES and rises == 0:
+        falls = is_one_run(addresses, -e[E_SIZE])
+    if rises | falls == 0:
         if s[EXACT] == 0 and e[E_OP] == LOAD:
             wanted = without_repeats(addresses, lanes)
         begins = first_lanes_of_runs(addresses, wanted, e[E_SIZE])
@@ -99,10 +103,13 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
         run = wanted & -(begins & -begins)
         if following:
             run &= (following & -following) - 1
-        lane, behind = first_lane(begins), count_lanes(run) - 1
+        lane, behind = first_lane(begins) + 31 * falls, count_lanes(run) - 1
         s[ME_ADDRESS] = address_of(s, e, addresses[lane])
-        s[ME_STRIDE] = addresses[lane + 1] - addresses[lane] if behind else e[E_SIZE]
-        end = s[ME_ADDRESS] + behind * s[ME_STRIDE] + e[E_SIZE]
+        stride = e[E_SIZE]
+        if behind and falls == 0:
+            stride = addresses[lane + 1] - addresses[lane]
+        s[ME_STRIDE] = -stride if falls else stride
+        end = s[ME_ADDRESS] + behind * stride + e[E_SIZE]
         row = row_of_range(s, e, end)
         if row < 0:
             return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
@@ -125,11 +132,12 @@ def without_repeats(addresses: Any, lanes: int) -> int:
 
 
 @jitable
-def is_one_run(addresses: Any, size: int) -> int:
-    """Returns whether each lane of a warp reaches what follows the lane before."""
+def is_one_run(addresses: Any, step: int) -> int:
+    """Returns whether the address of each lane of a warp is `step` bytes behind that of the lane
+    before it."""
     first, differs = addresses[0], 0
     for lane in range(32):
-        differs |= addresses[lane] ^ first + lane * size
+        differs |= addresses[lane] ^ first + lane * step
     return int(differs == 0)
 
 
@@ -164,15 +172,24 @@ def take_lanes(
     s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
     """Takes the access of some lanes one by one; returns those that may do it."""
-    kept, wrote = 0, 0
+    kept, wrote, plain = 0, 0, 0
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    if s[TOOLS] & RACE:
+        plain = fetch_records(s, e, addresses, lanes)
     order = 1 << 5
     if e[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, e[E_BLOCK])
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
-        if lanes >> lane & 1:
-            become_lane(s, (e[E_WARP] << 5) + lane)
+        thread = (e[E_WARP] << 5) + lane
+        if (
+            plain
+            and lanes >> lane & 1
+            and take_lone_lane(s, e, data, addresses[lane], lane, thread, plain)
+        ):
+            kept |= 1 << lane
+        elif lanes >> lane & 1:
+            become_lane(s, thread)
             s[ME_ADDRESS] = address_of(s, e, addresses[lane])
             if s[ME_ADDRESS] == NOWHERE:
                 kept |= 1 << lane  # a fault, which stops the launch

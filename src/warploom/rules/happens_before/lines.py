@@ -18,6 +18,7 @@ from warploom.rules.happens_before.runs import (
     covers,
     end_of,
     size_of,
+    stride_of,
 )
 from warploom.rules.happens_before.settled import (
     rest_of,
@@ -31,6 +32,7 @@ from warploom.rules.happens_before.words import (
     CELL_WORDS,
     CLUSTER_BLOCKS,
     EXACT,
+    FALLS,
     H_BLOCK,
     H_COUNT,
     H_INTERVAL,
@@ -54,7 +56,6 @@ from warploom.rules.happens_before.words import (
     OP_AT,
     R_FIRST,
     ROW,
-    RUN_STRIDE_AT,
     RUN_WORDS,
     SHARED,
     SITE_BITS,
@@ -213,7 +214,8 @@ def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
     """Put what a run did to its line's words into their cells, lane by lane."""
     third, second = s[run + 2], s[run + 1]
     at, size = begin_of(third), size_of(third)
-    stride = max(third >> RUN_STRIDE_AT, size)
+    stride = max(stride_of(third), size)
+    step = -1 if third & FALLS else 1
     count = min(size, 4)
     while at < end_of(third):
         for byte in range(at, at + size, count):
@@ -226,7 +228,7 @@ def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
                 value = word_of(memory, base + (byte & -4))
                 keep_write(s, cell, bytes_, s[run], second, kept, value)
         at += stride
-        second += 1
+        second += step
 
 
 @jitable

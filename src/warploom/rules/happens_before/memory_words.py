@@ -62,9 +62,12 @@ SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row: int) -> None:
-    """Take a weak access of lanes from `lane` on, whose addresses are evenly spaced from the
-    current one on, up to the end of the last one's bytes; what a line cannot tell, lane by lane."""
-    size, stride, at = e[E_SIZE], s[ME_STRIDE], s[ME_ADDRESS]
+    """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
+    the end of the last one's bytes; what a line cannot tell, lane by lane. `lane` reaches the
+    current address, the lanes behind it what follows: those before it, if the stride is negative.
+    """
+    size, stride, at = e[E_SIZE], abs(s[ME_STRIDE]), s[ME_ADDRESS]
+    step = 1 if s[ME_STRIDE] > 0 else -1
     shared = int(e[E_SPACE] == SHARED)
     touch_run(s, e, end, row)
     if s[TOOLS] & INIT:
@@ -82,7 +85,7 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         behind = min(end - size, begins + LINE_BYTES - 1) - at
         lanes = (behind >> shift if stride == size else behind // stride) + 1
         last = at + (lanes - 1) * stride + size
-        place = place_of(size, stride, at - begins, last - begins)
+        place = place_of(size, step * stride, at - begins, last - begins)
         stamp(s, line, shared)
         taken = 0
         if e[E_OP] == LOAD:
@@ -92,10 +95,11 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         if taken == 0:
             taken = take_run(s, line, thread, e[E_OP], place)
         for lane_behind in range(lanes * (1 - taken)):
-            become_lane(s, thread + lane_behind)
+            own = thread + step * lane_behind
+            become_lane(s, own)
             s[ME_ADDRESS] = at + lane_behind * stride
-            check_words(s, e, memory, data, thread + lane_behind & 31, row, 1)
-        thread += lanes
+            check_words(s, e, memory, data, own & 31, row, 1)
+        thread += step * lanes
         at += lanes * stride
 
 
@@ -104,13 +108,14 @@ def check_run_written(s: Any, e: Any, end: int, row: int) -> None:
     """Check with `check_written` what a run of lanes reaches, up to `end`."""
     size, first = e[E_SIZE], s[ME_ADDRESS]
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
+    stride, step = abs(s[ME_STRIDE]), 1 if s[ME_STRIDE] > 0 else -1
     piece = end - first if s[ME_STRIDE] == size else size
     thread, at = s[ME_THREAD], first
     while at < end:
         s[ME_ADDRESS], s[ME_SIZE] = at, piece
         check_written(s, e, flags, row)
-        at += max(s[ME_STRIDE], piece)
-        s[ME_THREAD] += 1
+        at += max(stride, piece)
+        s[ME_THREAD] += step
     s[ME_THREAD], s[ME_ADDRESS], s[ME_SIZE] = thread, first, size
 
 

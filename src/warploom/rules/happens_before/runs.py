@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.rules.happens_before.words import (
+    FALLS,
     RUN_BEGIN_AT,
     RUN_BEGIN_BITS,
     RUN_END_AT,
@@ -16,15 +17,23 @@ from warploom.rules.happens_before.words import (
     RUN_SIZE_AT,
     RUN_SIZE_BITS,
     RUN_STRIDE_AT,
+    RUN_STRIDE_BITS,
 )
 
 
 @jitable
 def place_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, from byte
-    `begin` to byte `end` of a line."""
-    step = 0 if end - begin == size else stride
-    return size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT | step << RUN_STRIDE_AT
+    """Return the place of lanes that reach `size` bytes each, `stride` bytes apart, which is
+    negative where addresses fall, from byte `begin` to byte `end` of a line."""
+    step = 0 if end - begin == size else abs(stride)
+    falls = FALLS if step and stride < 0 else 0
+    return (
+        falls
+        | size << RUN_SIZE_AT
+        | begin << RUN_BEGIN_AT
+        | end << RUN_END_AT
+        | step << RUN_STRIDE_AT
+    )
 
 
 @jitable
@@ -46,16 +55,22 @@ def end_of(place: int) -> int:
 
 
 @jitable
+def stride_of(place: int) -> int:
+    """Return the bytes between the addresses of two lanes side by side; 0 for one lane."""
+    return place >> RUN_STRIDE_AT & RUN_STRIDE_BITS
+
+
+@jitable
 def has_gaps(place: int) -> int:
     """Return whether there are bytes between those of two lanes."""
-    return int(place >> RUN_STRIDE_AT > size_of(place))
+    return int(stride_of(place) > size_of(place))
 
 
 @jitable
 def common_stride(one: int, other: int) -> int:
     """Return the stride of two places, that of the other one where one has a single lane; 0 where
     both have, -1 where they differ."""
-    stride, second = one >> RUN_STRIDE_AT, other >> RUN_STRIDE_AT
+    stride, second = stride_of(one), stride_of(other)
     if stride == second or second == 0:
         return stride
     return second if stride == 0 else -1
@@ -96,7 +111,10 @@ def are_lanes_own(one: int, other: int, lanes: int) -> int:
         return 0
     if stride == 0:
         return int(lanes == 0)
-    behind = begin_of(other) - begin_of(one) - lanes * stride
+    if (one ^ other) & FALLS and stride_of(one) and stride_of(other):
+        return 0
+    step = -stride if (one | other) & FALLS else stride
+    behind = begin_of(other) - begin_of(one) - lanes * step
     return int(size_of(one) - stride <= behind <= stride - size_of(other))
 
 
@@ -109,7 +127,7 @@ def bytes_of(place: int, word: int) -> int:
     while at < min(end_of(place) - 32 * word, 32):
         if at + size_of(place) > 0:
             bits |= bits_between(at, at + size_of(place))
-        at += place >> RUN_STRIDE_AT
+        at += stride_of(place)
     return bits
 
 

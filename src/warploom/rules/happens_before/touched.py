@@ -37,12 +37,13 @@ def touch_run(s: Any, e: Any, end: int, row: int) -> None:
     if e[E_SPACE] != GLOBAL or s[row + A_TOUCHED] == 0:
         return
     at, size, writes = s[ME_ADDRESS], s[ME_SIZE], int(e[E_OP] == STORE)
-    if s[ME_STRIDE] == size:
+    stride = abs(s[ME_STRIDE])
+    if stride == size:
         touch(s, e, at, end, row, writes)
         return
     while at < end:
         touch(s, e, at, at + size, row, writes)
-        at += s[ME_STRIDE]
+        at += stride
 
 
 @jitable

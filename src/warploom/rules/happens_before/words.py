@@ -215,10 +215,13 @@ LINE_SHIFT = 7
 
 # ---- a run: consecutive lanes of a warp whose addresses in a line are evenly spaced ----
 RUN_SIZE_AT, RUN_BEGIN_AT, RUN_END_AT, RUN_STRIDE_AT = 26, 32, 40, 48
-RUN_SIZE_BITS, RUN_BEGIN_BITS, RUN_END_BITS = 63, 127, 255
+RUN_SIZE_BITS, RUN_BEGIN_BITS, RUN_END_BITS, RUN_STRIDE_BITS = 63, 127, 255, 127
+FALLS = 1 << 55
 """A run is a record whose second word has the thread that reaches its first byte, and whose third
 word has, behind instruction and op, the bytes of a lane, the bytes of the line where the run begins
-and ends, and its stride: the bytes from one lane's address to the next one's, 0 for one lane."""
+and ends, and its stride: the bytes from one lane's address to the next one's, 0 for one lane. FALLS
+where that leads down, so that a later lane reaches the byte before: threads count down from the
+first byte on."""
 MOST_STRIDE = 64
 """Lanes that are farther apart make no run: a line would have one of them."""
 
