@@ -143,7 +143,8 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
         if sectors:
             missed |= 1 << min(place - first, 62)
             passes = g.patterns[pattern + w.P_PASSES]
-            request(g, m, flight, number, sectors, kind & w.KIND, passes, entry, start)
+            mshr = next_mshr(g, m)
+            ask(g, m, flight, number, sectors, kind & w.KIND, passes, entry, mshr, start)
     return missed
 
 
@@ -181,7 +182,7 @@ def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
     missing = w.SECTOR_MASK & ~m[tag_at(cache, entry)]
     m[tag_at(cache, entry)] |= missing
     m[w.PREFETCHED] += 1
-    request(g, m, -1, line, missing, w.LOAD, 1, entry, start)
+    ask(g, m, -1, line, missing, w.LOAD, 1, entry, next_mshr(g, m), start)
     return True
 
 
@@ -214,24 +215,14 @@ def await_line(g: Machine, m: Words, flight: int, fills: int, sectors: int, soon
 
 
 @jitable
-def request(
-    g: Machine,
-    m: Words,
-    flight: int,
-    line: int,
-    sectors: int,
-    kind: int,
-    passes: int,
-    entry: int,
-    start: int,
-) -> None:
-    """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1)."""
-    mshr = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
-    m[mshr] = w.NEVER
+def next_mshr(g: Machine, m: Words) -> int:
+    """Take the next place among the requests that L1 has on their way."""
+    place = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
+    m[place] = w.NEVER
     m[w.MSHR_HEAD] += 1
     if m[w.MSHR_HEAD] == g.p[w.MSHRS]:
         m[w.MSHR_HEAD] = 0
-    ask(g, m, flight, line, sectors, kind, passes, entry, mshr, start)
+    return int(place)
 
 
 @jitable
@@ -247,7 +238,8 @@ def ask(
     mshr: int,
     start: int,
 ) -> None:
-    """Ask L2 for sectors of a line; the place of the request is at `mshr`."""
+    """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1). The place of the
+    request is at `mshr`."""
     number = m[w.REQUEST_COUNT]
     m[w.REQUEST_COUNT] += 1
     at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
