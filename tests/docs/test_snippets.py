@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from warploom.frontends.opencl import opencl_is_missing
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,7 +58,7 @@ LONG = (
 """Pages of many commands, which run every night."""
 
 NEEDS: dict[str, Callable[[], bool]] = {
-    "docs/opencl.md": lambda: shutil.which("clang") is not None,
+    "docs/opencl.md": lambda: not opencl_is_missing(),
     "docs/pytorch.md": lambda: find_spec("torch") is not None,
 }
 """Pages whose snippets need what not every computer has."""
