@@ -86,7 +86,9 @@ def test_the_snippets_of_a_page_run(page: str, tmp_path: Path) -> None:
         elif language == "console":
             check_session(text, tmp_path, environment)
     program = "\n".join(text for language, text in found if language == "python")
-    run([sys.executable, "-c", program], tmp_path, environment)
+    file = tmp_path / "snippets.py"  # some packages look for the source of a function
+    file.write_text(program)
+    run([sys.executable, str(file)], tmp_path, environment)
 
 
 def check_session(text: str, folder: Path, environment: dict[str, str]) -> None:
