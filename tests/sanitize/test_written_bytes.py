@@ -15,15 +15,18 @@ from warploom.analysis.block_wide import comes_to_barriers_together
 from warploom.machine.reference.state import Access, Warp
 from warploom.ptx.ir import Space
 
-THREADS, BLOCKS, BYTES = 96, 2, 2048
+SHAPES = ((96, 1), (16, 6), (8, 12), (24, 4), (32, 3))
+THREADS, BLOCKS, BYTES = 96, 2, 1 << 13
 HEAD = f""".version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 result) {{
   .shared .align 16 .b8 tile[{BYTES}];
-  .reg .u64 %base, %at, %result; .reg .u32 %tid, %word, %v, %sum; .reg .pred %p, %q;
+  .reg .u64 %base, %at, %result; .reg .u32 %x, %y, %tid, %word, %v, %sum;
+  .reg .u16 %h; .reg .pred %p;
   ld.param.u64 %result, [result]; cvta.to.global.u64 %result, %result;
-  mov.u64 %base, tile; mov.u32 %tid, %tid.x; mov.u32 %sum, 0;
+  mov.u64 %base, tile; mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %tid, %ntid.x;
+  mad.lo.u32 %tid, %y, %tid, %x; mov.u32 %sum, 0;
 """
 TAIL = "st.global.u32 [%result], %sum;\nret; }"
 WHO = (
@@ -35,6 +38,10 @@ WHO = (
 )
 ACCESSES = (
     *("st.shared.u32 [%at], %tid;",) * 3,
+    "cvt.u16.u32 %h, %tid; @%p st.shared.u8 [%at], %h;",
+    "cvt.u16.u32 %h, %tid; @%p st.shared.u16 [%at], %h;",
+    "st.shared.v2.u32 [%at], {%tid, %tid};",
+    "st.shared.v4.u32 [%at], {%tid, %tid, %tid, %tid};",
     "ld.shared.u32 %v, [%at]; @%p add.u32 %sum, %sum, %v;",
     "ld.shared.u32 %v, [%at]; @%p add.u32 %sum, %sum, %v;",
     "red.shared.add.u32 [%at], 1;",
@@ -42,24 +49,38 @@ ACCESSES = (
 )
 
 
-def program(seed: int) -> str:
-    """Return the PTX of a random program: rows, columns, scattered and single words of shared
-    memory that are stored, loaded and added to, by some threads or all."""
+SIZES = {".u8": 1, ".u16 [": 2, ".v2.": 8, ".v4.": 16}
+"""Bytes of an access, by what stands in its text; others have 4."""
+
+
+def program(seed: int) -> tuple[str, tuple[int, int]]:
+    """Return the PTX of a random program: rows, columns, scattered and single elements of shared
+    memory that are stored, loaded and added to, by some threads or all; and the shape of its
+    blocks."""
     draw = Random(seed)
-    lines = [HEAD]
+    lines, shape = [HEAD], draw.choice(SHAPES)
     for _ in range(draw.randint(6, 20)):
         if draw.random() < 0.2:
             lines.append("bar.sync 0;")
             continue
-        stride, shift = 4 * draw.choice((0, 1, 1, 1, 3)), 4 * draw.choice((0, 0, 1, 33, 128))
+        access = draw.choice(ACCESSES)
+        size = next((n for sign, n in SIZES.items() if sign in access), 4)
+        stride, shift = (
+            size * draw.choice((0, 1, 1, 1, 3, -1)),
+            size * draw.choice((0, 0, 1, 33, 128)),
+        )
         lines.append(draw.choice(WHO))
-        address = f"mul.lo.u32 %word, %tid, {stride};"
+        address = f"mul.lo.s32 %word, %tid, {stride};"
+        shift += max(0, -stride * (THREADS - 1))
         if draw.random() < 0.2:
-            address = "mul.lo.u32 %word, %tid, 28; and.b32 %word, %word, 252;"
+            address = f"mul.lo.u32 %word, %tid, 28; and.b32 %word, %word, {256 - size};"
+        elif draw.random() < 0.4:
+            pitch = size * (shape[0] + draw.choice((0, 1, 4)))
+            address = f"mul.lo.u32 %word, %y, {pitch}; mad.lo.u32 %word, %x, {size}, %word;"
         lines.append(f"{address} add.u32 %word, %word, {shift};")
         lines.append("cvt.u64.u32 %at, %word; add.u64 %at, %at, %base;")
-        lines.append(f"@%p {draw.choice(ACCESSES)}")
-    return "\n".join([*lines, TAIL])
+        lines.append(f"@%p {access}")
+    return "\n".join([*lines, TAIL]), shape
 
 
 class WrittenBytes:
@@ -85,12 +106,12 @@ class WrittenBytes:
 
 
 def check(seed: int, engine: str) -> None:
-    text, result = program(seed), np.zeros(1, np.int32)
+    (text, shape), result = program(seed), np.zeros(1, np.int32)
     kernel = wl.Device(engine="reference").compile(text, "ptx")["k"]
     listener = WrittenBytes()
-    kernel[BLOCKS, THREADS].watch(listener, result)
+    kernel[BLOCKS, shape].watch(listener, result)
     lines = {kernel.program.instructions[index].span.line for index in listener.unwritten}
-    run = wl.Device(engine=engine).compile(text, "ptx")["k"][BLOCKS, THREADS](
+    run = wl.Device(engine=engine).compile(text, "ptx")["k"][BLOCKS, shape](
         result, sanitize=("init",)
     )
     found = {int(one.line.rpartition(":")[2]) for one in run.findings}

@@ -14,15 +14,22 @@ from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.codegen.access import Shape
 from warploom.codegen.environment import Slot
+from warploom.codegen.extents import Extent
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, vector
 from warploom.codegen.operands import Operands
-from warploom.codegen.unwritten import emit_range_unwritten, emit_range_written, emit_unwritten
+from warploom.codegen.unwritten import (
+    KnownBlock,
+    block_of,
+    emit_range_unwritten,
+    emit_range_written,
+    emit_unwritten,
+    is_known_written,
+)
 from warploom.codegen.variant import Sanitizing
 from warploom.core.types import B32
 from warploom.ptx.ir import Instruction, Space
-from warploom.rules.distinct import ALL_LANES
 from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.tensor_copies import PIECE
@@ -33,16 +40,6 @@ SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 OPS = ("load", "store", "atomic")
 RANGE = (PTR, I64, I64, I64)
 """What functions of ranges of shared memory are given: environment, first byte, end, limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Bounds what a warp reaches: from byte `low` to byte `high`; `whole`, where all its lanes
-    together reach every byte of that."""
-
-    low: Value
-    high: Value
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,33 +166,43 @@ class SanitizingCode:
     ) -> Value:
         """Return whether some lanes reach shared memory that nobody has written, as far as the
         detector knows, or none of the block; lane by lane only where their extent does not tell.
-        A store to every byte of its extent writes it, where the detector keeps no more of it."""
+        A store writes it, where the detector keeps no more of it."""
         b, environment = self.b, self.frame.environment
+        writes = shape.op == "store" and not self.in_order
 
         def look() -> Value:
             given = environment, addresses, self.lanes.bits(mask), memory.limit
-            return b.call(self._lanes_function(shape.size, alone=extent is not None), given)
+            return b.call(self._lanes_function(shape.size, extent is None, writes), given)
 
         if extent is None:
             return look()
-        look_at, high = self._range_function(), extent.high
-        if shape.op == "store" and extent.whole and not self.in_order:
-            look_at = self._function("write", RANGE, emit_range_written)
-            everyone = b.icmp_unsigned("==", self.lanes.bits(mask), I32(ALL_LANES))
-            high = b.select(everyone, high, extent.low)
-        some = b.call(look_at, (environment, extent.low, high, memory.limit))
-        return self._rarely(some, look, I1(0))
+
+        def look_at_range() -> Value:
+            look_at: Value = self._range_function()
+            if writes:
+                write = self._function("write", RANGE, emit_range_written)
+                look_at = b.select(extent.whole, write, look_at)
+            some = b.call(look_at, (environment, extent.low, extent.high, memory.limit))
+            return self._rarely(some, look, I1(0))
+
+        known = is_known_written(self.lanes, self._block, extent.low, extent.high)
+        return self._rarely(b.not_(known), look_at_range, I1(0))
+
+    @functools.cached_property
+    def _block(self) -> KnownBlock:
+        """Return where the detector keeps the current block's state."""
+        return block_of(self.frame.prologue, self.frame.environment)
 
     def _range_function(self) -> ir.Function:
         """Return the function that looks at a range of shared memory."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
-    def _lanes_function(self, size: int, *, alone: bool) -> ir.Function:
-        """Return the function that looks at what each lane reaches; unless `alone`, first at the
-        range of them all."""
-        of_range = None if alone else self._range_function()
-        emit = functools.partial(emit_unwritten, size=size, of_range=of_range)
-        name = f"unwritten.{'lanes' if alone else 'any'}.{size}"
+    def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
+        """Return the function that looks at what each lane reaches; where `ranged`, first at the
+        range of them all. Where `writes`, it notes that this is written."""
+        of_range = self._range_function() if ranged else None
+        emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
+        name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
         return self._function(name, [PTR, vector(I64), I32, I64], emit)
 
     def _function(

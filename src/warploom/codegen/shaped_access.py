@@ -15,12 +15,13 @@ from warploom.analysis.program import Block
 from warploom.analysis.shapes import Reading
 from warploom.analysis.strides import Shape as LaneShape
 from warploom.codegen.access import count_change
+from warploom.codegen.extents import extent_of
 from warploom.codegen.group_ways import GroupWays
 from warploom.codegen.groups import Form, Group
 from warploom.codegen.lanes import I64, LANES, Value
 from warploom.codegen.memory import MemoryCode, elements
 from warploom.codegen.reach import Reach
-from warploom.codegen.sanitizing import Extent, Memory
+from warploom.codegen.sanitizing import Memory
 from warploom.codegen.transfers import Transfers
 from warploom.ptx.ir import Instruction, Operand, Space
 
@@ -181,24 +182,11 @@ class ShapedAccess:
             self.b.store(value, places.at(number * shape.part_bytes), align=16)
         memory = Memory(*places.space(shape.space), places.at(0))
         addresses = self.operands.address(address)
-        extent = self._extent(group, addresses)
+        extent = None
+        if group.form is not Form.STEPPED and group.base.is_known:
+            step = I64(group.base.stride) if group.step is None else group.step
+            extent = extent_of(self.lanes, shape.size, group.base.width, step, addresses, on)
         sanitizing.access(index, shape, addresses, on, memory, extent)
-
-    def _extent(self, group: Group, addresses: Value) -> Extent | None:
-        """Return the range of memory in which all that a warp reaches lies, if its lanes are known
-        to lie so."""
-        b, base = self.b, group.base
-        if group.step is not None or group.form is Form.STEPPED or not base.is_known:
-            return None
-        runs = range(0, LANES, LANES // base.width)
-        firsts = [self.lanes.lane(addresses, run) for run in runs]
-        low, high = firsts[0], firsts[0]
-        for first in firsts[1:]:
-            low = b.select(b.icmp_unsigned("<", first, low), first, low)
-            high = b.select(b.icmp_unsigned(">", first, high), first, high)
-        below, above = min(base.reach, 0), max(base.reach, 0) + group.shape.size
-        whole = base.width == 1 and base.stride == group.shape.size
-        return Extent(b.add(low, I64(below)), b.add(high, I64(above)), whole)
 
     def _pointers(self, group: Group, made: Instruction) -> Value:
         """Returns where each lane reaches on the host."""

@@ -4,6 +4,7 @@ detector keeps (`rules.happens_before.memory_words.check_written`)."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -18,6 +19,48 @@ WORD_SHIFT = 5
 FULL = I64((1 << 32) - 1)
 MOST_WORDS = 64
 """So many words are looked at one by one, before each lane's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBlock:
+    """Locates what the detector keeps of a block. `state`: where its words begin; `number`: what
+    they name it, if they are about that block; `written`: where its bits of written bytes begin,
+    counted in words from its state."""
+
+    state: Value
+    number: Value
+    written: Value
+
+
+def block_of(lanes: Lanes, environment: Value) -> KnownBlock:
+    """Return where the detector keeps the state of the environment's current block."""
+    b = lanes.b
+    state, plan = (
+        b.inttoptr(_word(lanes, environment, int(slot)), PTR)
+        for slot in (Slot.DETECTOR_AT, Slot.PLAN_AT)
+    )
+    slot = _word(lanes, plan, plan_words.SLOT)
+    slot = b.select(b.icmp_signed(">", slot, I64(0)), slot, I64(0))
+    size = _word(lanes, state, words.SLOT_WORDS)
+    start = b.add(_word(lanes, state, words.SLOTS_AT), b.mul(slot, size))
+    number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
+    return KnownBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
+
+
+def is_known_written(lanes: Lanes, block: KnownBlock, low: Value, high: Value) -> Value:
+    """Return whether the bytes from `low` to `high` lie in the range of the block that is known to
+    be written."""
+    b = lanes.b
+    begin, end = (
+        _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
+    )
+    within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
+    return b.and_(_is_known(lanes, block), within)
+
+
+def _is_known(lanes: Lanes, block: KnownBlock) -> Value:
+    """Return whether the detector's state is about that block."""
+    return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
 
 
 def emit_range_unwritten(lanes: Lanes) -> None:
@@ -79,24 +122,22 @@ def _known_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, i
     block, or the range from `low` to `high` is empty or outside of shared memory."""
     b, function = lanes.b, lanes.b.function
     environment, limit = function.args[0], function.args[-1]
-    state, start = _slot_of(lanes, environment)
-    number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    known = b.icmp_signed("==", _word(lanes, state, b.add(start, I64(words.B_BLOCK))), number)
+    block = block_of(lanes, environment)
     inside = b.and_(b.icmp_unsigned("<", low, high), b.icmp_unsigned("<=", high, limit))
     within, unknown = (function.append_basic_block(name) for name in ("within", "unknown"))
-    b.cbranch(b.and_(known, inside), within, unknown)
+    b.cbranch(b.and_(_is_known(lanes, block), inside), within, unknown)
     b.position_at_end(unknown)
     b.ret(I1(1))
     b.position_at_end(within)
-    at = b.add(start, _word(lanes, state, words.SLOT_WRITTEN))
-    return lanes.slot(state, start), lanes.slot(state, at), unknown
+    return block.state, lanes.slot(block.state, block.written), unknown
 
 
-def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None) -> None:
+def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, writes: bool) -> None:
     """Emit the body of a function of the environment, 32 addresses, the lanes that reach `size`
     bytes there, and the size of shared memory. It returns whether some of these bytes are not
-    written, or nothing is known of the block yet. `of_range`: what `emit_range_unwritten` makes,
-    asked first of all that they reach; None where it was asked."""
+    written, or nothing is known of the block yet; where it `writes`, it notes that they are
+    written, and returns only the latter. `of_range`: what `emit_range_unwritten` makes, asked first
+    of all that they reach; None where it was asked."""
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
@@ -117,25 +158,16 @@ def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None) -> Non
         b.ret(I1(0))
         b.position_at_end(apart)
     _, first, _ = _known_block(lanes, low, end)
-    b.ret(_some_unwritten(lanes, first, places, mask, size))
+    if writes:
+        _write_lanes(lanes, first, places, bits, size)
+        b.ret(I1(0))
+    else:
+        b.ret(_some_unwritten(lanes, first, places, mask, size))
 
 
 def _reduced(lanes: Lanes, operation: str, value: Value) -> Value:
     """Return all lanes of a vector of 32 bits, reduced to one number."""
     return lanes.intrinsic(f"llvm.vector.reduce.{operation}.v32i32", I32, [value])
-
-
-def _slot_of(lanes: Lanes, environment: Value) -> tuple[Value, Value]:
-    """Returns the detector's state, and where that of the current block begins in it."""
-    b = lanes.b
-    state, plan = (
-        b.inttoptr(_word(lanes, environment, int(slot)), PTR)
-        for slot in (Slot.DETECTOR_AT, Slot.PLAN_AT)
-    )
-    number = _word(lanes, plan, plan_words.SLOT)
-    number = b.select(b.icmp_signed(">", number, I64(0)), number, I64(0))
-    size = _word(lanes, state, words.SLOT_WORDS)
-    return state, b.add(_word(lanes, state, words.SLOTS_AT), b.mul(number, size))
 
 
 def _each_word(
@@ -176,6 +208,27 @@ def _some_unwritten(lanes: Lanes, first: Value, places: Value, mask: Value, size
     wanted = splat_constant((1 << size) - 1, I32)
     missing = b.icmp_unsigned("!=", b.and_(b.lshr(found, within), wanted), wanted)
     return lanes.any(b.and_(mask, missing))
+
+
+def _write_lanes(lanes: Lanes, first: Value, places: Value, bits: Value, size: int) -> None:
+    """Note that what each lane reaches is written, one lane after the other."""
+    b, kept = lanes.b, lanes.alloca(vector(I32))
+    b.store(places, kept)
+    before = b.block
+    each, done = (b.append_basic_block(name) for name in ("each", "done"))
+    b.cbranch(b.icmp_unsigned("!=", bits, I32(0)), each, done)
+    b.position_at_end(each)
+    left = b.phi(I32)
+    lane = b.cttz(left, I1(1))
+    place = b.zext(b.load(lanes.slot(kept, b.zext(lane, I64), I32), typ=I32), I64)
+    at = lanes.slot(first, b.lshr(place, I64(WORD_SHIFT)))
+    written = b.shl(I64((1 << size) - 1), b.and_(place, I64((1 << WORD_SHIFT) - 1)))
+    b.store(b.or_(b.load(at, typ=I64), written), at)
+    others = b.and_(left, b.sub(left, I32(1)))
+    b.cbranch(b.icmp_unsigned("!=", others, I32(0)), each, done)
+    left.add_incoming(bits, before)
+    left.add_incoming(others, b.block)
+    b.position_at_end(done)
 
 
 def _word(lanes: Lanes, array: Value, index: Value | int) -> Value:
