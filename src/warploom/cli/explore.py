@@ -17,6 +17,8 @@ from warploom.host.orders import Order
 from warploom.host.requests import prepared
 from warploom.observe.origins import Cause
 
+COMPLETE = "Warps took turns at accesses that conflict in every order that can make a difference."
+
 DIFFERS = 1
 """The exit code where results differ."""
 
@@ -57,6 +59,7 @@ def _as_text(found: Exploration) -> str:
         alike = f"{orders} orders, one result"
         error = found.outcomes[0].error
         told = f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+        told += f"\n  {COMPLETE}" if found.complete else ""
         return f"{told}\n{_uninterrupted(found)}" if found.uninterrupted else told
     lines = [f"{orders} orders, {found.results} different results."]
     if found.difference is not None and found.difference.buffer:
@@ -89,6 +92,7 @@ def _again(order: Order) -> str:
     """Returns how a launch has that order again; interrupts are given in Python."""
     if order.interrupts:
         options = f"schedule={order.schedule!r}, seed={order.seed}, interrupts={order.interrupts}"
+        options += f", turns={order.turns}" if order.turns else ""
         return f"kernel[grid, block](..., {options})"
     return f"warploom run ... --schedule {order.schedule} --seed {order.seed}"
 
@@ -112,6 +116,7 @@ def _as_json(found: Exploration) -> dict[str, Any]:
         "shown_by": [{**asdict(o.order), "error": o.error} for o in pair],
         "causes": [asdict(cause) for cause in found.causes],
         "uninterrupted": found.uninterrupted,
+        "complete": found.complete,
     }
     if found.difference is not None and found.difference.buffer:
         where = found.difference

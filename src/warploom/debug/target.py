@@ -89,8 +89,8 @@ class Target:
         way."""
         if self.launch.warp_size != WARP_SIZE:
             return f"its warps have {self.launch.warp_size} lanes"
-        if self.launch.schedule.interrupts:
-            return "its warps are interrupted at given instructions"
+        if self.launch.schedule.needs_reference:
+            return "its warps are interrupted at given instructions, or have turns in a given order"
         delays = keeps_in_flight(self.program) or completes_later(self.program)
         if self.launch.schedule.shuffles and delays:
             return "its schedule delays asynchronous copies or products of warp groups"

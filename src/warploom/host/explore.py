@@ -8,6 +8,7 @@ to find the lines whose order made the difference.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -20,6 +21,8 @@ import numpy as np
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked
 from warploom.host.buffer import Array
+from warploom.host.clusters import as_dims, cluster_of
+from warploom.host.interleavings import search_orders
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.option_types import Positive, Workers
 from warploom.host.orders import Job, Order, Outcome, Ready, job_of, run_orders
@@ -31,6 +34,9 @@ from warploom.sanitize.sites import sites_of
 
 FEW = 16
 """Up to so many orders, starting other processes takes longer than it saves."""
+
+NAMED = len(POLICIES) - 1
+"""The policies that need no seed, each of which is an order."""
 
 MOST_POINTS = 64
 """Up to so many instructions, warps are interrupted before them."""
@@ -59,7 +65,8 @@ class Exploration:
     `first` and `second` are two that end differently, or None; `difference` says where and
     `causes` the lines whose order made it so, as far as they were found. `note` says why not.
     `uninterrupted` says why no warp was interrupted before conflicting accesses; empty where warps
-    were, or nothing conflicts.
+    were, or nothing conflicts. `complete`: among the orders are all in which the turns of warps
+    between such accesses can differ.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -69,6 +76,7 @@ class Exploration:
     causes: tuple[Cause, ...] = ()
     note: str = ""
     uninterrupted: str = ""
+    complete: bool = False
 
     @property
     def differs(self) -> bool:
@@ -99,7 +107,9 @@ def explore(
     """
     job = job_of(launcher, args, options)
     points, reason = interruption_points(job)
-    orders = plan_orders(points, runs)
+    named = min(runs, NAMED + 1)
+    found, complete = _searched(job, points, runs - named)
+    orders = plan_orders(points, runs)[: runs - len(found)]
     if workers is None:
         workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
     if cluster is None and workers == 1:
@@ -107,7 +117,18 @@ def explore(
     else:
         with spread(workers, cluster) as (executor, count):
             outcomes = _on(executor, count, job, orders)
-    return replace(_compared(job, outcomes), uninterrupted=reason)
+    outcomes[named:named] = found
+    return replace(_compared(job, outcomes), uninterrupted=reason, complete=complete)
+
+
+def _searched(job: Job, points: Sequence[int], left: int) -> tuple[list[Outcome], bool]:
+    """Return what came of a search for all orders of turns between `points`, within half of the
+    runs that are left, or a few; and whether it found all."""
+    ready = Ready(job)
+    cluster, _ = cluster_of(ready.launcher.kernel.function, as_dims(job.cluster_dims))
+    if not points or math.prod(cluster) > 1:
+        return [], False
+    return search_orders(ready, points, max(min(left, FEW), left // 2))
 
 
 def plan_orders(points: Sequence[int], runs: int) -> list[Order]:

@@ -33,7 +33,7 @@ from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.compile_time import compile_seconds
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, Who
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.tally import Tally
 from warploom.observe.limits import TraceLimits
@@ -60,8 +60,9 @@ class LaunchOptions(TypedDict, total=False):
     the device does if the launch does not say. `sanitize` names the tools that check the launch, of
     "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
     found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
-    as `explore` tells them); such a launch runs on the reference machine. `cluster_dims` is how
-    many blocks a cluster has: an integer, or one for each of x, y, z.
+    as `explore` tells them), and the warps `turns` have the first turns, each given as its block
+    and its number there; such a launch runs on the reference machine. `cluster_dims` is how many
+    blocks a cluster has: an integer, or one for each of x, y, z.
     """
 
     max_instructions: Count | None
@@ -71,6 +72,7 @@ class LaunchOptions(TypedDict, total=False):
     strict: bool | None
     sanitize: Tools | None
     interrupts: Sequence[Count]
+    turns: Sequence[Sequence[Count]]
     cluster_dims: Cluster | None
 
 
@@ -123,7 +125,7 @@ class Launcher:
         elif tools:
             issued = self._issued(tools)
             work = partial(self._sanitized, tuple(tools), issued, launch, arguments, progress)
-        elif launch.schedule.interrupts:
+        elif launch.schedule.needs_reference:
             context = self.kernel.context
             reference = find_engine("reference", context.spec, context.options, 1)
             work = partial(self._execute, reference, launch, arguments, progress)
@@ -322,6 +324,7 @@ class Launcher:
             options.get("schedule"),
             options.get("seed"),
             frozenset(options.get("interrupts", ())),
+            _turns(options.get("turns", ())),
             as_dims(options.get("cluster_dims")),
         )
         return prepare(self.kernel, asked)
@@ -374,3 +377,14 @@ class Launcher:
         if context.on_run is not None:
             context.on_run(Run(kernel, launch, Done(execution)))
         return execution
+
+
+def _turns(given: Sequence[Sequence[int]]) -> tuple[Who, ...]:
+    """Return the warps of an order's first turns. Raises LaunchError where one is no pair."""
+    for one in given:
+        if len(one) != 2:
+            raise LaunchError(
+                f"turns name each warp by two numbers, its block and its number in the block, like"
+                f" (0, 3); this is {tuple(one)}"
+            )
+    return tuple((block, number) for block, number in given)

@@ -19,7 +19,7 @@ from warploom.host.kernel import Kernel
 from warploom.host.launcher import Launcher, LaunchOptions
 from warploom.host.option_types import Cluster
 from warploom.machine.image import Image
-from warploom.machine.launch import Schedule
+from warploom.machine.launch import Schedule, Who
 from warploom.machine.reference.state import Listener
 from warploom.observe.origins import EnoughSeen
 from warploom.ptx.parser import parse
@@ -28,15 +28,18 @@ from warploom.rules.choice import MemoryOptions
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A policy and a seed, and the instructions before which warps give up their turn."""
+    """A policy and a seed, the instructions before which warps give up their turn, and the warps
+    that have the first turns."""
 
     schedule: str
     seed: int
     interrupts: tuple[int, ...] = ()
+    turns: tuple[Who, ...] = ()
 
     def __str__(self) -> str:
         text = f"schedule {self.schedule}, seed {self.seed}"
-        return f"{text}, interrupts {self.interrupts}" if self.interrupts else text
+        text += f", interrupts {self.interrupts}" if self.interrupts else ""
+        return f"{text}, turns {self.turns}" if self.turns else text
 
 
 DEFAULT = Order("converge", 0)
@@ -146,10 +149,12 @@ class Ready:
             return str(error)
         return ""
 
-    def watch(self, listener: Listener, order: Order) -> None:
-        """Launch on the reference machine, until the listener has seen enough."""
+    def watch(self, listener: Listener, order: Order) -> str:
+        """Launch on the reference machine, until the listener has seen enough; gives the error that
+        ended it before, if one did."""
         with suppress(EnoughSeen):
-            self.launcher.watch(listener, *self._begin(), **self._options(order))
+            return self.launcher.watch(listener, *self._begin(), **self._options(order))
+        return ""
 
     def conflicts(self) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of instructions that reach the same bytes in no order, by the detector
@@ -186,6 +191,7 @@ class Ready:
             "cluster_dims": self.job.cluster_dims,
             "strict": False,  # they were checked, with the source at hand
             "interrupts": order.interrupts,
+            "turns": order.turns,
         }
 
 

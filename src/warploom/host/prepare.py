@@ -10,7 +10,7 @@ from warploom.host.clusters import check_cluster, cluster_of
 from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.host.resources import launched_registers
-from warploom.machine.launch import Launch, shared_bytes
+from warploom.machine.launch import Launch, Who, shared_bytes
 from warploom.ptx.ir import Function
 
 KEPT = 64
@@ -33,6 +33,7 @@ class Configuration:
     schedule: str | None = None
     seed: int | None = None
     interrupts: frozenset[int] = frozenset()
+    turns: tuple[Who, ...] = ()
     cluster: Dim3 | None = None
 
 
@@ -83,7 +84,12 @@ def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
     policy = asked.schedule or context.schedule.policy
     seed = context.schedule.seed if asked.seed is None else asked.seed
     order = schedule_of(context.spec, policy, seed)
-    order = replace(order, resident_blocks=max(1, resident), interrupts=asked.interrupts)
+    order = replace(
+        order,
+        resident_blocks=max(1, resident),
+        interrupts=asked.interrupts,
+        turns=asked.turns,
+    )
     return replace(launch, schedule=order)
 
 

@@ -26,6 +26,10 @@ POLICIES = ("converge", "fair", "random", "adversarial")
 """The names of the policies, in the order of their numbers in `rules.choosing`."""
 
 
+Who = tuple[int, int]
+"""A warp of a launch: its block and its number in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The order that the architecture leaves open: who goes first (`policy`, one of POLICIES, with
@@ -33,7 +37,8 @@ class Schedule:
 
     `independent` says whether each thread has its own program counter (compute capability 7.0 and
     later); `resident_blocks` how many blocks the device holds at once. On the reference machine a
-    warp gives up its turn each time before it executes one of the instructions `interrupts`.
+    warp gives up its turn each time before it executes one of the instructions `interrupts`, and
+    `turns` name the warps that have the first turns.
     """
 
     policy: str = "converge"
@@ -41,6 +46,12 @@ class Schedule:
     independent: bool = True
     resident_blocks: int = 1024
     interrupts: frozenset[int] = frozenset()
+    turns: tuple[Who, ...] = ()
+
+    @property
+    def needs_reference(self) -> bool:
+        """Returns whether only the reference machine has such an order."""
+        return bool(self.interrupts or self.turns)
 
     @property
     def shuffles(self) -> bool:

@@ -19,12 +19,14 @@ from warploom.machine.reference.locking import locked_turn
 from warploom.machine.reference.state import (
     Block,
     Bytes,
+    Chooser,
     Run,
     Warp,
     new_block,
     new_cluster,
     new_warp,
 )
+from warploom.machine.reference.turns import Choose, able_warps, in_turn
 from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.rules import plan_words, scheduling
 from warploom.rules.plan_words import RUNNABLE, Words
@@ -45,12 +47,18 @@ class Grid:
 
     `resident` are the warps of the block in each slot, `clusters` the shared memory of the blocks
     of each cluster by its first slot, `warp` the warp that has the turn: None between two turns.
-    `digest` stands for what the registers of a warp hold (`scheduling.after_run`). `locked` names
-    the warp, by its block and number, that alone gets turns while it can run.
+    `choose` says who has the next turn, of those that can run (`state.Chooser`); None where that is
+    the schedule's. `digest` stands for what the registers of a warp hold (`scheduling.after_run`).
+    `locked` names the warp, by its block and number, that alone gets turns while it can run.
     """
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.choose: Choose | None = None
+        if isinstance(run.listener, Chooser):
+            self.choose = run.listener.choose
+        elif run.launch.schedule.turns:
+            self.choose = in_turn(run.launch.schedule.turns)
         self.digest: Callable[[Warp], int] = register_digest
         self.resident: dict[int, list[Warp]] = {}
         self.clusters: dict[int, Bytes] = {}
@@ -70,15 +78,31 @@ class Grid:
         DeadlockError where none that is left ever can."""
         run = self.run
         while self.warp is None:
-            given = run.plan, run.slots, run.states, run.tables
-            locked = locked_turn(run, self.locked) if self.locked else None
-            number = scheduling.next_warp(*given) if locked is None else locked
+            locked = locked_turn(run, self.locked) if self.locked else self._chosen()
+            number = self._scheduled() if locked is None else locked
             if number < 0:
                 self._end(number)
                 return False
             warp = self._current(number)
             self._go_on(warp, begin_turn(warp))
         return True
+
+    def _chosen(self) -> int | None:
+        """Begin a turn of a warp that somebody chooses; return its number, None where nobody
+        does or none is known to be able to run."""
+        if self.choose is None:
+            return None
+        able = able_warps(self.run, self._begin_block)
+        who = self.choose(able) if able else None
+        return locked_turn(self.run, who) if who else None
+
+    def _scheduled(self) -> int:
+        """Begin a turn of the schedule's choice; return the warp's number, or why there is none."""
+        run = self.run
+        number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
+        if self.choose is not None and number >= 0:
+            self.choose([(int(run.plan[plan_words.CURRENT_BLOCK]), number)])
+        return number
 
     def step(self) -> None:
         """Execute one instruction of the warp that has the turn."""
@@ -104,22 +128,24 @@ class Grid:
 
     def _current(self, number: int) -> Warp:
         """Return a warp of the current block, which begins here where it is fresh."""
+        if self.run.plan[plan_words.FRESH]:
+            self._begin_block()
+        return self.resident[int(self.run.plan[plan_words.SLOT])][number]
+
+    def _begin_block(self) -> None:
+        """Begin the block that has entered the current slot."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
-        slot = int(plan[plan_words.SLOT])
-        if plan[plan_words.FRESH]:
-            plan[plan_words.FRESH] = 0
-            if slot in self.resident:
-                tensors.retire(run, self.resident[slot][0].block)
-            leader = slot - slot % run.launch.cluster_blocks
-            if leader not in self.clusters:
-                self.clusters[leader] = new_cluster(run)
-            block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]), self.clusters[leader])
-            first = slot * warps
-            self.resident[slot] = [
-                new_warp(block, i, run.states[first + i], run.tables[first + i])
-                for i in range(warps)
-            ]
-        return self.resident[slot][number]
+        slot, plan[plan_words.FRESH] = int(plan[plan_words.SLOT]), 0
+        if slot in self.resident:
+            tensors.retire(run, self.resident[slot][0].block)
+        leader = slot - slot % run.launch.cluster_blocks
+        if leader not in self.clusters:
+            self.clusters[leader] = new_cluster(run)
+        block = new_block(run, int(plan[plan_words.CURRENT_BLOCK]), self.clusters[leader])
+        first = slot * warps
+        self.resident[slot] = [
+            new_warp(block, i, run.states[first + i], run.tables[first + i]) for i in range(warps)
+        ]
 
     def _end(self, answer: int) -> None:
         """End the launch, by an answer of the schedule that is no warp."""

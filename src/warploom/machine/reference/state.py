@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from warploom.core.types import PRED, U32, U64
 from warploom.machine.faults import limit_error
 from warploom.machine.launch import (
     Launch,
+    Who,
     all_shared_bytes,
     launch_values,
     shared_stride,
@@ -49,6 +50,16 @@ class Listener(Protocol):
     def reached(self, warp: Warp, access: Access) -> None:
         """Hear that a warp's instruction reaches into memory; the access is legal and not done
         yet."""
+        ...
+
+
+@runtime_checkable
+class Chooser(Listener, Protocol):
+    """Is told what happens, and chooses who has each turn."""
+
+    def choose(self, able: Sequence[Who]) -> Who | None:
+        """Return which of the warps that can run has the next turn; None leaves it to the
+        schedule. Where that has to decide, it has done so: `able` is its choice alone."""
         ...
 
 

@@ -1,0 +1,77 @@
+"""Turns that somebody chooses, beside the schedule: who can run at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from warploom.machine.launch import Who
+from warploom.machine.reference.state import Run
+from warploom.rules import plan_words as p
+from warploom.rules.block_barriers import settle, settle_one
+from warploom.rules.clusters import end_block
+from warploom.rules.convergence import find_more
+from warploom.rules.parking import has_ready
+from warploom.rules.scheduling import can_start, enter_slot
+from warploom.rules.warp_table import NONE
+
+Choose = Callable[[Sequence[Who]], Who | None]
+"""Chooses one of the warps that can run; None: whom the schedule chooses."""
+
+
+def in_turn(turns: Iterable[Who]) -> Choose:
+    """Return a choice of those warps, one after the other; then of none."""
+    left = iter(turns)
+    return lambda able: next(left, None)
+
+
+def able_warps(run: Run, begin_block: Callable[[], None]) -> list[Who]:
+    """Begin all blocks that there is room for, each by `begin_block` when it has its slot, and end
+    those that have ended; return the warps that can run, block by block. None where blocks form
+    clusters, which begin and wait together."""
+    plan = run.plan
+    if plan[p.CLUSTER] > 1:
+        return []
+    if plan[p.TOUCHED] != NONE:
+        first = plan[p.SLOT] * plan[p.WARPS]
+        settle_one(plan, run.states, run.tables, first, plan[p.TOUCHED])
+        plan[p.TOUCHED] = NONE
+    while True:
+        while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
+            begin_block()
+        able = [who for slot in range(len(run.slots)) for who in _able_of(run, slot)]
+        if not can_start(plan):
+            return able
+
+
+def _able_of(run: Run, slot: int) -> list[Who]:
+    """Return the warps of the block in a slot that can run, once barriers that are complete have
+    let them go; end the block where all have ended."""
+    plan, block = run.plan, int(run.slots[slot])
+    if block < 0:
+        return []
+    found = _running(run, slot)
+    if found:
+        return found
+    outcome = settle(plan, run.states, run.tables, slot * plan[p.WARPS])
+    if outcome == p.ENDED:
+        end_block(plan, run.slots, slot)
+        plan[p.HOPELESS] = 0
+        if plan[p.SLOT] == slot:
+            plan[p.SLOT] = NONE
+    return _running(run, slot) if outcome == p.RUNNABLE else []
+
+
+def _running(run: Run, slot: int) -> list[Who]:
+    """Return the warps in a slot that can run as they are."""
+    warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
+    return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
+
+
+def _can_run(run: Run, index: int) -> bool:
+    """Return whether `scheduling.can_run` would find lanes of a warp that run, and take none."""
+    state, table = run.states[index], run.tables[index]
+    if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
+        return bool(state[p.STATUS] == p.RUNNABLE)
+    if run.plan[p.INDEPENDENT] and not has_ready(table):
+        find_more(table, run.plan[p.CHANGES], run.plan[p.EXIT])
+    return bool(has_ready(table))
