@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warploom.cli.verbs import PROGRAM, verbs
+from warploom.cli.verbs import CHECK_PROGRAM, PROGRAM, verbs
 from warploom.clients.settings import Settings, bytes_of
 from warploom.core.errors import WarploomError
 
@@ -23,6 +23,12 @@ from warploom.core.errors import WarploomError
 )
 def test_programs_are_known_by_their_names(args: list[str]) -> None:
     assert verbs(["run", *args]) == [PROGRAM, *args]
+
+
+@pytest.mark.parametrize("flag", ["--json", "--view", "--caching-allocator"])
+def test_a_flag_of_check_takes_no_program_for_its_value(flag: str) -> None:
+    assert verbs(["check", flag, "program.py"]) == [CHECK_PROGRAM, flag, "program.py"]
+    assert verbs(["check", flag, "saxpy.cu"]) == ["check", flag, "saxpy.cu"]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ def warploom_command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
+def checked() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `warploom check` with arguments: options, and a program of this folder."""
+    return partial(_warploom, "check")
+
+
+@pytest.fixture
 def debugged() -> Callable[..., list[str]]:
     """Runs a program of this folder in the debugger; gives the lines of a session."""
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from conftest import HERE
 
 OVERRUN = "programs/overrun.py"
-LINE = next(
-    number
-    for number, line in enumerate((HERE / "triton_kernels.py").read_text().splitlines(), 1)
-    if "tl.load(x + at) * 2" in line
-)
+KERNELS = (HERE / "triton_kernels.py").read_text().splitlines()
+
+
+def line_of(text: str) -> str:
+    """Returns the file and number of the line of Triton's kernels that holds a text."""
+    return f"triton_kernels.py:{next(n for n, line in enumerate(KERNELS, 1) if text in line)}"
 
 
 def test_an_overrun_is_explained_and_ends_the_program(warploom_command):
@@ -23,11 +24,20 @@ def test_an_overrun_is_explained_and_ends_the_program(warploom_command):
     assert outcome.returncode == 1
     assert outcome.stdout == ""
     assert "Invalid __global__ read" in outcome.stderr
-    assert f"triton_kernels.py:{LINE} in kernel double_unguarded" in outcome.stderr
+    assert f"{line_of('tl.load(x + at) * 2')} in kernel double_unguarded" in outcome.stderr
     assert "block (3, 0, 0)" in outcome.stderr
     assert "0 bytes after the nearest allocation, device memory (4000 bytes" in outcome.stderr
     assert "an illegal memory access was encountered" in outcome.stderr
     assert "terminate called" not in outcome.stderr
+
+
+def test_a_race_between_programs_of_triton_names_both_lines(checked):
+    outcome = checked("--tool", "race", "programs/unordered.py")
+    assert outcome.returncode == 1, outcome.stderr
+    load, store = line_of("before = tl.load(total)"), line_of("tl.store(total")
+    places = [Path(line.split(" by thread")[0]).name for line in outcome.stderr.splitlines()]
+    assert {place for place in places if place.startswith("triton_kernels.py")} == {load, store}
+    assert "between Write access" in outcome.stderr
 
 
 def test_the_caching_allocator_hides_an_overrun(warploom_command):

@@ -84,3 +84,11 @@ def double_unguarded(x, y, block: tl.constexpr):
     """Reads and writes whole blocks, whatever the length of the vectors."""
     at = tl.program_id(0) * block + tl.arange(0, block)
     tl.store(y + at, tl.load(x + at) * 2)
+
+
+@triton.jit
+def sum_unordered(x, total, block: tl.constexpr):
+    """Adds up a tensor, a part for each program, without an atomic."""
+    part = tl.sum(tl.load(x + tl.program_id(0) * block + tl.arange(0, block)), 0)
+    before = tl.load(total)
+    tl.store(total, before + part)

@@ -17,6 +17,9 @@ DEBUG_CORE = "debug-core"
 FLAGS = ("--caching-allocator", "--batch", "--optimized")
 """Options of programs that have no value."""
 
+FLAGS_OF_CHECK = (*FLAGS, "--json", "--view")
+"""Those of `check`, before a kernel's file or a program."""
+
 MAIN = re.compile(r"^\s*(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
 
 
@@ -29,18 +32,20 @@ def verbs(args: Sequence[str]) -> list[str]:
         return [DEBUG_ADAPTER, *args[1:]]
     if args and args[0] == DEBUG and (file_of(args[1:]) or "").endswith(SUFFIX):
         return [DEBUG_CORE, *args[1:]]
-    if args and args[0] in hidden and is_program(args[1:]):
+    flags = FLAGS_OF_CHECK if args[:1] == [CHECK] else FLAGS
+    if args and args[0] in hidden and is_program(args[1:], flags):
         return [hidden[args[0]], *args[1:]]
     return list(args)
 
 
-def is_program(args: Sequence[str]) -> bool:
-    """Returns whether the file among the arguments of a verb names a program."""
-    file = file_of(args)
+def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
+    """Returns whether the file among the arguments of a verb names a program; `flags` are the verb's
+    options that have no value."""
+    file = file_of(args, flags)
     return file is not None and ("--" in args[: args.index(file)] or _names_program(file))
 
 
-def file_of(args: Sequence[str]) -> str | None:
+def file_of(args: Sequence[str], flags: Sequence[str] = FLAGS) -> str | None:
     """Returns the first argument that is no option, nor an option's value."""
     given = iter(args)
     for arg in given:
@@ -49,7 +54,7 @@ def file_of(args: Sequence[str]) -> str | None:
                 return next(given, None)
             if arg in ("--help", "-h"):
                 return None
-            if "=" not in arg and arg not in FLAGS:
+            if "=" not in arg and arg not in flags:
                 next(given, None)
             continue
         return arg
