@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warploom.host.device import Device
+from warploom.host.launcher import Launcher
 from warploom.host.module import Module
 from warploom.host.requests import dims, only_kernel
 from warploom.report.source import source_line
@@ -26,34 +27,54 @@ def ptx(
     llvm: Annotated[
         bool, typer.Option("--llvm", help="Print the LLVM IR of a kernel instead, before passes.")
     ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Print how a kernel's accesses to memory are done instead."),
+    ] = False,
     baseline: Annotated[
         bool,
         typer.Option("--baseline", help="With --llvm: of the code that is compiled fast."),
     ] = False,
     kernel: Annotated[
-        str | None, typer.Option(help="The kernel of --llvm; needed where there are several.")
+        str | None,
+        typer.Option(help="The kernel of --llvm or --plan; needed where there are several."),
     ] = None,
     block: Annotated[
         str | None,
-        typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block, for --llvm; 256 if left out."),
+        typer.Option(metavar="X[,Y[,Z]]", help="Threads of a block for these; 256 if left out."),
     ] = None,
 ) -> None:
     """Print the PTX of a program, each source line above the instructions that it became.
 
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
-    `warploom ptx saxpy.cu --llvm --block 16,16`.
+    `warploom ptx saxpy.cu --llvm --block 16,16`, `warploom ptx saxpy.cu --plan`.
     """
-    if not llvm and (kernel is not None or block is not None or baseline):
+    if not (llvm or plan) and (kernel is not None or block is not None):
         raise typer.BadParameter(
-            "--kernel, --block and --baseline are for --llvm: add it, or leave them out"
+            "--kernel and --block are for --llvm and --plan: add one, or leave them out"
         )
+    if baseline and not llvm:
+        raise typer.BadParameter("--baseline is for --llvm: add it, or leave it out")
     module = Device(device).load(file, option or ())
-    if llvm:
+    if llvm or plan:
         chosen = module[kernel or only_kernel(module)]
         launcher = chosen[1, dims("--block", block or "256")]
-        print(launcher.llvm_ir(baseline=baseline).rstrip())
+        text = launcher.llvm_ir(baseline=baseline) if llvm else "\n".join(planned(launcher))
+        print(text.rstrip())
     else:
         print("\n".join(annotated(module)) if source else module.ptx.rstrip())
+
+
+def planned(launcher: Launcher) -> Iterator[str]:
+    """Yield for each access to memory its source line, its instruction and how it is done."""
+    program = launcher.kernel.program
+    lines = program.module.text.splitlines()
+    for number, sentence in launcher.access_plans():
+        made = program.instructions[number]
+        place = made.location
+        where = f"{Path(place.file).name}:{place.line}" if place else f"PTX:{made.span.line}"
+        yield f"{where}  [{number}] {lines[made.span.line - 1].strip()}"
+        yield f"    {sentence}"
 
 
 def annotated(module: Module) -> Iterator[str]:

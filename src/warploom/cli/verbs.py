@@ -39,8 +39,8 @@ def verbs(args: Sequence[str]) -> list[str]:
 
 
 def is_program(args: Sequence[str], flags: Sequence[str] = FLAGS) -> bool:
-    """Returns whether the file among the arguments of a verb names a program; `flags` are the verb's
-    options that have no value."""
+    """Returns whether the file among a verb's arguments names a program; `flags` are the options
+    that have no value."""
     file = file_of(args, flags)
     return file is not None and ("--" in args[: args.index(file)] or _names_program(file))
 

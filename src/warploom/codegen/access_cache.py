@@ -56,7 +56,7 @@ class AccessCache:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
         self._begin = ROW_WIDTH * len(self.frame.layout.rows)
-        self._layouts = RUNS.get(reading.formation, 1) > 1 and not self.frame.warps_alike
+        self._layouts = RUNS.get(reading.formation, 1) > 1 and not self.frame.variant.alike
         self._together: LaneSet | None = None
         self._straight = True
         self._bases: Value | None = None

@@ -75,7 +75,7 @@ class BarrierCode:
             self._store(number, threads)
             self.control.suspension.give_way(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            if frame.single_copy and _simple(made) is not None:
+            if frame.variant.baseline and _simple(made) is not None:
                 with self.b.if_then(self.control.nodes.are_together(), likely=True):
                     self._wait_together(block, index, made, number, threads)
             self._wait(index, number, threads, following)

@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from warploom.analysis.partings import Partings
 from warploom.codegen.frame import Frame
+from warploom.codegen.passes import Pass
 from warploom.ptx.ir import Register
 
 
@@ -37,7 +38,7 @@ class Blocks:
 
     def __init__(self, frame: Frame, partings: Partings, beside: Collection[int]) -> None:
         self.frame, self.program, self._partings = frame, frame.program, partings
-        self.main = Copy.DIVERGENT if frame.single_copy else Copy.CONVERGENT
+        self.main = Copy.DIVERGENT if frame.variant.baseline else Copy.CONVERGENT
         self.copies = {
             (copy, index): self.append(f"{copy.value}{index}")
             for copy in Copy
@@ -57,7 +58,8 @@ class Blocks:
             return range(len(self.program.blocks))
         if copy is Copy.CONVERGENT:
             return ()
-        return sorted(self._partings.rounds) if self.frame.shapes else ()
+        rounds = self.frame.shapes and self.frame.variant.does(Pass.ROUNDS)
+        return sorted(self._partings.rounds) if rounds else ()
 
     def append(self, name: str) -> ir.Block:
         """Return a new block at the end of the function."""

@@ -16,6 +16,7 @@ from warploom.codegen.deadline import Deadline
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.grid import GridFunction
 from warploom.codegen.llvm_objects import object_of
+from warploom.codegen.passes import Pass
 from warploom.codegen.shared_functions import Define
 from warploom.codegen.sizes import Effort
 from warploom.codegen.variant import KernelVariant
@@ -75,7 +76,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
         scheduled = warp.suspends or variant.shuffles or variant.clusters
         alone = variant.shuffles or variant.records or reads_clock(program.instructions)
         alone = alone or variant.clusters or has_cluster_barrier(program)
-        alone = alone or variant.steps
+        alone = alone or variant.steps or not variant.does(Pass.RELAY)
         relays = None if alone else warp.control.relay.sites()
         grid = GridFunction(
             module,

@@ -34,6 +34,7 @@ from warploom.codegen.lanes import (
     zero,
 )
 from warploom.codegen.nans import open_nan_registers
+from warploom.codegen.variant import KernelVariant
 from warploom.core.types import PRED
 from warploom.ptx.ir import Register
 from warploom.rules.plan_words import STATE_WORDS
@@ -50,8 +51,8 @@ class Frame:
     """All that the code of one warp refers to, while it is being emitted.
 
     `lanes` emits at the place where code goes now; `prologue` at the function's entry, whose values
-    reach everywhere. `single_copy`: there is the divergent copy of each basic block alone, and all
-    registers are kept in the context.
+    reach everywhere. `variant` has the options of the code; where it is baseline code, there is
+    the divergent copy of each basic block alone, and all registers are kept in the context.
     """
 
     def __init__(
@@ -62,13 +63,10 @@ class Frame:
         shapes: Shapes,
         context: ContextLayout,
         pieces: Mapping[int, Register],
-        *,
-        alike: bool,
-        single_copy: bool,
+        variant: KernelVariant,
     ) -> None:
         self.module, self.program, self.layout, self.shapes = module, program, layout, shapes
-        self.context_layout, self.pieces, self.warps_alike = context, pieces, alike
-        self.single_copy = single_copy
+        self.context_layout, self.pieces, self.variant = context, pieces, variant
         self.convergent = False
         """Whether code is made for all living lanes together, so that registers have shapes."""
         self.here: ShapesHere = {}
@@ -88,7 +86,7 @@ class Frame:
         self._known: dict[Slot, Value] = {}
         self._sums: dict[int, Value] | None = None
         self._pointers: dict[Slot, Value] = {}
-        held = () if single_copy else (*program.registers, *pieces.values())
+        held = () if variant.baseline else (*program.registers, *pieces.values())
         self._registers = {
             register: self.variable(storage_type(register.type)) for register in held
         }
@@ -131,7 +129,7 @@ class Frame:
     def clear(self, kept: Iterable[Register] = ()) -> None:
         """Fills the registers that blocks share with zeros, as at the begin of the function; but
         for those that are kept."""
-        if self.single_copy:
+        if self.variant.baseline:
             for register in self._sorted(self.program.live_in[0]):
                 self.put_apart(register, zero(storage_type(register.type)))
             return

@@ -15,6 +15,7 @@ from warploom.codegen.access_cache import AccessCache
 from warploom.codegen.groups import Form, Group, find_groups
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value, selection
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.passes import Pass
 from warploom.codegen.put_off import PutOff
 from warploom.codegen.stepped import find_stepped
 from warploom.codegen.transfers import WORD_BYTES
@@ -56,16 +57,21 @@ class GroupWays:
         self.cache.begin(straight=True)
         self.groups.clear()
         self._careful.clear()
-        if self.frame.convergent and not self.memory.never_inlined:
-            self.groups = find_groups(self.memory, self.reading, block, walking=not masked)
+        does = self.frame.variant.does
+        if self.frame.convergent and not self.memory.never_inlined and does(Pass.GROUPS):
+            walking = not masked and does(Pass.WALKS)
+            self.groups = find_groups(self.memory, self.reading, block, walking=walking)
         sure = {i: group for i, group in self.groups.items() if group.form is Form.SHAPE}
-        stepped = {} if masked else find_stepped(self.memory, self.reading, block, sure)
+        stepped: dict[int, Group] = {}
+        if not masked and does(Pass.PUT_OFF):
+            stepped = find_stepped(self.memory, self.reading, block, sure)
         self.groups = _without(self.groups, stepped) | stepped
         for group in {id(group): group for group in self.groups.values()}.values():
             if len(group.members) > 1:
                 group.unknown = self.frame.variable(I1)
         self.fetches_ahead = bool(stepped)
-        self.hurries = not masked and (self.fetches_ahead or len(sure) >= HURRIED)
+        several = len(sure) >= HURRIED and does(Pass.VERSIONS)
+        self.hurries = not masked and (self.fetches_ahead or several)
 
     def careful(self) -> dict[int, ir.Block]:
         """Begin the slow version of a block, if there is to be one: the blocks in which code comes

@@ -16,6 +16,7 @@ from warploom.codegen.access import STACK, Shape
 from warploom.codegen.cache_layout import MOST_STRIDES
 from warploom.codegen.lanes import Value
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.passes import Pass
 from warploom.codegen.transfers import WORD_BYTES
 from warploom.codegen.walks import Step, Walks
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
@@ -173,6 +174,7 @@ def _may_follow(memory: MemoryCode, shape: Shape) -> bool:
     step."""
     chosen = shape.op == "store" and memory.functions.shuffles  # whose store lasts
     inlined = not (memory.never_inlined or chosen or shape.route == STACK)
+    inlined = inlined and memory.frame.variant.does(Pass.STEPS)
     return inlined and shape.space in (Space.GLOBAL, Space.SHARED, Space.CONST)
 
 

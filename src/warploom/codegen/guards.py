@@ -41,7 +41,7 @@ class Guards:
         if made.guard is None:
             return None
         held = self.frame.load(made.guard.register)
-        if self.frame.single_copy and made.guard.negated:
+        if self.frame.variant.baseline and made.guard.negated:
             return self.lanes.mask(self.b.not_(self.lanes.bits(held)))
         return self.b.not_(held) if made.guard.negated else held
 

@@ -94,8 +94,11 @@ class LeavingCode:
         frame.activate(inside)
 
     def _put_back(self, loop: Loop, live: frozenset[Register], gone: Value) -> None:
+        """Put what the lanes that are `gone` hold where code for parted lanes finds it: what is
+        read behind the loop, and of the `live` registers, which others read, anything."""
         b, frame = self.b, self.frame
-        for register in _sorted(loop.written & live & frame.shared_over_blocks):
+        read = loop.kept | loop.written & live
+        for register in _sorted(read & frame.shared_over_blocks):
             whole = storage_type(register.type)
             behind = self._behind[loop].get(register)
             held = zero(whole) if behind is None else b.load(behind, typ=whole)

@@ -33,7 +33,7 @@ class Reshaping:
 
     def meet(self, index: int) -> None:
         """Go on with a block, all living lanes together."""
-        if self.frame.single_copy:
+        if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
         stale = self.b.load(self._stale, typ=I1)

@@ -63,7 +63,7 @@ class Saved:
         live."""
         b, frame = self.b, self.frame
         self._stand(I32(-1) if whole else b.trunc(frame.get(frame.table(LIVE)), I32))
-        if not (self._is_long or frame.single_copy):  # the optimiser never sees those
+        if not (self._is_long or frame.variant.baseline):  # the optimiser never sees those
             frame.clear(live)
         for register in self._kept(live):
             frame.fetch(register, self._together[register])
@@ -116,6 +116,6 @@ class Saved:
         frame.set_top(frame.get(frame.table(TOP)))
 
     def _kept(self, live: Iterable[Register]) -> list[Register]:
-        if self.frame.single_copy:
+        if self.frame.variant.baseline:
             return []  # all are in the context already
         return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]

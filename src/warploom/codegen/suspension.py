@@ -148,7 +148,7 @@ class Suspension:
         b.position_at_end(way)
         self.saved.restore_head()
         index = frame.get(frame.table(BLOCK))
-        if frame.single_copy:
+        if frame.variant.baseline:
             self._take_up(index, self.blocks.main)
             return way
         everyone = b.icmp_signed("==", frame.get(frame.table(MASK)), frame.get(frame.table(LIVE)))

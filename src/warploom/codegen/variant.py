@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from warploom.analysis.courses import Size
 from warploom.analysis.shapes import Formation
+from warploom.codegen.passes import Pass
 from warploom.ptx.ir import Space
 
 
@@ -51,6 +52,7 @@ class KernelVariant:
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
     several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
     None without one. `baseline`: the code is the one that is compiled fastest (`codegen.baseline`).
+    `disabled`: the transformations that are not done (`codegen.passes`).
     """
 
     formation: Formation
@@ -64,15 +66,21 @@ class KernelVariant:
     clusters: bool = False
     debugging: Debugging | None = None
     baseline: bool = False
+    disabled: frozenset[Pass] = frozenset()
+
+    def does(self, one: Pass) -> bool:
+        """Returns whether a transformation is done."""
+        return one not in self.disabled
 
     def for_baseline(self) -> KernelVariant:
         """Returns the variant of baseline code for the same launches."""
-        return replace(self, baseline=True, size=None)
+        return replace(self, baseline=True, size=None, disabled=frozenset())
 
     @property
     def plain(self) -> bool:
         """Returns whether every register is kept lane by lane."""
-        return self.mixes or self.records or self.steps or self.baseline
+        kept = self.mixes or self.records or self.steps or self.baseline
+        return kept or not self.does(Pass.SHAPES)
 
     @property
     def steps(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -23,6 +23,7 @@ from warploom.codegen.context_layout import context_layout
 from warploom.codegen.control import Control
 from warploom.codegen.environment import CountLayout
 from warploom.codegen.frame import Frame
+from warploom.codegen.groups import Group
 from warploom.codegen.guards import Guards
 from warploom.codegen.in_flight import RING_BYTES, keeps_in_flight
 from warploom.codegen.instructions import InstructionCode
@@ -30,6 +31,7 @@ from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode
 from warploom.codegen.operands import Operands
+from warploom.codegen.passes import Pass
 from warploom.codegen.pieces import frame_pieces
 from warploom.codegen.recording import RecordingCode
 from warploom.codegen.recording_copies import CopyRecordingCode
@@ -74,16 +76,7 @@ class WarpFunction:
         context = context_layout(
             program, shapes, pieces.values(), ring_bytes, baseline=variant.baseline
         )
-        self.frame = Frame(
-            module,
-            program,
-            layout,
-            shapes,
-            context,
-            pieces,
-            alike=variant.alike,
-            single_copy=variant.baseline,
-        )
+        self.frame = Frame(module, program, layout, shapes, context, pieces, variant)
         self.saved = Saved(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
@@ -111,7 +104,7 @@ class WarpFunction:
         self.control = Control(
             self.frame,
             self.saved,
-            asides(program, formation, shapes) if shapes else {},
+            asides(program, formation, shapes) if shapes and variant.does(Pass.ASIDES) else {},
             independent=variant.independent,
             mixes=variant.mixes,
             chooses=shuffles and not variant.independent,
@@ -151,11 +144,23 @@ class WarpFunction:
         """True where a warp may leave the function before it ends, and come back."""
         return self.control.suspends
 
+    def access_groups(self) -> Iterator[tuple[Block, dict[int, Group], bool]]:
+        """Yield each basic block that is emitted for all living lanes together, the groups of its
+        accesses by instruction, and whether it has a fast version besides. Nothing is emitted."""
+        ways = self.instructions.shaped_access.ways
+        for copy, index in self.control.blocks.copies:
+            if copy is Copy.CONVERGENT:
+                block = self.program.blocks[index]
+                self.b.position_at_end(self.control.blocks.copies[copy, index])
+                with self._standing(index, convergent=True):
+                    ways.begin(block, masked=False)
+                    yield block, ways.groups, ways.hurries
+
     def _sweeps(self) -> Mapping[int, ir.Block]:
         """Emits the code that runs all warps of a block at once, where the formation allows it.
         Returns its entries by site."""
         formation, shapes = self.reading.formation, self.frame.shapes
-        known = formation in WHOLE and bool(shapes)
+        known = formation in WHOLE and bool(shapes) and self.frame.variant.does(Pass.SWEEPS)
         if not known or self.frame.pieces or self.memory.one_by_one:
             return {}
         code = SweepCode(self.saved, self.control.relay, self.instructions, self._standing)
@@ -164,11 +169,12 @@ class WarpFunction:
         ways = sweeps(self.program, rounds, partly, formation, shapes)
         sites = self.control.suspension.sites
         found = code.emit(ways, sites)
-        with self.frame.blocks_of(self._size):
-            course = course_of(self.program, formation, shapes, self._size)
-            begin = code.emit_course(course, sites, found.get(END))
-        if begin is not None:
-            found[END] = begin
+        if self.frame.variant.does(Pass.COURSES):
+            with self.frame.blocks_of(self._size):
+                course = course_of(self.program, formation, shapes, self._size)
+                begin = code.emit_course(course, sites, found.get(END))
+            if begin is not None:
+                found[END] = begin
         if found:
             self.control.relay.sweeps = code.survey.layout.fits()
         return found

@@ -101,3 +101,14 @@ def llvm_ir_of(
     from warploom.machine.compiled import CompiledEngine
 
     return CompiledEngine(spec, options).llvm_ir(program, launch, baseline=baseline)
+
+
+def access_plans_of(
+    spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch
+) -> list[tuple[int, str]]:
+    """Returns how optimised code for such launches does a program's accesses to memory: for each,
+    the number of its instruction and a sentence."""
+    from warploom.machine.compiled import CompiledEngine
+
+    plans = CompiledEngine(spec, options).access_plans(program, launch)
+    return [(plan.instruction, str(plan)) for plan in plans]

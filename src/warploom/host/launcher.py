@@ -24,7 +24,15 @@ from warploom.host.arguments import Arguments
 from warploom.host.buffer import Buffer
 from warploom.host.clusters import as_dims
 from warploom.host.debugging import Debugger, debugger_of
-from warploom.host.engines import Execute, Progress, choose_engine, find_engine, llvm_ir_of, watched
+from warploom.host.engines import (
+    Execute,
+    Progress,
+    access_plans_of,
+    choose_engine,
+    find_engine,
+    llvm_ir_of,
+    watched,
+)
 from warploom.host.loaded import LoadedKernel
 from warploom.host.local_memory import local_bytes
 from warploom.host.option_types import Cluster, Count, Engine, Policy, Seed, Tools
@@ -234,6 +242,15 @@ class Launcher:
         choose_engine("compiled", context.spec)
         program, launch = self.kernel.program, self._launch({})
         return llvm_ir_of(context.spec, context.options, program, launch, baseline=baseline)
+
+    def access_plans(self) -> list[tuple[int, str]]:
+        """Returns how optimised code for such launches does the kernel's accesses to memory: for
+        each, the number of its instruction in `kernel.program` and a sentence. Raises WarploomError
+        where the device's warps are not of 32 lanes."""
+        context = self.kernel.context
+        choose_engine("compiled", context.spec)
+        launch = self._launch({})
+        return access_plans_of(context.spec, context.options, self.kernel.program, launch)
 
     def sanitized(
         self, tools: tuple[str, ...], *args: Any, **options: Unpack[LaunchOptions]

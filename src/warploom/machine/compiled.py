@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from warploom.analysis.clusters import cancels_launches, maps_addresses
 from warploom.analysis.courses import Size, size_that_tells
@@ -12,6 +12,7 @@ from warploom.analysis.program import Program
 from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel
+from warploom.codegen.passes import disabled
 from warploom.codegen.variant import Debugging, KernelVariant, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
@@ -31,6 +32,9 @@ from warploom.machine.work import Work
 from warploom.machine.workers import shares, why_alone
 from warploom.rules.choice import MemoryOptions, access_rules
 
+if TYPE_CHECKING:
+    from warploom.codegen.plans import AccessPlan
+
 KEPT = 64
 """So many configurations of launches are remembered."""
 
@@ -49,6 +53,7 @@ class CompiledEngine:
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
         self._workers = workers
+        self._disabled = disabled()
         self._configurations: dict[tuple[object, ...], Configuration] = {}
 
     def kernel(
@@ -85,6 +90,13 @@ class CompiledEngine:
         variant = self._variant(program, launch, records=False)
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
+    def access_plans(self, program: Program, launch: Launch) -> list[AccessPlan]:
+        """Returns how optimised code for launches like this one does a program's accesses."""
+        from warploom.codegen.plans import access_plans  # the compiler
+
+        variant = self._variant(program, launch, records=False)
+        return access_plans(CountLayout(program, self._rules), variant)
+
     def _variant(
         self,
         program: Program,
@@ -104,6 +116,7 @@ class CompiledEngine:
             shuffles=schedule.shuffles,
             records=records,
             sanitizes=sanitizes,
+            disabled=self._disabled,
             clusters=launch.cluster_blocks > 1
             or maps_addresses(program)
             or cancels_launches(program),

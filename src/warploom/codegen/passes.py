@@ -1,0 +1,58 @@
+"""The transformations that optimised code can do without: each can be switched off by its name in
+`WARPLOOM_DISABLE`, and neither results nor counters change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+
+from warploom.core.errors import WarploomError
+
+VARIABLE, ALL = "WARPLOOM_DISABLE", "all"
+
+
+class Pass(StrEnum):
+    """Names the transformations."""
+
+    SHAPES = "shapes"
+    ASIDES = "asides"
+    GROUPS = "groups"
+    STEPS = "steps"
+    WALKS = "walks"
+    VERSIONS = "versions"
+    PUT_OFF = "put-off"
+    ROUNDS = "rounds"
+    SWEEPS = "sweeps"
+    COURSES = "courses"
+    RELAY = "relay"
+
+
+DESCRIPTIONS: Mapping[Pass, str] = {
+    Pass.SHAPES: "registers of fewer values than lanes, where these are equal or rise by a stride",
+    Pass.ASIDES: "short sides of branches under a mask, while the other lanes wait",
+    Pass.GROUPS: "one guard for the accesses of a block from one register, and moves by patterns",
+    Pass.STEPS: "moves by the step of addresses whose pattern is found at run time",
+    Pass.WALKS: "one guard also for accesses that are strides in registers apart",
+    Pass.VERSIONS: "a fast version of a block in which all lanes and patterns are as expected",
+    Pass.PUT_OFF: "stores of columns kept, then done row by row",
+    Pass.ROUNDS: "a copy of blocks between barriers for warps whose lanes are all together",
+    Pass.SWEEPS: "code between barriers for all warps of a block, one after the other",
+    Pass.COURSES: "all barriers of a block passed in one call, where the size of blocks tells how",
+    Pass.RELAY: "a warp that waits hands over to the next without a return to the scheduler",
+}
+"""What each does."""
+
+
+def disabled() -> frozenset[Pass]:
+    """Return the transformations that the environment switches off. Raises WarploomError for a name
+    that is none."""
+    names = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    if ALL in names:
+        return frozenset(Pass)
+    for name in names:
+        if name not in [*Pass]:
+            raise WarploomError(
+                f"{VARIABLE}={name}: there is no such pass; there are {', '.join(Pass)} and {ALL}"
+            )
+    return frozenset(map(Pass, names))
