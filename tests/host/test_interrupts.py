@@ -39,6 +39,22 @@ def test_an_order_with_interrupts_can_be_run_again(loaded: wl.Module) -> None:
     assert x[0] < 8
 
 
+def test_sanitizers_see_the_order_that_is_asked_for(loaded: wl.Module) -> None:
+    """Eight blocks of one thread each load 0 before any of them stores."""
+    order = wl.explore(loaded["lost_blocks"][8, 1], np.zeros(1, np.int32), runs=10).second
+    assert order is not None
+    points = order.order.interrupts
+    x, turns = np.zeros(1, np.int32), [(block, 0) for _ in points for block in range(8)]
+    run = loaded["lost_blocks"][8, 1](x, interrupts=points, turns=turns, sanitize=("race",))
+    assert x[0] == 1
+    assert "race" in {one.kind for one in run.findings}
+
+
+def test_a_turn_that_names_no_warp_is_an_error(loaded: wl.Module) -> None:
+    with pytest.raises(wl.LaunchError, match=r"block and its number in the block.*\(0, 1, 2\)"):
+        loaded["lost_blocks"][8, 1](np.zeros(1, np.int32), turns=[(0, 1, 2)])
+
+
 def test_exploring_says_why_warps_were_not_interrupted() -> None:
     """The threads of two blocks write one word by 65 instructions, none of which is ordered."""
     stores = "".join(f"x[0] = {number};" for number in range(65))

@@ -22,9 +22,9 @@ SEEN = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """Says how an access is done. `pattern`: what is known of the lanes' addresses; `guard`: what has to
-    hold, and with which other instructions that is asked once; `move`: how the data move then;
-    `otherwise`: where code goes if it does not hold."""
+    """Says how an access is done. `pattern`: what is known of the lanes' addresses; `guard`: what
+    has to hold, and with which other instructions that is asked once; `move`: how the data move
+    then; `otherwise`: where code goes if it does not hold."""
 
     instruction: int
     pattern: str

@@ -28,6 +28,7 @@ from warploom.host.engines import (
     Execute,
     Progress,
     access_plans_of,
+    checking_engine,
     choose_engine,
     find_engine,
     llvm_ir_of,
@@ -208,7 +209,7 @@ class Launcher:
         progress: Progress | None,
     ) -> Execution:
         """Run the launch with the detector of `warploom.sanitize` at its side."""
-        checked = self._checked(tools, issued)
+        checked = self._checked(tools, launch, issued)
         return self._execute(checked.execute, launch, arguments, progress, checked.findings)
 
     @checked("kernel[grid, block].trace(...)")
@@ -260,18 +261,22 @@ class Launcher:
         launch = self._launch(options)
         arguments, cancellation = self._pack(args, options), Cancellation()
         launch = self._ready(launch, arguments, cancellation)
-        checked = self._checked(tools)
+        checked = self._checked(tools, launch)
         work = partial(self._execute, checked.execute, launch, arguments, None, checked.findings)
         number = self.kernel.context.memory.begin_launch()
         self._finished(number, arguments, cancellation, work)
         return checked
 
-    def _checked(self, tools: tuple[str, ...], issued: Issued | None = None) -> SanitizedLaunch:
+    def _checked(
+        self, tools: tuple[str, ...], launch: Launch, issued: Issued | None = None
+    ) -> SanitizedLaunch:
         """Return what runs a launch with some tools, `issued` among the work of streams."""
         from warploom.sanitize.launching import SanitizedLaunch
 
         context = self.kernel.context
         engine, streams = context.checking_engine, context.streams
+        if launch.schedule.needs_reference:
+            engine = checking_engine("reference", context.spec, context.options)
         return SanitizedLaunch(engine, tools, context.memory.unwritten, streams, issued)
 
     def examined(
