@@ -16,6 +16,7 @@ from warploom.codegen.helper_compiler import SHARED
 from warploom.codegen.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.codegen.many import count_many_listed
 from warploom.codegen.overlap import (
+    emit_count_close,
     emit_count_coinciding,
     emit_count_in_columns,
     emit_count_stretches,
@@ -25,8 +26,10 @@ from warploom.rules.distinct import (
     ALL_LANES,
     all_rise,
     compile_instead,
+    count_distinct,
     count_scattered,
     count_steps,
+    distinct_in_order,
     scattered_in_loops,
 )
 from warploom.rules.listed import count_many
@@ -53,6 +56,10 @@ def register() -> None:
         return _made(emit_count_stretches, 2, addresses, mask, shift)
 
     @intrinsic
+    def close(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
+        return _made(emit_count_close, 1, addresses, mask, shift)
+
+    @intrinsic
     def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
         return _made(emit_count_in_columns, 4, addresses, mask, shift, columns)
 
@@ -74,6 +81,10 @@ def register() -> None:
 
     def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
         return stretches(addresses, mask, shift)
+
+    def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
+        count = close(addresses, mask, shift)[0] if mask else 0
+        return count if count != 0 else distinct_in_order(addresses, mask, shift)
 
     def compiled_in_columns(addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
         return in_columns(addresses, mask, shift, columns)
@@ -102,6 +113,7 @@ def register() -> None:
         (count_many, compiled_many),
         (count_stretches, compiled_stretches),
         (count_in_columns, compiled_in_columns),
+        (count_distinct, compiled_distinct),
         (count_scattered, compiled_scattered),
         (count_ways, compiled_ways),
         (count_coinciding, compiled_coinciding),

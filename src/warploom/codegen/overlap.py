@@ -1,4 +1,5 @@
-"""Emits `rules.overlap`: lanes in any order are compared pair by pair, by vector instructions.
+"""Emits `rules.overlap` by vector instructions. Lanes whose stretches lie close together set a bit
+each of one word, which tells all; others are compared pair by pair.
 
 A lane is a duplicate if a lower one touches the same stretch. Lane l meets each lower lane once:
 for each bit of l that is set, those lanes that have the bits above it in common with l, and not
@@ -27,6 +28,8 @@ from warploom.codegen.lanes import (
 from warploom.rules.overlap import FURTHEST_BITS
 
 WORDS, KEYS, BYTES = vector(I64), vector(I32), vector(I8)
+CLOSE_BITS = 6
+"""Lanes are close together in an aligned window of 64 stretches: a word has a bit for each."""
 HALF = LANES // 2
 
 
@@ -35,10 +38,29 @@ def emit_count_stretches(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
     numbers."""
 
     def count(keys: Value, on: Value) -> list[Value]:
-        nearest = _nearest(lanes, keys)
-        return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
+        def compare() -> list[Value]:
+            nearest = _nearest(lanes, keys)
+            return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
+
+        def look(bits: Value) -> list[Value]:
+            return [lanes.b.ctpop(_groups(lanes, bits, size)) for size in (1, 4)]
+
+        return _if_close(lanes, keys, on, look, compare)
 
     return _where_near(lanes, given, count, answers=2)
+
+
+def emit_count_close(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
+    """Emits the number of stretches that addresses in memory touch, by a mask and a shift (i64); 0
+    where the lanes are not close together."""
+
+    def count(keys: Value, on: Value) -> list[Value]:
+        def look(bits: Value) -> list[Value]:
+            return [lanes.b.ctpop(bits)]
+
+        return _if_close(lanes, keys, on, look, lambda: [I64(0)])
+
+    return _where_near(lanes, given, count, answers=1)
 
 
 def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
@@ -47,14 +69,26 @@ def emit_count_in_columns(lanes: Lanes, given: Sequence[Value]) -> list[Value]:
     *accesses, columns = given
 
     def count(keys: Value, on: Value) -> list[Value]:
-        b, nearest = lanes.b, _nearest(lanes, keys)
-        first = _distinct(lanes, nearest, 1)
-        counts = [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 8, 32)]
-        within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
-        banks = b.and_(b.trunc(keys, BYTES), within)
-        apart = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
-        own = b.select(first, banks, apart)
-        return [*counts, b.zext(_greatest(lanes, _alike(lanes, own)), I64)]
+        b = lanes.b
+
+        def compare() -> list[Value]:
+            nearest = _nearest(lanes, keys)
+            first = _distinct(lanes, nearest, 1)
+            counts = [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 8, 32)]
+            within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
+            banks = b.and_(b.trunc(keys, BYTES), within)
+            apart = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
+            own = b.select(first, banks, apart)
+            return [*counts, b.zext(_greatest(lanes, _alike(lanes, own)), I64)]
+
+        def look(bits: Value) -> list[Value]:
+            counts = [b.ctpop(_groups(lanes, bits, size)) for size in (1, 8, 32)]
+            both = b.and_(bits, b.lshr(bits, I64(LANES)))
+            most = b.select(b.icmp_unsigned("!=", both, I64(0)), I64(2), I64(1))
+            return [*counts, most]
+
+        in_rows = b.icmp_unsigned("==", columns, I64(LANES))
+        return _if_close(lanes, keys, on, look, compare, in_rows)
 
     return _where_near(lanes, accesses, count, answers=4)
 
@@ -105,6 +139,55 @@ def _where_near(
         result.add_incoming(value, behind)
         results.append(result)
     return results
+
+
+def _if_close(
+    lanes: Lanes,
+    keys: Value,
+    on: Value,
+    look: Callable[[Value], list[Value]],
+    compare: Callable[[], list[Value]],
+    when: Value | None = None,
+) -> list[Value]:
+    """Emit `look` at the bits of the touched stretches of a window where lanes are close together,
+    and `when` holds, else `compare`; return what either gives."""
+    b = lanes.b
+    one = _key_of_one(lanes, keys, on)
+    apart = b.lshr(b.xor(keys, lanes.splat(one)), splat_constant(CLOSE_BITS, I32))
+    close = b.not_(lanes.any(b.icmp_unsigned("!=", apart, splat_constant(0, I32))))
+    close = close if when is None else b.and_(close, when)
+    few, many, told = (b.append_basic_block(name) for name in ("close", "apart", "told"))
+    b.cbranch(close, few, many)
+    b.position_at_end(few)
+    places = b.and_(keys, splat_constant((1 << CLOSE_BITS) - 1, I32))
+    each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
+    each = b.select(on, each, splat_constant(0, I64))
+    found = look(lanes.intrinsic("llvm.vector.reduce.or.v32i64", I64, [each]))
+    b.branch(told)
+    after_few = b.block
+    b.position_at_end(many)
+    compared = compare()
+    after_many = b.block
+    b.branch(told)
+    b.position_at_end(told)
+    results: list[Value] = []
+    for ways in zip(found, compared, strict=True):
+        result = b.phi(I64)
+        for value, block in zip(ways, (after_few, after_many), strict=True):
+            result.add_incoming(value, block)
+        results.append(result)
+    return results
+
+
+def _groups(lanes: Lanes, bits: Value, size: int) -> Value:
+    """Return a bit for each aligned group of so many stretches of a window that has one of the
+    given ones."""
+    b, step = lanes.b, 1
+    while step < size:
+        bits = b.or_(bits, b.lshr(bits, I64(step)))
+        step *= 2
+    firsts = sum(1 << at for at in range(0, 1 << CLOSE_BITS, size))
+    return b.and_(bits, I64(firsts))
 
 
 def _key_of_one(lanes: Lanes, keys: Value, on: Value) -> Value:

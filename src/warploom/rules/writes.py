@@ -29,8 +29,11 @@ from warploom.rules.plan_words import (
 
 @jitable
 def write_by_address(addresses: Addresses, mask: int, size: int, row: Row) -> None:
-    """Count one write for each address."""
-    row[WRITES] += count_distinct(addresses, mask, 0)
+    """Count one write for each address; all are multiples of the size, a power of 2."""
+    bits = 0
+    while 1 << bits + 1 <= size:
+        bits += 1
+    row[WRITES] += count_distinct(addresses, mask, bits)
 
 
 @jitable
