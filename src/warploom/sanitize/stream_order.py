@@ -23,8 +23,8 @@ LEGACY = 0
 
 
 class Trigger(Enum):
-    """When a launch lets the next one of its stream begin: while the one before it may not have
-    ended, or after it has."""
+    """Says when a launch lets the next one of its stream begin: while the one before it may not
+    have ended, or after it has."""
 
     BEFORE_WAIT = auto()
     AFTER_WAIT = auto()

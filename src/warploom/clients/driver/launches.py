@@ -35,8 +35,8 @@ attributes and how many they are."""
 
 @dataclass(frozen=True)
 class Attributes:
-    """What the attributes of a launch ask for; a `programmatic` one may begin before the launch
-    ahead of it has ended."""
+    """Holds what the attributes of a launch ask for; a `programmatic` one may begin before the
+    launch ahead of it has ended."""
 
     cooperative: bool = False
     cluster: Dim3 | None = None
