@@ -1,5 +1,5 @@
 // What runs beside the warps: copies, products and stores that were issued and are not awaited yet,
-// and the mbarriers that are told of them, at any step.
+// and the mbarriers that they report to, at any step.
 
 import { u32, upper, type Model } from "./model.ts";
 import type { Asynchronous as Facts } from "./schema.ts";
