@@ -9,15 +9,19 @@ import base64
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from warploom.observe.trace import Trace
 from warploom.ui.lessons import find_lesson, labels_of, requests_of
 from warploom.ui.page import export
 from warploom.ui.record import record
+from warploom.ui.schema import LaunchRequest, Show
 from warploom.ui.shows import exported_show
 
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
@@ -26,7 +30,8 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 @dataclass(frozen=True)
 class Picture:
     """A lesson, the keys to press, and how the page is looked at. `timed`: with modelled time;
-    `checked`: with the findings of the sanitizer, and without the lesson."""
+    `checked`: with the findings of the sanitizer, and without the lesson. Without a lesson: the
+    PIPELINE, at `step`."""
 
     name: str
     lesson: str
@@ -35,6 +40,7 @@ class Picture:
     scheme: str = "light"
     timed: bool = False
     checked: bool = False
+    step: str = ""
 
 
 PICTURES = (
@@ -50,12 +56,24 @@ PICTURES = (
     Picture("timeline", "reduction", "n n", (1280, 720), "dark"),
     Picture("compare", "lock", "n n n", (1440, 900)),
     Picture("finding", "exchange", "", (1280, 860), checked=True),
+    Picture("in-flight", "", "3", (1280, 900), step="cp.async.bulk"),
+    Picture("copies", "", "5", (1280, 1040), step="cp.async.bulk"),
     Picture("lesson", "lockstep", ""),
     Picture("task", "banks", "n n n n n", (1280, 860)),
     Picture("phone", "coalescing", "n n", (390, 844)),
     Picture("tablet", "coalescing", "n n", (800, 1000)),
     Picture("large", "banks", "n n", (1920, 1080)),
 )
+
+PIPELINE = LaunchRequest(
+    name="pipeline.cu",
+    source=(FOLDER.parents[1] / "tests" / "timing" / "pipeline.cu").read_text(),
+    block="160",
+    args=("f32[8192]=ones", "f32[128]=zeros", "16"),
+    options=("-DSTAGES=4", "-DBYTES=2048", "-DSKIP=1"),
+    timed=True,
+)
+"""A pipeline of copies."""
 
 SHEETS = ((390, 844), (800, 1000), (1280, 800), (1920, 1080))
 """Sizes at which all views are shown beside each other."""
@@ -91,8 +109,8 @@ def main() -> None:
 
 
 def take(browser: Browser, picture: Picture) -> None:
-    """Open the lesson, press the keys, keep what is to be seen."""
-    page = opened(browser, picture)
+    """Open the lesson or the pipeline, press the keys, keep what is to be seen."""
+    page = opened(browser, picture) if picture.lesson else opened_pipeline(browser, picture)
     press(page, picture.keys)
     page.screenshot(path=FOLDER / f"{picture.name}.png")
     page.close()
@@ -125,17 +143,34 @@ def opened(browser: Browser, picture: Picture) -> Page:
         replace(request, timed=picture.timed or request.timed, sanitize=tools)
         for request in requests_of(lesson)
     ]
-    traces = [record(request).to_bytes() for request in requests]
+    traces = [record(request) for request in requests]
     taught = None if picture.checked else lesson
     show = exported_show(lesson.title, labels_of(lesson), lesson=taught)
+    return shown_page(browser, picture, show, traces)
+
+
+def shown_page(browser: Browser, picture: Picture, show: Show, traces: Sequence[Trace]) -> Page:
+    """Return a page that shows these traces."""
     width, height = picture.size
     page = browser.new_page(viewport={"width": width, "height": height})
     page.emulate_media(color_scheme="dark" if picture.scheme == "dark" else "light")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
-        file.write_text(export(show, traces))
+        file.write_text(export(show, [trace.to_bytes() for trace in traces]))
         page.goto(file.as_uri())
         page.wait_for_selector(".tabs")
+    return page
+
+
+def opened_pipeline(browser: Browser, picture: Picture) -> Page:
+    """Return a page with the pipeline, at the fourth of the steps that a picture names."""
+    trace = record(PIPELINE)
+    instruction = next(n for n, c in enumerate(trace.code) if c.text.startswith(picture.step))
+    steps = np.flatnonzero(trace.columns["instruction"] == instruction)
+    step = int(steps[3])
+    page = shown_page(browser, picture, exported_show("pipeline.cu", ("pipeline.cu",)), [trace])
+    warp = int(trace.columns["warp"][step])
+    page.evaluate(f"location.hash = 'step={step}&warp={warp}&view=machine'")
     return page
 
 

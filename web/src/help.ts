@@ -48,6 +48,8 @@ export const HELP = {
   occupancy: entry("Warps resident on an SM over the most that it can hold. Modelled from the kernel's registers, shared memory and block size.", OCCUPANCY),
   sm: entry("A streaming multiprocessor. Here blocks go to SMs in turn; hardware promises no order.", "CUDA C++ Programming Guide, “Scalable Programming Model”"),
   block: entry("A block of the grid: waiting to start, resident, or done. Blocks run in any order.", "CUDA C++ Programming Guide, “Thread Hierarchy”"),
+  in_flight: entry("In flight: a copy, a product or a store that was issued and runs beside the warps. It is over when a thread has waited for its group, or for the phase of the mbarrier to which its completion is reported.", "PTX ISA, “Asynchronous operations”"),
+  mbarrier: entry("An mbarrier: its phase ends when all arrivals have come and all bytes that it expects. The phases that have ended are counted.", "PTX ISA, “Parallel Synchronization and Communication Instructions: mbarrier”"),
   cell: entry("An element of the array: its value after this step. A frame marks what this step writes, a bar below what it reads; hatched was read before anything was written.", "docs/view.md"),
   warps: entry("Each row is a warp, from its first step to its last. A bar is as high as lanes are active.", SIMT),
   ratio: entry("Lanes active in this warp's instructions, over those that it has. 100 % means no lane was ever off.", SIMT),

@@ -1,6 +1,7 @@
 // A trace, made ready for questions: what was step t, what did warp w do then, what did register r
 // hold. Every answer is a look-up; nothing is replayed.
 
+import { Asynchronous } from "./asynchronous.ts";
 import { Tallies } from "./counters.ts";
 import { DIVERGED, MET, type Allocated, type Code, type Fault, type Shape, type Site, type State, type Trace } from "./schema.ts";
 
@@ -51,6 +52,8 @@ export class Model {
   readonly marks: Uint8Array;
   readonly events: Events;
   readonly tallies: Tallies;
+  /** Null where nothing of it was recorded. */
+  readonly asynchronous: Asynchronous | null;
 
   readonly #warpStart: Uint32Array;
   readonly #warpSteps: Uint32Array;
@@ -81,6 +84,7 @@ export class Model {
     [this.#warpStart, this.#warpSteps] = byWarp(this.warp, trace.warps.length);
     this.events = this.#findEvents();
     this.tallies = new Tallies(this);
+    this.asynchronous = trace.asynchronous ? new Asynchronous(this, trace.asynchronous) : null;
   }
 
   // ---- steps --------------------------------------------------------------------------------

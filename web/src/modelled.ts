@@ -5,6 +5,14 @@ import { LANES } from "./bits.ts";
 import { u32, u64, upper, type Model } from "./model.ts";
 import type { ModelledTime } from "./schema.ts";
 
+/** A copy in flight: the number of its warp in the launch, the instruction, and its cycles. */
+export interface CopySpan {
+  readonly warp: number;
+  readonly instruction: number;
+  readonly since: number;
+  readonly until: number;
+}
+
 export class Modelled {
   readonly facts: ModelledTime;
   readonly count: number;
@@ -15,6 +23,8 @@ export class Modelled {
   readonly until: Float64Array;
   readonly instruction: Uint32Array;
   readonly visit: Uint32Array;
+  /** In the order in which they began. */
+  readonly copies: readonly CopySpan[];
   /** The slots that had a warp, and the spans of each: its first, and the one behind its last. */
   readonly slots: readonly number[];
   readonly rows: readonly (readonly [number, number])[];
@@ -35,6 +45,7 @@ export class Modelled {
     this.until = Float64Array.from(u64(facts.until), Number);
     this.instruction = u32(facts.instruction);
     this.visit = u32(facts.visit);
+    this.copies = copiesOf(facts);
     const [x, y, z] = model.trace.launch.block;
     this.#warpsOfBlock = Math.ceil((x * y * z) / LANES);
     this.rows = this.#findRows();
@@ -69,8 +80,17 @@ export class Modelled {
 
   /** A span's warp, by its block and its number there. */
   place(span: number): { block: number; warp: number } {
-    const warp = this.warp[span]!;
+    return this.#placeOf(this.warp[span]!);
+  }
+
+  #placeOf(warp: number): { block: number; warp: number } {
     return { block: Math.floor(warp / this.#warpsOfBlock), warp: warp % this.#warpsOfBlock };
+  }
+
+  /** Who has issued a copy, in words. */
+  copyPlace(copy: CopySpan): string {
+    const { block, warp } = this.#placeOf(copy.warp);
+    return `block ${block}, warp ${warp}`;
   }
 
   /** The warp of the trace that a span is of; null where it was not recorded. */
@@ -134,6 +154,24 @@ export class Modelled {
     const found = this.facts.states.map((name, i) => ({ name, cycles: sums[i]! }));
     return found.filter((one) => one.cycles > 0).sort((a, b) => b.cycles - a.cycles);
   }
+}
+
+function copiesOf(facts: ModelledTime): CopySpan[] {
+  const made = facts.copies;
+  if (!made) return [];
+  const [warp, instruction, since, until] = [u32(made.warp), u32(made.instruction), u64(made.since), u64(made.until)];
+  return Array.from(warp, (one, row) => ({ warp: one, instruction: instruction[row]!, since: Number(since[row]), until: Number(until[row]) }));
+}
+
+/** Copies in rows, so that none overlaps another of its row. */
+export function copyRows(copies: readonly CopySpan[]): CopySpan[][] {
+  const rows: CopySpan[][] = [];
+  for (const copy of copies) {
+    const free = rows.find((row) => row.at(-1)!.until <= copy.since);
+    if (free) free.push(copy);
+    else rows.push([copy]);
+  }
+  return rows;
 }
 
 /** A state's name as it is read. */

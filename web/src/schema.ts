@@ -166,6 +166,37 @@ export interface Changes {
   values: readonly Uint8Array[];
 }
 
+export interface MBarrier {
+  block: number;
+  address: number;
+}
+
+export interface BarrierStates {
+  count: number;
+  step: Uint8Array;
+  barrier: Uint8Array;
+  phase: Uint8Array;
+  pending: Uint8Array;
+  expected: Uint8Array;
+  bytes_left: Uint8Array;
+}
+
+export interface Flights {
+  count: number;
+  step: Uint8Array;
+  until: Uint8Array;
+  kind: Uint8Array;
+  size: Uint8Array;
+  barrier: Uint8Array;
+}
+
+export interface Asynchronous {
+  kinds: readonly string[];
+  barriers: readonly MBarrier[];
+  states: BarrierStates;
+  flights: Flights;
+}
+
 export interface Fault {
   address: number;
   size: number;
@@ -205,6 +236,14 @@ export interface ModelledRoof {
   unit: string;
 }
 
+export interface ModelledCopies {
+  count: number;
+  warp: Uint8Array;
+  instruction: Uint8Array;
+  since: Uint8Array;
+  until: Uint8Array;
+}
+
 export interface ModelledTime {
   scheduler: string;
   clock_mhz: number;
@@ -224,6 +263,7 @@ export interface ModelledTime {
   visit: Uint8Array;
   left_out: number;
   roofs: readonly ModelledRoof[];
+  copies: ModelledCopies | null;
 }
 
 export interface Trace {
@@ -251,6 +291,7 @@ export interface Trace {
   fault: Fault | null;
   modelled: ModelledTime | null;
   findings: readonly Finding[];
+  asynchronous: Asynchronous | null;
 }
 
 export interface LaunchRequest {

@@ -17,6 +17,15 @@ TENSOR_EVENTS = {
 """The events of tensor memory that are no accesses."""
 
 
+LAUNCH_EVENTS = {"launch_dependents": words.LAUNCH_TRIGGER, "wait": words.LAUNCH_WAIT}
+"""The events of `griddepcontrol`."""
+
+
+def triggers_launch(made: Instruction) -> bool:
+    """Returns whether an instruction lets the next launch of the stream begin."""
+    return event_of(made) == words.LAUNCH_TRIGGER
+
+
 def is_warp_barrier(made: Instruction) -> bool:
     """Returns whether it is a `bar.warp.sync`."""
     return made.operation.name == "bar" and "warp" in made.operation.modifiers
@@ -37,6 +46,8 @@ def event_of(made: Instruction) -> int | None:
         return None if "mbarrier_init" in modifiers else words.FENCE
     if is_tensor_memory_operation(made.operation):
         return TENSOR_EVENTS.get(modifiers["op"] or modifiers["when"] or "")
+    if name == "griddepcontrol":
+        return LAUNCH_EVENTS[modifiers["action"] or ""]
     if name == "cp" and "commit_group" in modifiers:
         return words.ASYNC_COMMIT
     if name == "cp" and ("wait_group" in modifiers or "wait_all" in modifiers):

@@ -133,9 +133,15 @@ class Session:
         finally:
             self.if_nothing_ran = told
 
-    def launch_options(self, *, cooperative: bool, cluster: Dim3 | None = None) -> LaunchOptions:
+    def launch_options(
+        self, *, cooperative: bool, cluster: Dim3 | None = None, programmatic: bool = False
+    ) -> LaunchOptions:
         """Returns what a launch of this process says beside its arguments."""
-        options: LaunchOptions = {"cooperative": cooperative, "cluster_dims": cluster}
+        options: LaunchOptions = {
+            "cooperative": cooperative,
+            "cluster_dims": cluster,
+            "programmatic": programmatic,
+        }
         if self.order is not None:
             options["schedule"], options["seed"] = self.order
         return options

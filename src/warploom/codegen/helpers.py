@@ -60,6 +60,7 @@ CHECKS = {
     "record_copies": "int64(i64*, i64*, u8*, i64*, i64*, u64*, u64*, i64*, int64, int64, int64,"
     " int64)",
     "record_bytes": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64, int64)",
+    "record_commits": "int64(i64*, i64*, u8*, i64*, i64*, int64, int64, int64)",
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
@@ -72,7 +73,7 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
-    *("record_barriers", "record_copies", "record_bytes"),
+    *("record_barriers", "record_copies", "record_bytes", "record_commits"),
     *("detect_event", "detect_copies", "detect_tensor_memory", "detect_texels"),
     "watch_access",
     *(
@@ -103,6 +104,7 @@ _PLACES = {
     "record_barriers": "codegen.log_copies",
     "record_copies": "codegen.log_copies",
     "record_bytes": "codegen.log_copies",
+    "record_commits": "codegen.log_copies",
     "reshape": "codegen.reshape_rules",
     "watch": "codegen.watching",
     "detect": "rules.happens_before.detect",

@@ -8,6 +8,7 @@ know memory, lanes and moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 from warploom.analysis.accesses import bytes_of, is_bulk_fill
@@ -260,7 +261,10 @@ class InstructionCode:
     def _complete(self, index: int, made: Instruction, on: Value) -> None:
         """Tell an mbarrier of the bytes of an access, where it names one."""
         told = completion(made)
-        if told is not None:
+        if told is None:
+            return
+        recording = self.memory.copy_recording
+        with nullcontext() if recording is None else recording.completing():
             self.atomics.emit(index, told, on)
 
     def _computed(self, made: Instruction) -> list[Result]:

@@ -64,7 +64,7 @@ A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE
 """An access: KIND is space, op and size, a byte each (the size has the rest); FIRST the address of
 the lowest lane and STRIDE the bytes from lane to lane, or SCATTERED the row that says for all lanes
 how far from FIRST; equal rows are kept once, where they come soon after each other. PHASE: the
-mbarrier that is looked at or told, of the own block, and its phase (`codegen.log_copies`); or
+mbarrier that is looked at or told, of the cluster, and its phase (`codegen.log_copies`); or
 NONE."""
 
 NODE_ROW, SPLIT_ROW = 7, 4

@@ -11,29 +11,35 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.codegen.log import A_PHASE, ACCESS_WORDS, ACCESSES, ACCESSES_AT, append_access
+from warploom.rules.clusters import MOST_BLOCKS
 from warploom.rules.distinct import jitable
 from warploom.rules.mbarrier import phase
+from warploom.rules.tensor_memory.words import BLOCKS_ROW as COMMIT_BLOCKS_ROW
+from warploom.rules.tensor_memory.words import SHARED_ROW as COMMIT_ROW
+from warploom.rules.tensors.addresses import check_shared, host_address
 from warploom.rules.tensors.boxes import count_rows, find_row
 from warploom.rules.tensors.entries import (
     BARRIER,
+    CLUSTER_SHARED,
     GROUPS,
     NO_GROUP,
     ORIGIN,
-    OWN_SHARED,
     REQUEST,
     ROW_ADDRESS,
     ROW_FROM,
     ROW_TO,
-    SHARED_BYTES,
+    SHARED_STRIDE,
 )
 from warploom.rules.tensors.issue import prepare_box, prepare_bytes
 from warploom.rules.tensors.requests import (
     BARRIER_ROW,
+    BLOCKS_ROW,
     COPY_BYTES,
     GLOBAL_ROW,
     LOAD,
     MODE,
     OP,
+    PAIR,
     PREFETCH,
     REDUCE,
     REDUCE_BYTES,
@@ -50,15 +56,16 @@ memory, to it, one that adds to it, and a look at an mbarrier or an arrival."""
 OP_AT, SIZE_AT = 8, 16
 SECTOR_BITS, LANES, WORD_BYTES = 5, 32, 8
 PHASE_BITS = 2
-"""PHASE of an access: the number of the phase modulo 4, behind it the address of the mbarrier."""
+"""PHASE of an access: the number of the phase modulo 4, behind it the place of the mbarrier in the
+shared memory of the cluster."""
 
 
 def record_barriers(
     log: Any, addresses: Any, memory: Memory, lanes: int, instruction: int, kind: int,
-    base: int, limit: int, own: int, size: int,
+    base: int, limit: int, start: int, size: int,
 ) -> int:  # fmt: skip
     """Record the mbarriers at which these lanes look or arrive: `addresses` count from the host's
-    address `base`, where there are `limit` bytes; the own block's begin at `own`."""
+    address `base`, where there are `limit` bytes; the cluster's `size` bytes begin at `start`."""
     left = lanes
     for lane in range(LANES):
         if (left >> lane) & 1 == 0:
@@ -69,8 +76,9 @@ def record_barriers(
         inside = 0 <= addresses[lane] <= limit - WORD_BYTES
         if inside and addresses[lane] % WORD_BYTES == 0:
             place = base + addresses[lane]
-            if 0 <= place - own < size and append_access(log, addresses, 0, 1, instruction, kind):
-                note_phase(log, memory, place, own)
+            inside = 0 <= place - start < size
+            if inside and append_access(log, addresses, 0, 1, instruction, kind):
+                note_phase(log, memory, place, start)
     return 0
 
 
@@ -108,7 +116,26 @@ def record_copies(
                 count = append_stretch(
                     log, touched, count, int(start), int(end), instruction, written
                 )
-        finish_copy(log, touched, memory, scratch, count, instruction, written)
+        blocks = int(data[LANES * BLOCKS_ROW + lane])
+        finish_copy(log, touched, memory, scratch, blocks, count, instruction, written)
+    return 0
+
+
+def record_commits(
+    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
+    kind: int,
+) -> int:  # fmt: skip
+    """Record the mbarriers that each lane's `tcgen05.commit` names, whose operands stand in
+    rows."""
+    for lane in range(LANES):
+        if (mask >> lane) & 1 == 0:
+            continue
+        address = int(data[LANES * COMMIT_ROW + lane])
+        scratch[REQUEST], scratch[BARRIER] = 0, 0
+        if check_shared(scratch, address, WORD_BYTES) == 0:
+            scratch[BARRIER] = host_address(scratch, address)
+        blocks = int(data[LANES * COMMIT_BLOCKS_ROW + lane])
+        finish_copy(log, touched, memory, scratch, blocks, 0, instruction, kind)
     return 0
 
 
@@ -117,8 +144,7 @@ def record_bytes(
     kind: int, far: int,
 ) -> int:  # fmt: skip
     """Record a copy of bytes side by side by each lane, whose operands stand in rows; `far` says
-    that one end is in global memory. The mbarrier's address is one of the own block's, or less
-    than 0 for none."""
+    that one end is in global memory. The mbarrier's address is less than 0 for none."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -129,9 +155,10 @@ def record_bytes(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
         barrier = int(data[LANES * BARRIER_ROW + lane])
-        inside = 0 <= barrier <= int(scratch[SHARED_BYTES]) - WORD_BYTES
-        scratch[BARRIER] = int(scratch[OWN_SHARED]) + barrier if inside else 0
-        finish_copy(log, touched, memory, scratch, count, instruction, kind)
+        scratch[REQUEST], scratch[BARRIER] = 0, 0
+        if barrier >= 0 and check_shared(scratch, barrier, WORD_BYTES) == 0:
+            scratch[BARRIER] = host_address(scratch, barrier)
+        finish_copy(log, touched, memory, scratch, 0, count, instruction, kind)
     return 0
 
 
@@ -167,22 +194,38 @@ def sector_kind(kind: int) -> int:
 
 @jitable
 def finish_copy(
-    log: Any, touched: Any, memory: Memory, scratch: Any, count: int, instruction: int, kind: int
-) -> None:
-    """Append the sectors that are left, or a row without bytes; it has the mbarrier."""
+    log: Any, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
+    instruction: int, kind: int,
+) -> None:  # fmt: skip
+    """Append the sectors that are left, or a row without bytes; it has the mbarrier. Where copies
+    go to several blocks, a bit each, there is a row without bytes for each further mbarrier."""
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
         lanes, whole = 1, kind
-    if append_access(log, touched, 0, lanes, instruction, whole):
-        barrier, own = int(scratch[BARRIER]), int(scratch[OWN_SHARED])
-        if barrier != 0 and 0 <= barrier - own < int(scratch[SHARED_BYTES]):
-            note_phase(log, memory, barrier, own)
+    first = append_access(log, touched, 0, lanes, instruction, whole)
+    barrier, start = int(scratch[BARRIER]), int(scratch[CLUSTER_SHARED])
+    if barrier == 0:
+        return
+    stride = max(int(scratch[SHARED_STRIDE]), 1)
+    own = (barrier - start) // stride
+    pair = field(int(scratch[REQUEST]), PAIR)
+    for rank in range(MOST_BLOCKS):
+        if ((blocks >> rank) & 1 if blocks else int(rank == own)) == 0:
+            continue
+        if first == 0:
+            touched[0] = 0
+            first = append_access(log, touched, 0, 1, instruction, kind)
+        if first:
+            leading = rank & ~1 if blocks and pair else rank
+            note_phase(log, memory, barrier + (leading - own) * stride, start)
+        first = 0
 
 
 @jitable
-def note_phase(log: Any, memory: Memory, place: int, own: int) -> None:
-    """Give the last access the mbarrier at a place, and its phase."""
+def note_phase(log: Any, memory: Memory, place: int, start: int) -> None:
+    """Give the last access the mbarrier at a place, behind where the cluster's memory begins, and
+    its phase."""
     word = read_bytes(memory, place - ORIGIN, WORD_BYTES)
     at = log[ACCESSES_AT] + (log[ACCESSES] - 1) * ACCESS_WORDS
-    log[at + A_PHASE] = (place - own) << PHASE_BITS | phase(word)
+    log[at + A_PHASE] = (place - start) << PHASE_BITS | phase(word)

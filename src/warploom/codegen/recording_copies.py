@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from llvmlite import ir
 
 from warploom.analysis.program import Program
 from warploom.codegen import log_copies as words
+from warploom.codegen.clusters import ClusterCode
 from warploom.codegen.environment import Slot
 from warploom.codegen.frame import Frame
 from warploom.codegen.helper_calls import call
@@ -14,7 +18,16 @@ from warploom.codegen.lanes import I64, PTR, Value, vector
 from warploom.codegen.recording import SPACES
 from warploom.isa.ops.mbarrier import ARRIVALS, WAITS
 from warploom.ptx.ir import Instruction, Space
-from warploom.rules.tensors.entries import ORIGIN, OWN_SHARED, SCRATCH_WORDS, SHARED_BYTES
+from warploom.rules.clusters import MOST_BLOCKS
+from warploom.rules.tensors.entries import (
+    CLUSTER_SHARED,
+    LIVE_BLOCKS,
+    ORIGIN,
+    OWN_SHARED,
+    SCRATCH_WORDS,
+    SHARED_BYTES,
+    SHARED_STRIDE,
+)
 
 _AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
 
@@ -30,8 +43,9 @@ def is_at_barrier(made: Instruction) -> bool:
 class CopyRecordingCode:
     """Emits the calls of one warp."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
+        self._clusters, self._completes = clusters, False
         self._touched = frame.prologue.alloca(vector(I64))
 
     def barriers(
@@ -40,15 +54,30 @@ class CopyRecordingCode:
         """Record the mbarriers at which these lanes, as bits, look or arrive, if the instruction
         does that; `addresses` count from `base`, where there are `limit` bytes."""
         program: Program = self.frame.program
-        if not is_at_barrier(program.instructions[index]):
+        if not self._completes and not is_at_barrier(program.instructions[index]):
             return
         b, frame = self.b, self.frame
         b.store(addresses, self._touched)
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
-        where = b.ptrtoint(base, I64), limit, frame.slot(Slot.SHARED_AT)
+        where = b.ptrtoint(base, I64), limit, self._clusters.start()
         given = self._log(), self._touched, self._memory(), b.zext(lanes, I64), I64(index)
         size = frame.slot(Slot.SHARED_BYTES)
+        if self._clusters.several:
+            size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         call(self.lanes, "record_barriers", *given, I64(kind), *where, size)
+
+    @contextmanager
+    def completing(self) -> Generator[None]:
+        """Record the accesses that are emitted meanwhile as arrivals of bytes at mbarriers."""
+        self._completes = True
+        yield
+        self._completes = False
+
+    def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
+        """Record the mbarriers that a `tcgen05.commit` names."""
+        kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
+        given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
+        call(self.lanes, "record_commits", *given, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
         """Record what a request moves, before it is issued."""
@@ -62,8 +91,15 @@ class CopyRecordingCode:
         """Record a `cp.async.bulk` without a tensor, whose operands stand in rows."""
         b, op = self.b, words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
-        for word, slot in ((OWN_SHARED, Slot.SHARED_AT), (SHARED_BYTES, Slot.SHARED_BYTES)):
-            b.store(self.frame.slot(slot), self.lanes.slot(scratch, word))
+        known = {
+            OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
+            SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
+            CLUSTER_SHARED: self._clusters.start(),
+            SHARED_STRIDE: self.frame.slot(Slot.SHARED_STRIDE),
+            LIVE_BLOCKS: self._clusters.live(),
+        }
+        for word, value in known.items():
+            b.store(value, self.lanes.slot(scratch, word))
         kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
         given = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
         far = Space.GLOBAL in (source, target)

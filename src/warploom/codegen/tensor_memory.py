@@ -23,6 +23,7 @@ from warploom.isa.ops.tcgen05 import (
 from warploom.ptx.ir import Instruction, Space
 from warploom.rules.tensor_memory.words import (
     A_ROW,
+    COMMIT,
     D_ROW,
     DATA_ROWS,
     LOAD,
@@ -62,6 +63,9 @@ class TensorMemoryCode:
             given = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
             if self.tensors.memory.sanitizing is not None:
                 self.tensors.memory.sanitizing.tensor_memory(index, on, given, asked.request)
+            recording = self.tensors.memory.copy_recording
+            if recording is not None and part(asked.request, OP) == COMMIT:
+                recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
             if loads and self.delays:
                 with b.if_else(self.flight.is_late()) as (late, at_once):
                     with late:

@@ -96,7 +96,7 @@ class WarpFunction:
             clusters,
             shuffles=shuffles,
             shared=self.functions if variant.baseline else None,
-            copy_recording=CopyRecordingCode(self.frame) if variant.records else None,
+            copy_recording=CopyRecordingCode(self.frame, clusters) if variant.records else None,
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)

@@ -112,6 +112,8 @@ class TimingSpec:
     """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without one."""
     tma_line_cycles: float
     """Of that unit, for a line of 128 bytes."""
+    latency_cluster: int
+    """Of a message to another SM of a cluster; 0 without clusters."""
     atomic_cycles: int
     """An L2 slice's cycles for one more lane on the same address."""
     block_launch_cycles: int

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from warploom.analysis.program import PARAMETERS, Program
+from warploom.analysis.synchronising import triggers_launch
 from warploom.core.errors import (
     DeadlockError,
     Dim3,
@@ -71,7 +72,10 @@ class LaunchOptions(TypedDict, total=False):
     found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
     as `explore` tells them), and the warps `turns` have the first turns, each given as its block
     and its number there; such a launch runs on the reference machine. `cluster_dims` is how many
-    blocks a cluster has: an integer, or one for each of x, y, z.
+    blocks a cluster has: an integer, or one for each of x, y, z. A `programmatic` launch in a
+    stream may begin before the launch ahead of it has ended, once that lets it
+    (`griddepcontrol`): it runs behind that all the same, and the tool "race" tells what it does
+    before it waits (CUDA's attribute "programmatic stream serialization").
     """
 
     max_instructions: Count | None
@@ -83,6 +87,7 @@ class LaunchOptions(TypedDict, total=False):
     interrupts: Sequence[Count]
     turns: Sequence[Sequence[Count]]
     cluster_dims: Cluster | None
+    programmatic: bool
 
 
 @dataclass(frozen=True)
@@ -110,29 +115,30 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options, args)
-        return self._run(launch, self._pack(args, options), progress, options.get("sanitize"))
+        return self._run(launch, self._pack(args, options), progress, options)
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
         arguments = Arguments(bytearray(data))
-        return self._run(self._launch(options), arguments, None, options.get("sanitize"))
+        return self._run(self._launch(options), arguments, None, options)
 
     def _run(
         self,
         launch: Launch,
         arguments: Arguments,
         progress: Progress | None,
-        tools: Sequence[str] | None,
+        options: LaunchOptions,
     ) -> Run:
         cancellation, issued = Cancellation(), None
         launch = self._ready(launch, arguments, cancellation)
+        tools = options.get("sanitize")
         tools = self.kernel.context.sanitize if tools is None else tools
         debugger = debugger_of(self.kernel)
         if debugger is not None:
             work = partial(self._execute, self._debugged(debugger), launch, arguments, progress)
         elif tools:
-            issued = self._issued(tools)
+            issued = self._issued(tools, programmatic=bool(options.get("programmatic")))
             work = partial(self._sanitized, tuple(tools), issued, launch, arguments, progress)
         elif launch.schedule.needs_reference:
             context = self.kernel.context
@@ -151,18 +157,23 @@ class Launcher:
             on_wait = partial(self.kernel.context.streams.order.wait, HOST, issued.clock)
         return Run(self.kernel, launch, self.stream.submit(work, cancellation, on_wait))
 
-    def _issued(self, tools: Sequence[str]) -> Issued | None:
+    def _issued(self, tools: Sequence[str], *, programmatic: bool) -> Issued | None:
         """Return the place of a launch among the work of streams; None where it need not be kept:
-        nobody looks for races, or there is one stream."""
+        nobody looks for races, or there is one stream, in which no launch lets the next begin."""
         if "race" not in tools:
             return None
         streams = self.kernel.context.streams
         stream = self.stream or streams.order.current
         if self.stream is not None:
             streams.order.add(self.stream, blocking=False)
+        if stream is not None and any(map(triggers_launch, self.kernel.program.instructions)):
+            streams.order.keep()
         if not streams.order.several:
             return None
-        issued = streams.order.issue(HOST if stream is None else stream)
+        if stream is None:
+            issued = streams.order.issue(HOST)
+        else:
+            issued = streams.order.issue_launch(stream, programmatic=programmatic)
         streams.begin(issued)
         return issued
 

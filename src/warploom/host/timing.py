@@ -217,6 +217,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
         min(spec.sms, launch.blocks),
         phases=record.phases,
         bulk=record.copies,
+        clusters=launch.cluster_blocks > 1,
     )
 
 

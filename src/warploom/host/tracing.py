@@ -68,6 +68,7 @@ def trace_of(
         recorded.left_out,
         str(error or ""),
         _fault(launch, error),
+        asynchronous=recorded.asynchronous,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from warploom.observe.schema import Asynchronous
     from warploom.observe.trace import Trace
 
 Column = tuple[str, bytes, int, int, int | None]
@@ -49,6 +50,8 @@ def _columns(trace: Trace) -> Iterator[Column]:
     yield "writes.step", writes.step, writes.count, 4, steps.count
     yield "writes.register", writes.register, writes.count, 4, len(trace.registers)
     yield "writes.value", writes.value, writes.count, 4, max(rows)
+    if trace.asynchronous is not None:
+        yield from _of_asynchronous(trace.asynchronous, steps.count)
     time = trace.modelled
     if time is not None:
         yield "modelled.state", time.state, time.count, 1, len(time.states)
@@ -57,3 +60,24 @@ def _columns(trace: Trace) -> Iterator[Column]:
             yield f"modelled.{name}", getattr(time, name), time.count, 4, None
         for name in ("since", "until"):
             yield f"modelled.{name}", getattr(time, name), time.count, 8, None
+        copies = time.copies
+        if copies is not None:
+            for name, size in COPY_COLUMNS:
+                yield f"modelled.copies.{name}", getattr(copies, name), copies.count, size, None
+
+
+COPY_COLUMNS = (("warp", 4), ("instruction", 4), ("since", 8), ("until", 8))
+"""The columns of modelled copies, with the bytes of an entry."""
+
+
+def _of_asynchronous(made: Asynchronous, steps: int) -> Iterator[Column]:
+    states, flights = made.states, made.flights
+    yield "states.step", states.step, states.count, 4, steps
+    yield "states.barrier", states.barrier, states.count, 4, len(made.barriers)
+    for name in ("phase", "pending", "expected", "bytes_left"):
+        yield f"states.{name}", getattr(states, name), states.count, 4, None
+    yield "flights.step", flights.step, flights.count, 4, steps
+    yield "flights.until", flights.until, flights.count, 4, steps + 1
+    yield "flights.kind", flights.kind, flights.count, 4, len(made.kinds)
+    yield "flights.size", flights.size, flights.count, 4, None
+    yield "flights.barrier", flights.barrier, flights.count, 4, len(made.barriers) + 1

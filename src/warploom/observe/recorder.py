@@ -17,6 +17,7 @@ from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Access, Warp
 from warploom.observe import schema
 from warploom.observe.contents import ChangeLog, allocations_at
+from warploom.observe.in_flight import FlightLog
 from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
 from warploom.ptx.ir import Register, Space
@@ -41,6 +42,7 @@ class Recorded:
     changes: schema.Changes
     allocations: tuple[schema.Allocated, ...]
     left_out: schema.LeftOut
+    asynchronous: schema.Asynchronous | None = None
 
 
 @dataclass
@@ -78,6 +80,7 @@ class Recorder:
         self._lanes = 32
         self._allocations: tuple[schema.Allocated, ...] | None = None
         self._changes = ChangeLog()
+        self._flights = FlightLog(program)
         self._partings = self._meetings = 0
 
     # ---- listening ------------------------------------------------------------------------------
@@ -99,10 +102,12 @@ class Recorder:
         self._last = kept
         self._steps.append((kept.number, instruction, self._state(kept), mask))
         self._marks.append(0)
+        self._flights.begin(len(self._steps) - 1, warp, instruction, mask)
 
     def reached(self, warp: Warp, access: Access) -> None:
         if self._last is None or access.space not in COUNTED:
             return
+        self._flights.reached(access)
         site = self._patterns.site(access.instruction, access.space, access.op, access.size)
         where = access.addresses
         if access.space is Space.LOCAL:
@@ -142,6 +147,9 @@ class Recorder:
         partings, meetings = int(tally.divergent.sum()), int(tally.reconvergences.sum())
         if self._last is not None:
             marks = schema.DIVERGED * (partings > self._partings)
+            step = len(self._steps) - 1
+            _, instruction, _, mask = self._steps[step]
+            self._flights.settle(step, self._last.warp, instruction, mask)
             self._marks[-1] = marks | schema.MET * (meetings > self._meetings)
             if self._last.registers:
                 self._note_writes(self._last.warp)
@@ -198,6 +206,7 @@ class Recorder:
             self._changes.recorded(),
             self._allocations or (),
             schema.LeftOut(self._left_out, len(self._passed)),
+            self._flights.recorded(len(self._steps)),
         )
 
     def _writes_of(self) -> schema.Writes:

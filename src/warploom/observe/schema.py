@@ -233,6 +233,54 @@ class Changes(msgspec.Struct, frozen=True):
     values: tuple[bytes, ...]
 
 
+class MBarrier(msgspec.Struct, frozen=True):
+    """An mbarrier that was initialised: its block's number in the grid, its address there."""
+
+    block: int
+    address: int
+
+
+NOT_VALID = -1
+"""The phase of an mbarrier that is none any more."""
+
+
+class BarrierStates(msgspec.Struct, frozen=True):
+    """The states of mbarriers: columns of i32, in order. Behind `step`, mbarrier `barrier` has
+    ended `phase` phases; the next one awaits `pending` of its `expected` arrivals, and `bytes_left`
+    bytes, less than 0 where more have come than it expects yet."""
+
+    count: int
+    step: bytes
+    barrier: bytes
+    phase: bytes
+    pending: bytes
+    expected: bytes
+    bytes_left: bytes
+
+
+class Flights(msgspec.Struct, frozen=True):
+    """Asynchronous work: columns of u32, in the order of issue. It begins at `step`, and `until` is
+    the step at which a thread has waited for it, the number of steps where none has. `kind` is
+    an index of the kinds; `barrier`, one more than an index of the mbarriers, the one that is
+    told of it, 0 for none."""
+
+    count: int
+    step: bytes
+    until: bytes
+    kind: bytes
+    size: bytes
+    barrier: bytes
+
+
+class Asynchronous(msgspec.Struct, frozen=True):
+    """Copies, products and stores that run beside the warps, and the mbarriers of blocks."""
+
+    kinds: tuple[str, ...]
+    barriers: tuple[MBarrier, ...]
+    states: BarrierStates
+    flights: Flights
+
+
 class Fault(msgspec.Struct, frozen=True):
     """The access that ended a launch: where it reached, for how many bytes, and the thread, by its
     block's number in the grid and its number in the block."""
@@ -286,6 +334,18 @@ class ModelledRoof(msgspec.Struct, frozen=True):
     unit: str
 
 
+class ModelledCopies(msgspec.Struct, frozen=True):
+    """Copies of the SM that is shown, by the Tensor Memory Accelerator, in the order in which they
+    began: columns of little-endian numbers. `warp` and `instruction` (u32) issued them, `since` and
+    `until` (u64) are the cycles of the issue and of the arrival."""
+
+    count: int
+    warp: bytes
+    instruction: bytes
+    since: bytes
+    until: bytes
+
+
 class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     """The states of one SM's warps at every cycle, as `timing` models them: nothing was counted.
 
@@ -297,6 +357,7 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     `until` (u64) are cycles, the second the first of the next state. `instruction` (u32) is what
     the warp was at, and `visit` (u32) how often it had come there before. `left_out` are the
     cycles of the SM's warps for which there was no room. `roofs` are the device's throughputs.
+    `copies` are those that were in flight.
     """
 
     scheduler: str
@@ -317,3 +378,4 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     visit: bytes
     left_out: int
     roofs: tuple[ModelledRoof, ...] = ()
+    copies: ModelledCopies | None = None

@@ -24,6 +24,7 @@ from warploom.observe.schema import (
     VERSION,
     Accesses,
     Allocated,
+    Asynchronous,
     BasicBlock,
     Changes,
     Code,
@@ -64,7 +65,8 @@ FAILURES = (
 class Trace(msgspec.Struct, frozen=True, dict=True):
     """The record of a launch. `error` is what ended it, empty if it ended without one, and `fault`
     the access that did, if it was one. `modelled` is how long it would take, where that was asked
-    for (`Timing.add_to`), `findings` what sanitizers found in the same launch."""
+    for (`Timing.add_to`), `findings` what sanitizers found in the same launch. `asynchronous` is
+    what was in flight, where the reference machine recorded it and there was anything."""
 
     version: int
     launch: LaunchFacts
@@ -90,6 +92,7 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     fault: Fault | None = None
     modelled: ModelledTime | None = None
     findings: tuple[Finding, ...] = ()
+    asynchronous: Asynchronous | None = None
 
     @property
     def warp_size(self) -> int:

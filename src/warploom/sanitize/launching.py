@@ -28,7 +28,7 @@ from warploom.sanitize.kernel_heap import KernelHeap
 from warploom.sanitize.report import Site, conflicts_of, findings_of, sites_of_findings
 from warploom.sanitize.state import Detector, Words
 from warploom.sanitize.stream_order import Issued
-from warploom.sanitize.streams import Streams
+from warploom.sanitize.streams import Ended, Streams
 
 if TYPE_CHECKING:
     from warploom.machine.compiled import CompiledEngine
@@ -64,8 +64,10 @@ class SanitizedLaunch:
                 f"sanitizers check warps of {WARP_SIZE} lanes, not of {launch.warp_size}: leave"
                 f" sanitize or warp_size out"
             )
-        beside = self.issued is not None
-        detector = Detector.of(program, launch, memory, self.tools, self.unwritten, touched=beside)
+        beside, early = self.issued is not None, self._begins_early()
+        detector = Detector.of(
+            program, launch, memory, self.tools, self.unwritten, touched=beside, early=early
+        )
         from warploom.machine.reference.machine import ReferenceEngine
 
         with KernelHeap(detector).watching(memory):
@@ -81,12 +83,19 @@ class SanitizedLaunch:
         if error is not None:
             self.findings.append(_of_error(error))
         if self.streams is not None and self.issued is not None:
-            what = f"kernel {program.title}"
-            self.findings += self.streams.end(
-                self.issued, what, detector.touched(), partial(_line_of, program)
-            )
+            what, line = f"kernel {program.title}", partial(_line_of, program)
+            ended = Ended(what, detector.touched(), line, detector.triggered())
+            early_parts = detector.touched(early=True) if early else []
+            self.findings += self.streams.end(self.issued, ended, early_parts)
         detector.keep_written()
         return counted
+
+    def _begins_early(self) -> bool:
+        """Return whether the launch may begin before the one ahead of it in its stream has
+        ended."""
+        if self.streams is None or self.issued is None:
+            return False
+        return self.streams.begin_of(self.issued) is not None
 
 
 def _line_of(program: Program, instruction: int) -> str:

@@ -26,6 +26,7 @@ from warploom.rules.happens_before.skips import look_for_skips
 from warploom.rules.plan_words import ALL_BARRIERS
 from warploom.rules.tensor_memory.words import COLUMNS, LANES
 from warploom.sanitize.sites import Sites, sites_of
+from warploom.sanitize.stream_order import Trigger
 from warploom.sanitize.unchecked import Unchecked, unchecked_loads
 
 Words = npt.NDArray[np.int64]
@@ -74,15 +75,16 @@ class Detector:
         unwritten: Mapping[int, Words],
         *,
         touched: bool = False,
+        early: bool = False,
     ) -> Detector:
         """Return the state in which a launch begins; `touched`: it is to keep what the launch does
-        with each byte of global memory."""
+        with each byte of global memory; `early`: the launch before it may not have ended."""
         tools = set(tools)
         sites = sites_of(program)
         unchecked = unchecked_loads(program, launch, memory, tools, unwritten, sites)
         if touched:
             unchecked = replace(unchecked, always=frozenset(), only_read=frozenset())
-        kept = _Kept(unwritten, unchecked.only_read, races="race" in tools, touched=touched)
+        kept = _Kept(unwritten, unchecked.only_read, "race" in tools, touched, early)
         layout = _Layout(program, launch, memory, kept)
         data = layout.filled()
         data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
@@ -91,13 +93,23 @@ class Detector:
         most = layout.most_allocations
         return cls(program, launch, data, memory.live(), unwritten, wanted, most)
 
-    def touched(self) -> list[tuple[Allocation, Words]]:
+    def triggered(self) -> Trigger | None:
+        """Return when the launch has let the next one of its stream begin; None where it has
+        not."""
+        bits = int(self.data[words.TRIGGERED])
+        if bits & words.BEFORE_WAIT:
+            return Trigger.BEFORE_WAIT
+        return Trigger.AFTER_WAIT if bits else None
+
+    def touched(self, *, early: bool = False) -> list[tuple[Allocation, Words]]:
         """Return what the launch has done with each four bytes of the allocations
-        (`words.T_READ_AT` and so on); only of those that it has reached."""
+        (`words.T_READ_AT` and so on); only of those that it has reached. `early`: what threads have
+        done that did not know of the end of the launch before; else the rest."""
+        word = words.A_EARLY if early else words.A_TOUCHED
         found: list[tuple[Allocation, Words]] = []
         for number, allocation in enumerate(self.allocations):
             at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
-            start = int(self.data[at + words.A_TOUCHED])
+            start = int(self.data[at + word])
             kept = self.data[start:][: touched_words(allocation) if start else 0]
             if kept.any():
                 found.append((allocation, kept.copy()))
@@ -163,12 +175,14 @@ def _wanted(
 @dataclass(frozen=True)
 class _Kept:
     """Says what is kept of a launch: the bits of written bytes of some allocations, by address,
-    those that it only reads, whether it is to look for `races`, and to keep what it `touched`."""
+    those that it only reads, whether it is to look for `races`, and to keep what it `touched`, and
+    what of that was `early`."""
 
     unwritten: Mapping[int, Words]
     only_read: frozenset[int]
     races: bool
     touched: bool
+    early: bool
 
 
 class _Layout:
@@ -201,7 +215,8 @@ class _Layout:
         agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
         head[words.AGENTS] = agents * self.sites.agents
         head[words.ROW] = threads + head[words.AGENTS]
-        head[words.EXACT] = int(self.sites.exact or launch.cluster_blocks > 1)
+        exact = self.sites.exact or launch.cluster_blocks > 1 or self.kept.early
+        head[words.EXACT] = int(exact)
         head[words.LOCKSTEP] = int(not launch.schedule.independent)
         head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
         head[words.SHARED_STRIDE] = shared_stride(program, launch)
@@ -218,9 +233,13 @@ class _Layout:
         assert self.end < 1 << 31  # two indices of the pool share a word
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
+        early = self._take(1 + words.SET_WORDS) if self.kept.early else 0
         data = _room(self.end, dense=self.kept.races)
         for word, value in head.items():
             data[word] = value
+        if early:
+            data[words.EARLIER_LAUNCH] = early
+            data[early : early + 3] = 1, launch.blocks + 1, 1
         sites = data[head[words.SITES_AT] :][: 2 * len(program.instructions)].reshape(-1, 2)
         sites[:, 0], sites[:, 1] = self.sites.flags, self.sites.lines
         for number, row in enumerate(rows):
@@ -285,7 +304,8 @@ class _Layout:
         if size and self.memory.is_constant(start):
             stores = words.CONSTANT
         touched = self._take(touched_words(allocation)) if self.kept.touched else 0
-        return [start, start + size, stores, cells, written, lines_at, touched]
+        early = self._take(touched_words(allocation)) if self.kept.early else 0
+        return [start, start + size, stores, cells, written, lines_at, touched, early]
 
 
 def slots_of(launch: Launch) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from weakref import WeakSet
 
@@ -14,7 +14,7 @@ from warploom.core.errors import Allocation
 from warploom.machine.memory import DeviceMemory
 from warploom.rules.happens_before import words
 from warploom.sanitize.findings import ERROR, Finding
-from warploom.sanitize.stream_order import HOST, Issued, StreamOrder
+from warploom.sanitize.stream_order import HOST, Clock, Issued, StreamOrder, Trigger, join
 
 Words = npt.NDArray[np.int64]
 
@@ -25,6 +25,23 @@ NIBBLE = 15
 READS = (words.T_READ_AT, words.T_STRONG_READ_AT)
 WRITES = (words.T_WRITTEN_AT, words.T_STRONG_WRITTEN_AT)
 WEAK = (words.T_READ_AT, words.T_WRITTEN_AT)
+
+STREAMS = (
+    "streams",
+    "streams",
+    "Nothing orders the two. Record an event behind the first and let the stream of the second wait"
+    " for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or synchronize the first"
+    " stream before the second begins.",
+)
+DEPENDENT = (
+    "dependent launch",
+    "dependent launches",
+    "The second launch is programmatic: it may begin while the first still runs, which has called"
+    " cudaTriggerProgrammaticLaunchCompletion() (griddepcontrol.launch_dependents). Call"
+    " cudaGridDependencySynchronize() (griddepcontrol.wait) before this access, and in launches"
+    " between the two before they let the next one begin.",
+)
+"""For each kind of finding: its name, what the works are, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +57,31 @@ class Touched:
 @dataclass(frozen=True)
 class Work:
     """A launch or a copy that has been done: what it was, in words, what it reached, and the line
-    of an instruction of it. `verb`: what it does with the bytes that it writes."""
+    of an instruction of it. `verb`: what it does with the bytes that it writes. `early`: it is what
+    a launch does before it has waited for the one ahead of it."""
 
     issued: Issued
     what: str
     touched: tuple[Touched, ...]
     line: Callable[[int], str]
     verb: str = "writes"
+    early: bool = False
 
     @property
     def size(self) -> int:
         """Return the bytes that are kept of it."""
         return sum(part.kept.nbytes for part in self.touched)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A launch that has ended: what it was, in words, what it reached in order with the launch
+    ahead of it, the line of an instruction of it, and when it let the next launch begin."""
+
+    what: str
+    touched: Iterable[tuple[Allocation, Words]]
+    line: Callable[[int], str]
+    trigger: Trigger | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +104,8 @@ class Streams:
     _done: list[Work] = field(default_factory=list[Work])
     _running: WeakSet[Issued] = field(default_factory=WeakSet[Issued])
     _lock: Lock = field(default_factory=Lock)
+    _triggers: dict[Hashable, Issued] = field(default_factory=dict[Hashable, Issued])
+    """The last launch of each stream that lets the next begin, with what that knows then."""
 
     def begin(self, issued: Issued) -> None:
         """Some work has been issued, and is done later: nothing that may run beside it is forgotten
@@ -81,17 +113,35 @@ class Streams:
         with self._lock:
             self._running.add(issued)
 
+    def begin_of(self, issued: Issued) -> Mapping[Hashable, int] | None:
+        """Return what a launch knows when it begins, where it may begin before the one ahead of it
+        in its stream has ended; None where it may not. That one has been done."""
+        ahead = self._triggers.get(issued.stream)
+        if issued.begin is None or ahead is None or ahead.number != issued.number - 1:
+            return None
+        known: Clock = dict(issued.begin)
+        join(known, ahead.clock)
+        return known
+
     def end(
-        self,
-        issued: Issued,
-        what: str,
-        touched: Iterable[tuple[Allocation, Words]],
-        line: Callable[[int], str],
+        self, issued: Issued, ended: Ended, early: Iterable[tuple[Allocation, Words]] = ()
     ) -> list[Finding]:
-        """Return a finding for each earlier work that conflicts with one that has ended, and is not
-        ordered with it."""
-        parts = tuple(Touched(allocation, 0, kept) for allocation, kept in touched)
-        return self._add(Work(issued, what, parts, line))
+        """Return a finding for each earlier work that conflicts with a launch that has ended, and
+        is not ordered with it; `early` is what it reached before it waited for the one ahead of
+        it."""
+        found: list[Finding] = []
+        begin = self.begin_of(issued)
+        work = Work(issued, ended.what, _parts(ended.touched), ended.line)
+        if begin is not None:
+            issued_early = replace(issued, clock=begin)
+            part = replace(work, issued=issued_early, touched=_parts(early), early=True)
+            found += self._add(part)
+        self._triggers.pop(issued.stream, None)
+        if ended.trigger is not None:
+            if begin is None or ended.trigger is Trigger.AFTER_WAIT:
+                begin = {**issued.clock, issued.stream: issued.number - 1}
+            self._triggers[issued.stream] = replace(issued, clock=begin, begin=None)
+        return found + self._add(work)
 
     def copied(
         self,
@@ -141,6 +191,10 @@ class Streams:
             while kept > MOST_BYTES:
                 kept -= self._done.pop(0).size
         return found
+
+
+def _parts(touched: Iterable[tuple[Allocation, Words]]) -> tuple[Touched, ...]:
+    return tuple(Touched(allocation, 0, kept) for allocation, kept in touched)
 
 
 def _conflicts(earlier: Work, later: Work) -> list[Finding]:
@@ -194,19 +248,19 @@ def _conflict(earlier: Work, theirs: Touched, later: Work, mine: Touched) -> lis
     allocation = mine.allocation
     offset = 4 * (first + at) + lowest.bit_length() - 1 - allocation.address % 4
     line, other_line = later.line(_number(word, lowest)), earlier.line(_number(other_word, lowest))
+    depends = later.early and later.issued.stream == earlier.issued.stream
+    kind, where, remedy = DEPENDENT if depends else STREAMS
     message = (
-        f"Race between streams: {later.what} {_verb(later, word, lowest)}\n"
+        f"Race between {where}: {later.what} {_verb(later, word, lowest)}\n"
         f"{_at(line)}"
         f"    what {earlier.what} {_verb(earlier, other_word, lowest)}\n"
         f"{_at(other_line)}"
         f"    in __global__ memory: {allocation.name}, byte {offset} of {allocation.size}\n"
-        f"    Nothing orders the two. Record an event behind the first and let the stream of the"
-        f" second wait for it (cudaEventRecord, cudaStreamWaitEvent), use one stream, or"
-        f" synchronize the first stream before the second begins."
+        f"    {remedy}"
     )
     return [
         Finding(
-            "race", "streams", ERROR, "global", line, other_line, (), allocation.name,
+            "race", kind, ERROR, "global", line, other_line, (), allocation.name,
             message,
             offset=offset,
         )

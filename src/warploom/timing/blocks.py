@@ -27,6 +27,15 @@ class Dealer:
         """Go on from there."""
         self._next, self._done = int(state[0]), state[1:].copy()
 
+    def begun(self) -> set[int]:
+        """Returns the blocks that have been launched: dealt, and not reserved any more."""
+        at, ring = int(self._p[w.AT_RESERVED]), int(self._p[w.RESERVED])
+        begun = set(range(self._next))
+        for row in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
+            head, count = int(row[w.RESERVED_HEAD]), int(row[w.RESERVED_COUNT])
+            begun -= {int(row[at + (head + index) % ring]) for index in range(count)}
+        return begun
+
     def deal(self) -> None:
         """Before a quantum: reserve blocks for every SM."""
         sms = self._sms

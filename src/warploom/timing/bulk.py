@@ -7,7 +7,7 @@ from warploom.timing import words as w
 from warploom.timing.costs import TICKS
 from warploom.timing.loads import ask
 from warploom.timing.machine import Machine, Words
-from warploom.timing.phases import add_to, finish, is_resident, land_at, phase_at
+from warploom.timing.phases import finish, land_at
 
 
 @jitable
@@ -58,19 +58,7 @@ def move(g: Machine, m: Words, flight: int, access: int, now: int) -> bool:
         where, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
         ask(g, m, flight, where, sectors, kind, 1, -1, spare, now - 1)
     land_at(m, flight, now)
-    event = g.accesses[at + w.A_EVENT]
-    if event != 0:
-        tell(g, m, flight, phase_at(g, m, flight, event), now)
     cycles = max(1, lines * g.p[w.TMA_LINE_TICKS] // TICKS)
     m[w.TMA_CYCLES] += cycles
     m[w.TMA_FREE] = now + cycles
     return True
-
-
-@jitable
-def tell(g: Machine, m: Words, flight: int, phase: int, now: int) -> None:
-    """Have a copy tell a phase when it is over. Of several that one instruction tells, only the
-    last one waits for it."""
-    if m[flight + w.F_PHASE] not in (0, phase) and is_resident(m, flight):
-        add_to(g, m, m[flight + w.F_PHASE], now, now)
-    m[flight + w.F_PHASE] = phase

@@ -10,6 +10,7 @@ from warploom.timing.flow import count_live, launch_reserved, part
 from warploom.timing.levels import serve_requests
 from warploom.timing.loads import take_answers, work_queue
 from warploom.timing.machine import Machine, Words, behind
+from warploom.timing.phases import take_notes
 from warploom.timing.schedulers import step
 from warploom.timing.waits import close_gap, close_state
 
@@ -67,6 +68,8 @@ def run_sm(g: Machine, m: Words, stop: int) -> None:
     """Run an SM up to the cycle `stop`."""
     now = m[w.NOW]
     take_answers(g, m, now)
+    if m[w.TOLD_COUNT] > 0:
+        take_notes(g, m, now)
     if m[w.MET] != 0:
         part(g, m, now)
     while now < stop:

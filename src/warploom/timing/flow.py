@@ -189,7 +189,7 @@ def launch(g: Machine, m: Words, place: int, now: int) -> None:
     warps = g.p[w.WARPS_PER_BLOCK]
     m[place + w.B_WARPS] = warps
     m[place + w.B_WAITING] = 0
-    m[place + w.B_NUMBER] = m[w.LAUNCHED]
+    m[place + w.B_NUMBER], m[place + w.B_GRID] = m[w.LAUNCHED], number
     clear_phases(g, m, place)
     for barrier in range(w.BARRIERS):
         m[place + w.B_ARRIVED + barrier] = 0

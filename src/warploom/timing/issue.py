@@ -9,7 +9,7 @@ from warploom.timing.bulk import enqueue
 from warploom.timing.costs import TICKS, UNITS
 from warploom.timing.flow import advance, arrive
 from warploom.timing.machine import Machine, Words
-from warploom.timing.phases import is_awaited
+from warploom.timing.phases import is_awaited, tell_of_products
 from warploom.timing.waits import awaited, ended, sleep
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
@@ -140,6 +140,8 @@ def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> Non
         unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
         group = warp + w.V_PRODUCTS + m[warp + w.V_PRODUCT] % w.GROUPS
         m[group] = max(m[group], m[unit] // TICKS + g.ops[row + w.OP_LATENCY])
+    elif kind == w.TELL:
+        tell_of_products(g, m, warp, access_count(g, m, warp, row), now)
     elif kind == w.POLL:
         m[w.COME] += 1
         m[warp + w.V_AWAITS] = -1
@@ -213,11 +215,12 @@ def start_flight(g: Machine, m: Words, s: int, warp: int, op: int, now: int) -> 
     m[flight + w.F_LEFT] = count
     m[flight + w.F_AGE] = m[warp + w.V_AGE]
     m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
-    m[flight + w.F_PHASE] = m[flight + w.F_NEEDED] = m[flight + w.F_NEXT] = 0
+    m[flight + w.F_NEEDED] = m[flight + w.F_NEXT] = 0
     m[flight + w.F_BLOCK] = m[m[warp + w.V_BLOCK] + w.B_NUMBER]
     m[flight + w.F_NUMBER] = m[warp + w.V_WARP]
     m[flight + w.F_SINCE] = now
     first = m[warp + w.V_ACCESS]
+    m[flight + w.F_FIRST], m[flight + w.F_COUNT] = first, count
     m[warp + w.V_ACCESS] += count
     m[warp + w.V_FLIGHTS] += int(is_awaited(g, row))
     why = w.LONG_SCOREBOARD if g.ops[row + w.OP_X] else w.SHORT_SCOREBOARD

@@ -1,8 +1,8 @@
 """Finds the phases of mbarriers in a log: who adds to which, and who waits for it to be complete.
 
 A phase is complete when all have arrived at it, and all copies that it expects are over. How many
-those were in the functional run is how many a replay waits for; arrivals from other blocks of a
-cluster are not among them.
+those were in the functional run is how many a replay waits for, those of other blocks of the
+cluster among them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from warploom.analysis.program import Program
 from warploom.codegen.log_copies import PHASE_BITS
+from warploom.core.errors import Dim3
 from warploom.isa.ops.mbarrier import WAITS
+from warploom.machine.launch import Launch
 
 Words = npt.NDArray[np.int64]
 
@@ -29,11 +31,39 @@ def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
     )
 
 
+def owners_of(launch: Launch, stride: int, block: Words, place: Words) -> tuple[Words, Words]:
+    """Return the blocks whose mbarriers warps of the blocks look at or tell, and the place of each
+    with its phase in that block's own shared memory; `place` (`codegen.log_copies`) is that in the
+    cluster's, in which a block's begins `stride` bytes behind the one before."""
+    if launch.cluster_blocks == 1 or stride == 0:
+        return block, place
+    rank, offset = np.divmod(place >> PHASE_BITS, stride)
+    steps = _steps(rank, launch.cluster) - _steps_in_grid(block, launch)
+    wide, high, _ = launch.grid
+    owner = block + steps[0] + wide * (steps[1] + high * steps[2])
+    some = place >= 0
+    own = offset << PHASE_BITS | place & MODULUS - 1
+    return np.where(some, owner, block), np.where(some, own, place)
+
+
+def _steps(rank: Words, cluster: Dim3) -> Words:
+    """Return where blocks of a cluster are in it, along each axis; ranks count x fastest."""
+    wide, high, _ = cluster
+    return np.stack([rank % wide, rank // wide % high, rank // (wide * high)])
+
+
+def _steps_in_grid(block: Words, launch: Launch) -> Words:
+    """Return where blocks of the grid are in their clusters, along each axis."""
+    places = _steps(block, launch.grid)
+    return places % np.array(launch.cluster)[:, None]
+
+
 def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple[Words, Words]:
     """Return, of accesses in the order of the log, the phase that each adds to or waits for, one
     more than its number in its block, 0 for none; and for what waits, how often others add to it.
 
-    `phase` is the mbarrier and its phase modulo 4 (`codegen.log_copies`), less than 0 for none; it
+    `block` is the one whose mbarrier that is. `phase` is the mbarrier and its phase modulo 4
+    (`owners_of`), less than 0 for none; it
     is the one that was not complete yet. What waits went on, so the phase before was.
     """
     event, needed = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)

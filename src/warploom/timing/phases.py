@@ -20,9 +20,9 @@ def land_at(m: Words, flight: int, time: int) -> None:
 
 
 @jitable
-def phase_at(g: Machine, m: Words, flight: int, event: int) -> int:
-    """Return where the phase stands that an access of a flight has to do with."""
-    block = m[m[flight + w.F_WARP] + w.V_BLOCK]
+def phase_at(g: Machine, m: Words, warp: int, event: int) -> int:
+    """Return where a phase of a warp's own block stands."""
+    block = m[warp + w.V_BLOCK]
     place = (block - g.p[w.AT_BLOCKS]) // w.B_WORDS
     return int(g.p[w.AT_PHASES] + (place * g.p[w.PHASES] + event - 1) * w.PHASE_WORDS)
 
@@ -34,15 +34,66 @@ def reach_phase(g: Machine, m: Words, flight: int, access: int, now: int) -> Non
     event, needed = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_NEEDED]
     if event == 0:
         return
-    phase = phase_at(g, m, flight, event)
+    phase = phase_at(g, m, m[flight + w.F_WARP], event)
     if needed == 0:
-        add_to(g, m, phase, now, now)
+        tell(g, m, flight, access, now, now)
     elif m[phase + w.H_COUNT] >= needed:
         land_at(m, flight, max(now, m[phase + w.H_TIME]) + g.p[w.LATENCY_SHARED])
     else:
         m[flight + w.F_NEEDED], m[flight + w.F_NEXT] = needed, m[phase + w.H_WAITING]
         m[phase + w.H_WAITING] = flight
         m[flight + w.F_LEFT] += 1
+
+
+@jitable
+def tell(g: Machine, m: Words, flight: int, access: int, time: int, now: int) -> None:
+    """Add to the phase of an access of a flight what is there at that time."""
+    at = access * w.ACCESS_WORDS
+    event, owner = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_OWNER]
+    if event == 0:
+        return
+    if owner != 0:
+        block = m[flight + w.F_NUMBER] // g.p[w.WARPS_PER_BLOCK] + owner
+        send(g, m, block, event, time)
+    elif is_resident(m, flight):
+        add_to(g, m, phase_at(g, m, m[flight + w.F_WARP], event), time, now)
+
+
+@jitable
+def tell_of_products(g: Machine, m: Words, warp: int, count: int, now: int) -> None:
+    """Let a warp's next accesses add to their phases when all its products are over."""
+    time = now
+    for group in range(w.GROUPS):
+        time = max(time, m[warp + w.V_PRODUCTS + group])
+    first = m[warp + w.V_ACCESS]
+    m[warp + w.V_ACCESS] += count
+    for access in range(first, first + count):
+        at = access * w.ACCESS_WORDS
+        event, owner = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_OWNER]
+        if event != 0 and owner != 0:
+            send(g, m, m[warp + w.V_WARP] // g.p[w.WARPS_PER_BLOCK] + owner, event, time)
+        elif event != 0:
+            add_to(g, m, phase_at(g, m, warp, event), time, now)
+
+
+@jitable
+def send(g: Machine, m: Words, block: int, event: int, time: int) -> None:
+    """Send a note to another block of the cluster, if there is room: without it, that goes on when
+    nothing else can."""
+    if m[w.SENT_COUNT] < g.p[w.NOTES]:
+        note = g.p[w.AT_SENT] + m[w.SENT_COUNT] * w.NOTE_WORDS
+        m[note + w.N_BLOCK], m[note + w.N_EVENT] = block, event
+        m[note + w.N_TIME] = time + g.p[w.LATENCY_CLUSTER]
+        m[w.SENT_COUNT] += 1
+
+
+@jitable
+def take_notes(g: Machine, m: Words, now: int) -> None:
+    """Add to phases what other blocks have sent."""
+    for number in range(m[w.TOLD_COUNT]):
+        note = g.p[w.AT_TOLD] + number * w.NOTE_WORDS
+        add_to(g, m, m[note + w.N_BLOCK], m[note + w.N_TIME], now)
+    m[w.TOLD_COUNT] = 0
 
 
 @jitable
@@ -94,15 +145,14 @@ def release_phases(g: Machine, m: Words, now: int) -> None:
 
 @jitable
 def finish(g: Machine, m: Words, flight: int, now: int) -> None:
-    """Land a flight, and add to the phase that it tells."""
+    """Land a flight; a copy adds to the phases of its accesses."""
     if g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
         m[flight + w.F_TIME] += g.p[w.LATENCY_TMA]
         note_copy(g, m, flight)
-    phase, time = m[flight + w.F_PHASE], m[flight + w.F_TIME]
-    told = phase != 0 and is_resident(m, flight)
+        first, time = m[flight + w.F_FIRST], m[flight + w.F_TIME]
+        for access in range(first, first + m[flight + w.F_COUNT]):
+            tell(g, m, flight, access, time, now)
     land(g, m, flight, now)
-    if told:
-        add_to(g, m, phase, time, now)
 
 
 @jitable

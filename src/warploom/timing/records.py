@@ -18,14 +18,14 @@ from warploom.codegen import log as words
 from warploom.codegen.recording import OPS, SPACES
 from warploom.isa.spec import Unit
 from warploom.machine.caches import LINE_BYTES, LOCAL_BASE, local_lines
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, shared_stride
 from warploom.machine.logs import Log
 from warploom.ptx.ir import Space
 from warploom.rules.warp_table import NONE
 from warploom.timing import words as w
 from warploom.timing.classes import is_bulk
 from warploom.timing.distinct import mixed_rows, unique_rows
-from warploom.timing.mbarriers import phases_of, waits_for_phases
+from warploom.timing.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.order import issue_order
 from warploom.timing.patterns import PatternTable
 from warploom.timing.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
@@ -42,9 +42,9 @@ class Record:
 
     `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
     2), a basic block (or, behind all of them, one that a part of a warp comes to, `timing.spins`)
-    and where its accesses begin; `accesses`, shape (accesses, 6), pattern, instruction, site,
-    distance, and a phase of an mbarrier with what it needs (`timing.words`); `warps`, shape
-    (warps, 1 + sites), the stream and the places.
+    and where its accesses begin; `accesses`, shape (accesses, 7), pattern, instruction, site,
+    distance, and a phase of an mbarrier with what it needs and whose it is (`timing.words`);
+    `warps`, shape (warps, 1 + sites), the stream and the places.
     """
 
     launch: Launch
@@ -112,7 +112,7 @@ class Recorder:
         as are there in full. Gives how many."""
         blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
         entries, place = self._sorted_entries(log, blocks)
-        accesses, of_warp = self._sorted_accesses(log, entries, place)
+        accesses, of_warp = self._sorted_accesses(log, entries, place, blocks.start)
         self._add_warps(entries, accesses, of_warp, blocks)
         self.blocks = blocks.stop
         return len(blocks)
@@ -224,30 +224,40 @@ class Recorder:
         place[order] = np.arange(len(order))
         return found, place
 
-    def _sorted_accesses(self, log: Log, entries: Words, place: Words) -> tuple[Words, Words]:
-        """Return the accesses by warp, shape (accesses, 7): their entry, pattern, instruction,
-        site, place, phase and what that needs; and of each its warp."""
+    def _sorted_accesses(
+        self, log: Log, entries: Words, place: Words, first: int
+    ) -> tuple[Words, Words]:
+        """Return the accesses by warp, of blocks from `first` on, shape (accesses, 8): their entry,
+        pattern, instruction, site, place, phase, what that needs and whose it is; and of each its
+        warp."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         at = place[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
         at[by_lanes & self._bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
-        event, needed = self._phases_of(rows, at, entries)
+        event, needed, owner = self._phases_of(rows, at, entries, first)
         order = np.lexsort((self._issued[rows[:, words.A_INSTRUCTION]], at))
         order = order[np.searchsorted(at[order], 0) :]
-        rows, at, event, needed = rows[order], at[order], event[order], needed[order]
+        rows, at, owner = rows[order], at[order], owner[order]
+        event, needed = event[order], needed[order]
         warp = entries[at, 0]
         pattern, base = self.patterns.of(log, rows)
         base = base + self._offset(rows, warp)
         site = self._site_numbers(rows)
-        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed)
+        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
         return np.stack(columns, axis=1), warp
 
-    def _phases_of(self, rows: Words, at: Words, entries: Words) -> tuple[Words, Words]:
-        """Return the phases of mbarriers that accesses add to or wait for, and what those need."""
+    def _phases_of(
+        self, rows: Words, at: Words, entries: Words, first: int
+    ) -> tuple[Words, Words, Words]:
+        """Return the phases of mbarriers that accesses add to or wait for, what those need, and how
+        far behind the own block the one is that they are of; entries begin with block `first`."""
         taken = at >= 0
-        block = np.where(taken, entries[at, 0] // self.launch.warps_per_block, 0)
-        phase = np.where(taken, rows[:, words.A_PHASE], NONE)
-        return phases_of(block, phase, self._phase_waits[rows[:, words.A_INSTRUCTION]])
+        block = np.where(taken, first + entries[at, 0] // self.launch.warps_per_block, 0)
+        place = np.where(taken, rows[:, words.A_PHASE], NONE)
+        stride = shared_stride(self.program, self.launch)
+        owner, phase = owners_of(self.launch, stride, block, place)
+        waits = self._phase_waits[rows[:, words.A_INSTRUCTION]]
+        return *phases_of(owner, phase, waits), owner - block
 
     def _offset(self, rows: Words, warp: Words) -> Words:
         """Returns what is added to addresses: local memory lies behind all, warp by warp."""

@@ -12,6 +12,7 @@ from warploom.core.errors import WarploomError
 from warploom.timing import words as w
 from warploom.timing.blocks import Dealer
 from warploom.timing.compiled import functions
+from warploom.timing.notes import deliver
 from warploom.timing.records import Record
 from warploom.timing.saved import State
 from warploom.timing.state import Setting, Words, empty_memory, empty_sms
@@ -133,6 +134,8 @@ class Replay:
             other.result()
         p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
         functions()["serve_all"](p, sms, memory, self.now - 1, stop)
+        if self.setting.parameters[w.NOTES]:
+            deliver(self.setting.parameters, self.sms, self._dealer.begun())
         self.now = stop
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
@@ -149,7 +152,8 @@ class Replay:
 
     def _stands_still(self) -> bool:
         """Returns whether no SM has anything to do at any time."""
-        todo = self.sms[:, [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT]]
+        columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.TOLD_COUNT]
+        todo = self.sms[:, columns]
         return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
     def _of_schedulers(self, word: int) -> Words:

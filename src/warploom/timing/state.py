@@ -24,6 +24,8 @@ Words = npt.NDArray[np.int64]
 
 LINE_BYTES = 128
 FLIGHTS = 2048
+NOTES = 1024
+"""Notes to other blocks of a cluster that an SM sends or gets in a quantum at most."""
 COPIED_LINES = 512
 """Lines that copies ask for in a quantum at most."""
 INSTRUCTIONS_OF_A_LINE = 8
@@ -34,8 +36,8 @@ class Shape(NamedTuple):
     """Describes what the engine must know of a launch: registers and operations of its code,
     whether it copies registers, warps of a block, blocks that an SM holds, bytes of L1 that shared
     memory leaves, words of a warp in the record, how many SMs get blocks, how many warps meet where
-    they wait in memory for each other, the phases of mbarriers of a block, and whether the Tensor
-    Memory Accelerator copies anything."""
+    they wait in memory for each other, the phases of mbarriers of a block, whether the Tensor
+    Memory Accelerator copies anything, and whether clusters have several blocks."""
 
     registers: int
     operations: int
@@ -48,6 +50,7 @@ class Shape(NamedTuple):
     meeting: int = 0
     phases: int = 0
     bulk: bool = False
+    clusters: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def setting_of(
         w.SMS: shape.sms,
         w.MEETING: shape.meeting,
         w.PHASES: shape.phases,
+        w.NOTES: NOTES * (shape.clusters and shape.phases > 0),
         w.SHARED_UNITS_MASK: _shared_units(Costs(device, timing)),
         w.RESERVED: 2 * shape.block_slots,
         w.EVENTS: events,
@@ -122,6 +126,7 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
         w.LATENCY_BRANCH: timing.latency_branch,
         w.LATENCY_FETCH: timing.latency_fetch,
         w.LATENCY_TMA: timing.latency_tma,
+        w.LATENCY_CLUSTER: timing.latency_cluster,
         w.TMA_LINE_TICKS: round(TICKS * timing.tma_line_cycles),
         w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
         w.L1_REQUEST_CYCLES: timing.l1_request_cycles,
@@ -143,6 +148,9 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
     # Without an L1, what texels go through has its place.
     l1_bytes = shape.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
+    soonest = min(first_answer, timing.latency_atomic)
+    if shape.clusters and shape.phases:
+        soonest = min(soonest, timing.latency_cluster)
     return {
         w.L1_SETS: l1_bytes // (LINE_BYTES * L1_WAYS),
         w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
@@ -154,7 +162,7 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
         w.TURN_TICKS: TICKS * timing.dram_turn_cycles,
         w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
         # A request is made a cycle before the quantum at the earliest.
-        w.QUANTUM: min(first_answer, timing.latency_atomic) - 2,
+        w.QUANTUM: soonest - 2,
     }
 
 
@@ -185,6 +193,8 @@ def _place_sm(p: Words) -> int:
         (w.AT_OWN, 2 * w.OWN_ROOM),
         (w.AT_PHASES, p[w.BLOCK_SLOTS] * p[w.PHASES] * w.PHASE_WORDS),
         (w.AT_TMA, p[w.FLIGHTS] * w.Q_WORDS),
+        (w.AT_SENT, p[w.NOTES] * w.NOTE_WORDS),
+        (w.AT_TOLD, p[w.NOTES] * w.NOTE_WORDS),
     ):
         p[place] = end
         end += w.LINE * -(-int(words) // w.LINE)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from warploom.core.errors import WarploomError
-from warploom.observe.schema import ModelledRoof, ModelledTime
+from warploom.observe.schema import ModelledCopies, ModelledRoof, ModelledTime
 from warploom.observe.trace import Trace
 from warploom.timing import words as w
 
@@ -73,8 +73,22 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
         count=len(found),
         **columns,
         roofs=tuple(ModelledRoof(*roof) for roof in timing.roofs),
+        copies=_copies_of(timing, sm),
         left_out=timing.warp_cycles(sm) - sum(one.until - one.since for one in found),
     )
+
+
+def _copies_of(timing: Timing, sm: int) -> ModelledCopies | None:
+    """Returns the copies of an SM, by their beginnings; None where it had none."""
+    found = sorted(timing.copies(sm), key=lambda one: (one.since, one.until))
+    if not found:
+        return None
+    kinds = {"warp": "<u4", "instruction": "<u4", "since": "<u8", "until": "<u8"}
+    columns = (
+        np.array([getattr(one, name) for one in found], kind).tobytes()
+        for name, kind in kinds.items()
+    )
+    return ModelledCopies(len(found), *columns)
 
 
 def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:

@@ -91,12 +91,13 @@ READ_WINDOW = 3
 al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), of an RTX A6000."""
 
 ALU, MEMORY, BLOCK_BARRIER, BRANCH, EXIT, COPY, FENCE, SLEEP, COMMIT, AWAIT, POLL = range(11)
-BULK, PRODUCT = 11, 12
+BULK, PRODUCT, TELL = 11, 12, 13
 """Kinds. BLOCK_BARRIER: X is its number, Y the warps that it waits for (0: the block's) or, for an
 arrival that does not wait, less than 0. FENCE: X its cycles. SLEEP: X its cycles. AWAIT: X how many
 groups of asynchronous copies may still be on their way. POLL: an access after which the warp waits
 until all that meet have come. BULK: a copy by the Tensor Memory Accelerator; Y says whether it
-joins a group of copies. PRODUCT: one of a warp group, which is awaited by its group. COMMIT and
+joins a group of copies. PRODUCT: one of a warp group, which is awaited by its group, or in tensor
+memory; TELL: what adds to phases when all products of the warp are over. COMMIT and
 AWAIT have Y of 1 for groups of products."""
 
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
@@ -118,10 +119,11 @@ DROPS_L1 = 16
 TEXELS = 32
 KIND = 7
 
-A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, A_EVENT, A_NEEDED, ACCESS_WORDS = range(7)
+A_PATTERN, A_INSTRUCTION, A_SITE, A_DELTA, A_EVENT, A_NEEDED, A_OWNER, ACCESS_WORDS = range(8)
 """An access of a stream: its base is that of its site in the warp, and DELTA on. EVENT: one more
 than the number, in its block, of the phase of an mbarrier that it adds to or waits for; 0 for none.
-NEEDED: of what waits, how often others have to add to the phase before it goes on, else 0."""
+NEEDED: of what waits, how often others have to add to the phase before it goes on, else 0. OWNER:
+how far behind the own block in the grid the one is whose phase it adds to."""
 STREAM_ENTRIES, STREAM_STOP, STREAM_WORDS = 0, 1, 2
 """A stream: its entries, one more behind them for where their accesses end."""
 ENTRY_BLOCK, ENTRY_ACCESS, ENTRY_WORDS = 0, 1, 2
@@ -144,11 +146,13 @@ AT_EVENTS, AT_SLICES, AT_BANKS, AT_PORTS, AT_L2, AT_ORDER = range(63, 69)
 MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
 RANK, PREFETCH, AT_OWN = 72, 73, 74
 PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
-PARAMETER_COUNT = 80
+LATENCY_CLUSTER, NOTES, AT_SENT, AT_TOLD = range(80, 84)
+PARAMETER_COUNT = 84
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
 user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each. PHASES:
-room for those of the mbarriers of a block."""
+room for those of the mbarriers of a block. NOTES: room for what is sent to other blocks of a
+cluster, and for what comes from them, in the time in which SMs run apart."""
 OWN_WORDS, OWN_ROOM = 256, 257
 """Words of a policy, and room for them and for one that is set where it raised an exception."""
 
@@ -160,12 +164,14 @@ LIVE_SINCE, ACTIVE_CYCLES, ACTIVE_WARP_CYCLES, INSTRUCTIONS, ELIGIBLE, BLOCKS_DO
     range(14, 21)
 )
 L1_HIT_SECTORS, L1_MISS_SECTORS, L1_CYCLES, SHARED_CYCLES = range(21, 25)
-COME, MET, PREFETCHED, TMA_HEAD, TMA_COUNT, TMA_FREE, TMA_CYCLES, HEAD_WORDS = range(25, 33)
+COME, MET, PREFETCHED, TMA_HEAD, TMA_COUNT, TMA_FREE, TMA_CYCLES = range(25, 32)
+SENT_COUNT, TOLD_COUNT, HEAD_WORDS = range(32, 35)
 """An SM's first words. NOW: the cycle that comes next. From ACTIVE_CYCLES on what is counted:
 cycles with a warp, those of all warps, instructions, warps that could issue, summed; blocks;
 sectors of L1; cycles of the load/store unit for L1 and for shared memory. COME: warps that wait
 where all meet; MET: they may go on. PREFETCHED: lines that were asked for by no load. TMA_*: the
-queue of the Tensor Memory Accelerator, when it is free, and its cycles."""
+queue of the Tensor Memory Accelerator, when it is free, and its cycles. SENT_COUNT, TOLD_COUNT:
+notes to other blocks, and from them."""
 
 LINE = 8
 """Words of a line of the host's cache: parts of the state begin with one."""
@@ -208,20 +214,23 @@ free."""
 
 Q_FLIGHT, Q_ACCESS, Q_LEFT, Q_WORDS = 0, 1, 2, 3
 F_WARP, F_OP, F_TIME, F_LEFT, F_AGE, F_GROUP = range(6)
-F_PHASE, F_NEEDED, F_NEXT, F_BLOCK, F_NUMBER, F_SINCE, F_WORDS = range(6, 13)
+F_FIRST, F_COUNT, F_NEEDED, F_NEXT, F_BLOCK, F_NUMBER, F_SINCE, F_WORDS = range(6, 14)
 """A flight: a memory instruction that is not over. LEFT: its accesses in the queue and requests
-that have no answer. PHASE: where stands the phase of an mbarrier that it adds to when it is over, 0
-for none; NEEDED, NEXT: how much the phase that it waits for needs, and the next flight that waits
-for that one. BLOCK: the number of its block, in the order of the SM; NUMBER: that of its warp, in
-the record. SINCE: when it was issued."""
+that have no answer. FIRST, COUNT: its accesses, whose phases a copy adds to when it is over;
+NEEDED, NEXT: how much the phase that it waits for needs, and the next flight that waits for that
+one. BLOCK: the number of its block, in the order of the SM; NUMBER: that of its warp, in the
+record. SINCE: when it was issued."""
 R_TIME, R_LINE, R_SECTORS, R_KIND, R_PASSES, R_ENTRY, R_MSHR, R_FILL, R_SET, R_WORDS = range(10)
 """A request to what is behind L1; ENTRY is its entry in L1, or -1; FILL when its answer comes; SET
 its set in L2."""
-B_WARPS, B_WAITING, B_NUMBER, B_ARRIVED = 0, 1, 2, 3
+B_WARPS, B_WAITING, B_NUMBER, B_GRID, B_ARRIVED = range(5)
 BARRIERS = 16
 B_WORDS = B_ARRIVED + BARRIERS
 """A block in its place: its warps that have not ended, those of them that wait, its number in the
-order of the SM, and how many have arrived at each barrier."""
+order of the SM and that in the grid, and how many have arrived at each barrier."""
+N_BLOCK, N_EVENT, N_TIME, NOTE_WORDS = range(4)
+"""A note that something is added to a phase at a time: EVENT of block BLOCK of the grid; of a note
+that has come, BLOCK is where the phase stands."""
 H_COUNT, H_TIME, H_WAITING, PHASE_WORDS = range(4)
 """A phase of an mbarrier of a block: how often something was added to it, when the last of that
 was there, and the first flight that waits for it."""

@@ -235,6 +235,10 @@ class _Builder:
             return words.MEMORY, 1, 0
         if operation.name == "wgmma":
             return _group_kind(made)
+        if operation.name == "tcgen05" and "mma" in operation.modifiers:
+            return words.PRODUCT, 0, 0
+        if operation.name == "tcgen05" and "commit" in operation.modifiers:
+            return words.TELL, 0, 0
         if is_bulk(operation):
             return words.BULK, 1, int("bulk_group" in operation.modifiers)
         if name == "memory":

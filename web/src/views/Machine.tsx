@@ -2,6 +2,7 @@
 
 import { tip } from "../help.ts";
 import type { Model, Status } from "../model.ts";
+import { InFlight } from "./InFlight.tsx";
 import { Roofline } from "./Roofline.tsx";
 import { choose, warp as chosen } from "../state.ts";
 
@@ -72,6 +73,7 @@ export function Machine({ model, time }: { model: Model; time: number }) {
           {resident.length === 0 && <p class="empty">No block is resident.</p>}
         </div>
       </div>
+      {model.asynchronous && <InFlight model={model} made={model.asynchronous} block={trace.warps[chosen.value]!.block} time={time} />}
       <Occupancy model={model} />
       {trace.modelled?.roofs ? <Roofline roofs={trace.modelled.roofs} /> : <p class="note roofline">With modelled time (R, “Model the time”; --time) there is a roofline here.</p>}
     </div>

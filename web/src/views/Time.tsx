@@ -7,6 +7,7 @@ import { readable, type Modelled } from "../modelled.ts";
 import type { Model } from "../model.ts";
 import { chosenSpan, cycles, pickSpan, warp } from "../state.ts";
 import { hideTip, tellAt } from "../tips.ts";
+import { Copies } from "./Copies.tsx";
 import { FAINT, LOOKS } from "./states.ts";
 import { AXIS, drawTracks, heightOf, LEFT, RIGHT, rowHeight, type Range } from "./tracks.ts";
 
@@ -22,6 +23,7 @@ export function Time({ model, made }: { model: Model; made: Modelled }) {
       <Facts model={model} made={made} />
       <Tools made={made} />
       <Tracks made={made} />
+      {made.copies.length > 0 && <Copies model={model} made={made} />}
       <Legend made={made} />
     </div>
   );

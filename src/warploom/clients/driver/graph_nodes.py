@@ -197,7 +197,7 @@ def get_attribute(node: int, number: int, value: int) -> None:
     launch = _launch_of(node)
     if number != COOPERATIVE:
         raise DriverError(Result.NOT_SUPPORTED)
-    put_int(value, int(launch.request.cooperative))
+    put_int(value, int(launch.request.attributes.cooperative))
 
 
 @entry("cuGraphKernelNodeSetAttribute")
@@ -210,10 +210,11 @@ def set_attribute(node: int, number: int, value: int) -> None:
 
 @entry("cuGraphKernelNodeCopyAttributes")
 def copy_attributes(target: int, source: int) -> None:
-    cooperative = _launch_of(source).request.cooperative
+    cooperative = _launch_of(source).request.attributes.cooperative
     _set_cooperative(target, _launch_of(target), cooperative=cooperative)
 
 
 def _set_cooperative(node: int, launch: KernelLaunch, *, cooperative: bool) -> None:
-    request = replace(launch.request, cooperative=cooperative)
+    attributes = replace(launch.request.attributes, cooperative=cooperative)
+    request = replace(launch.request, attributes=attributes)
     node_at(node).task = kernel_task(launch.function, request, launch.data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,11 +25,22 @@ from warploom.host.launcher import Launcher
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
 """The keys of an `extra` list."""
 
-COOPERATIVE, CLUSTER = 2, 4
+COOPERATIVE, CLUSTER, PROGRAMMATIC = 2, 4, 6
+"""Numbers of CUlaunchAttributeID."""
 
 CONFIG = struct.Struct("@7I2QI")
 """CUlaunchConfig: the grid's and the block's sizes, bytes of dynamic shared memory, the stream, the
 attributes and how many they are."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Holds what the attributes of a launch ask for; a `programmatic` one may begin before the
+    launch ahead of it has ended."""
+
+    cooperative: bool = False
+    cluster: Dim3 | None = None
+    programmatic: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,7 @@ class Request:
     block: Dim3
     shared_bytes: int
     stream: int
-    cooperative: bool = False
-    cluster: Dim3 | None = None
+    attributes: Attributes = Attributes()
 
 
 def _launching(*, cooperative: bool) -> Entry:
@@ -62,7 +71,7 @@ def _launching(*, cooperative: bool) -> Entry:
         extra: int = 0,
     ) -> None:
         grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
-        request = Request(grid, block, shared_bytes, stream, cooperative)
+        request = Request(grid, block, shared_bytes, stream, Attributes(cooperative))
         launch_now(function_at(function), request, parameters, extra)
 
     return launch
@@ -79,12 +88,9 @@ def launch_with(config: int, function: int, parameters: int, extra: int) -> None
     *dims, shared_bytes, stream, attributes, count = CONFIG.unpack(
         ctypes.string_at(config, CONFIG.size)
     )
-    cooperative, cluster = False, None
-    if attributes and count:
-        cooperative, cluster = _asked((LaunchAttribute * count).from_address(attributes))
     x, y, z, block_x, block_y, block_z = dims
     grid, block = (x, y, z), (block_x, block_y, block_z)
-    request = Request(grid, block, shared_bytes, stream, cooperative, cluster)
+    request = Request(grid, block, shared_bytes, stream, _attributes_at(attributes, count))
     launch_now(function_at(function), request, parameters, extra)
 
 
@@ -92,23 +98,22 @@ def configuration_of(config: int) -> tuple[Dim3, int, Dim3 | None]:
     """Return the block of a CUlaunchConfig, its dynamic shared memory, and the cluster it asks
     for."""
     *dims, shared_bytes, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
-    cluster = None
-    if attributes and count:
-        _, cluster = _asked((LaunchAttribute * count).from_address(attributes))
     x, y, z = dims[3:6]
-    return (x, y, z), shared_bytes, cluster
+    return (x, y, z), shared_bytes, _attributes_at(attributes, count).cluster
 
 
-def _asked(attributes: Iterable[LaunchAttribute]) -> tuple[bool, Dim3 | None]:
-    """Returns whether attributes ask for a cooperative launch, and for which clusters."""
-    cooperative, cluster = False, None
-    for given in attributes:
+def _attributes_at(address: int, count: int) -> Attributes:
+    """Returns what an array of attributes asks for."""
+    cooperative, cluster, programmatic = False, None, False
+    for given in (LaunchAttribute * count).from_address(address) if address and count else ():
         if given.id == COOPERATIVE:
             cooperative = bool(given.value[0])
+        elif given.id == PROGRAMMATIC:
+            programmatic = bool(given.value[0])
         elif given.id == CLUSTER and any(given.value[:3]):
             x, y, z = (max(int(size), 1) for size in given.value[:3])
             cluster = (x, y, z)
-    return cooperative, cluster
+    return Attributes(cooperative, cluster, programmatic)
 
 
 def launch_now(function: Function, request: Request, parameters: int, extra: int) -> None:
@@ -167,9 +172,11 @@ def _run(function: Function, request: Request, data: bytes) -> None:
             f" MAX_DYNAMIC_SHARED_SIZE_BYTES of the kernel first",
         )
     launcher = Launcher(kernel, request.grid, request.block, None, request.shared_bytes)
-    launcher.packed(
-        data, **session().launch_options(cooperative=request.cooperative, cluster=request.cluster)
+    asked = request.attributes
+    options = session().launch_options(
+        cooperative=asked.cooperative, cluster=asked.cluster, programmatic=asked.programmatic
     )
+    launcher.packed(data, **options)
 
 
 @dataclass(frozen=True, eq=False)

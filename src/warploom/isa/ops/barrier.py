@@ -62,7 +62,7 @@ fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32",
 declare(
     "griddepcontrol.action",
     unit=Unit.CONTROL,
-    doc="orders dependent grids, which run one by one here   PTX ISA: griddepcontrol",
+    doc="lets the next launch begin, or waits for the one before   PTX ISA: griddepcontrol",
     action=("launch_dependents", "wait"),
 )
 declare("pmevent", src="a:u32", unit=Unit.CONTROL, doc="counts an event   PTX ISA: pmevent")

@@ -10,6 +10,7 @@ from warploom.rules.happens_before.bounds import is_allowed, row_of_range
 from warploom.rules.happens_before.copies import complete_copy, is_mbarrier, mbarrier
 from warploom.rules.happens_before.homes import NOWHERE, shared_key, turn_to
 from warploom.rules.happens_before.knowledge import become, become_lane
+from warploom.rules.happens_before.launches import block_has_waited
 from warploom.rules.happens_before.lone_lanes import fetch_records, take_lone_lane
 from warploom.rules.happens_before.memory_words import check_words, check_written, take_lines
 from warploom.rules.happens_before.releases import read_strongly, write_strongly
@@ -72,7 +73,8 @@ def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) ->
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     s[ME_SPACE], s[ME_SIZE] = e[E_SPACE], e[E_SIZE]
     become(s, e[E_WARP] << 5)
-    if e[E_OP] != ATOMIC and flags & ~COPIES == 0 and e[E_SPACE] <= SHARED:
+    weak = e[E_OP] != ATOMIC and flags & ~COPIES == 0
+    if weak and e[E_SPACE] <= SHARED and block_has_waited(s):
         kept = take_runs(s, e, plan, memory, addresses, data)
     else:
         kept = take_lanes(s, e, plan, memory, addresses, data, lanes)

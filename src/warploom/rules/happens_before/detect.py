@@ -10,6 +10,7 @@ from warploom.rules.happens_before.accesses import access
 from warploom.rules.happens_before.barriers import arrive, depart, meet
 from warploom.rules.happens_before.copies import commit, wait_for_copies
 from warploom.rules.happens_before.homes import stay
+from warploom.rules.happens_before.launches import trigger_launch, wait_for_launch
 from warploom.rules.happens_before.meetings import (
     arrive_in_cluster,
     meeting_at,
@@ -43,6 +44,8 @@ from warploom.rules.happens_before.words import (
     EXACT,
     FENCE,
     LANE_WORDS,
+    LAUNCH_TRIGGER,
+    LAUNCH_WAIT,
     LOCKSTEP,
     ME_BLOCK,
     ME_CLUSTER_AT,
@@ -142,6 +145,10 @@ def synchronise(s: Any, e: Any, masks: Any) -> None:
         fence_before(s, e)
     elif kind == TENSOR_FENCE_AFTER:
         fence_after(s, e)
+    elif kind == LAUNCH_TRIGGER:
+        trigger_launch(s, e)
+    elif kind == LAUNCH_WAIT:
+        wait_for_launch(s, e)
 
 
 @jitable

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.distinct import jitable
+from warploom.rules.happens_before.launches import has_waited
 from warploom.rules.happens_before.words import (
+    A_EARLY,
     A_START,
     A_TOUCHED,
     ATOMIC,
@@ -61,10 +63,11 @@ def touch(s: Any, e: Any, at: int, end: int, row: int, writes: int) -> None:
     if flags & STRONG or e[E_OP] == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT
     number = min(e[E_INSTRUCTION] + 1, T_NUMBER_BITS)
+    first = s[row + (A_TOUCHED if has_waited(s) else A_EARLY)]
     word, base = at & ~3, s[row + A_START] & ~3
     while word < end:
         bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
-        place = s[row + A_TOUCHED] + (word - base >> 2)
+        place = first + (word - base >> 2)
         kept = s[place]
         if e[E_OP] != STORE:
             kept = kept & ~(T_NUMBER_BITS << T_READER_AT) | number << T_READER_AT

@@ -68,8 +68,10 @@ from __future__ import annotations
     ME_OWNER,
     ME_BASE,
     NOT_ALIGNED,
+    EARLIER_LAUNCH,
+    TRIGGERED,
     HEAD_WORDS,
-) = range(60)
+) = range(62)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). THREADS: those of its
 WARPS, of which BLOCK_THREADS exist. ROW: words of what a thread knows: THREADS of them, and AGENTS
@@ -81,7 +83,12 @@ CLUSTER_AT, the state of the first block of its cluster. HOME: the state of the 
 shared memory the access is, OWNER that block, BASE the memory's first byte on the host (`homes`).
 SHARED_STRIDE: bytes of the host from one block's shared memory to the next one's. CLUSTER_BLOCKS:
 the blocks of a cluster. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it did not
-suffice. NOT_ALIGNED: threads of a block have met at different barriers."""
+suffice. NOT_ALIGNED: threads of a block have met at different barriers. EARLIER_LAUNCH: a set of
+the end of the launch before this one, which may begin earlier, as if that were a block of this one;
+0 where it may not. TRIGGERED: who has let the next launch begin: AFTER_WAIT, BEFORE_WAIT."""
+
+AFTER_WAIT, BEFORE_WAIT = 1, 2
+"""Threads that knew of the end of the launch before, and others."""
 
 MEM, RACE, SYNC, INIT = 1, 2, 4, 8
 
@@ -122,8 +129,11 @@ A barrier has NUMBER and awaits COUNT threads (0: all)."""
     TENSOR_STORES_WAIT,
     TENSOR_FENCE_BEFORE,
     TENSOR_FENCE_AFTER,
-) = range(14)
-"""Kinds of event. The last are `tcgen05.wait` and `tcgen05.fence`."""
+    LAUNCH_TRIGGER,
+    LAUNCH_WAIT,
+) = range(16)
+"""Kinds of event. Those of TENSOR are `tcgen05.wait` and `tcgen05.fence`; those of LAUNCH
+`griddepcontrol`."""
 AT_BARRIERS = (BARRIER_SYNC, BARRIER_ARRIVE, CLUSTER_ARRIVE, CLUSTER_WAIT)
 """Those of barriers of a block or a cluster, which also say how many threads are awaited."""
 
@@ -171,12 +181,23 @@ N_NEXT, N_FIRST, N_SECOND, N_THIRD, N_VALUE = range(5)
 NODE_WORDS = 5
 
 # ---- an allocation ----
-A_START, A_END, A_CONSTANT, A_CELLS, A_WRITTEN, A_LINES, A_TOUCHED, ALLOCATION_WORDS = range(8)
+(
+    A_START,
+    A_END,
+    A_CONSTANT,
+    A_CELLS,
+    A_WRITTEN,
+    A_LINES,
+    A_TOUCHED,
+    A_EARLY,
+    ALLOCATION_WORDS,
+) = range(9)
 CONSTANT, ONLY_READ = 1, 2
 """CONSTANT: what stores may not reach: constant memory, or what the launch is taken to ONLY_READ.
 CELLS: where its cells begin, LINES where its lines do. WRITTEN: where its bits of written bytes
 begin; 0 where all are. TOUCHED: where it has a word for each aligned four bytes of memory, of what
-the launch has done there; 0 where nobody asks."""
+the launch has done there; 0 where nobody asks. EARLY: where it has those of what threads have done
+that did not know of the end of the EARLIER_LAUNCH."""
 
 # ---- what a launch has done with four bytes of memory ----
 T_READ_AT, T_WRITTEN_AT, T_STRONG_READ_AT, T_STRONG_WRITTEN_AT = 0, 4, 8, 12
