@@ -39,6 +39,17 @@ class Debugging:
 
 
 @dataclass(frozen=True, slots=True)
+class Observing:
+    """The events of which an observer is told (`rules.observed`)."""
+
+    accesses: bool = False
+    branches: bool = False
+    barriers: bool = False
+    block_begins: bool = False
+    block_ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
@@ -51,6 +62,7 @@ class KernelVariant:
     (`codegen.log`). `sanitizes`: what a detector takes, None without one. `clusters`: clusters have
     several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
     None without one. `baseline`: the code is the one that is compiled fastest (`codegen.baseline`).
+    `observes`: the events of which the code tells an observer, None without one.
     """
 
     formation: Formation
@@ -64,6 +76,7 @@ class KernelVariant:
     clusters: bool = False
     debugging: Debugging | None = None
     baseline: bool = False
+    observes: Observing | None = None
 
     def for_baseline(self) -> KernelVariant:
         """Returns the variant of baseline code for the same launches."""
@@ -72,7 +85,12 @@ class KernelVariant:
     @property
     def plain(self) -> bool:
         """Returns whether every register is kept lane by lane."""
-        return self.mixes or self.records or self.steps or self.baseline
+        return self.mixes or self.is_watched or self.steps or self.baseline
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether the code takes notes of what it does, or tells others."""
+        return self.records or self.observes is not None
 
     @property
     def steps(self) -> bool:

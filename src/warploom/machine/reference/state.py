@@ -24,6 +24,7 @@ from warploom.machine.launch import (
     unravel,
 )
 from warploom.machine.memory import AllocationTable, DeviceMemory
+from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
@@ -159,6 +160,7 @@ class Run:
     tables: Words
     listener: Listener | None = None
     sanitizer: Sanitizer | None = None
+    observer: ObserverCalls | None = None
     issued: int = 0
 
     @cached_property
