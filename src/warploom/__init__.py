@@ -48,14 +48,17 @@ if TYPE_CHECKING:
     from warploom.host.tensor_map import TensorMap
     from warploom.host.texture import Surface, Texture
     from warploom.host.tune import tune
+    from warploom.observe.observer import observer
     from warploom.observe.limits import TraceLimits
     from warploom.observe.trace import Trace
+    from warploom.rules.observed import AccessKind, MemorySpace
     from warploom.timing.policies import prefetcher, warp_scheduler
     from warploom.ui.notebook import show
 
     __version__: str
 
 __all__ = [
+    "AccessKind",
     "Buffer",
     "CompileError",
     "DeadlockError",
@@ -70,6 +73,7 @@ __all__ = [
     "LinkError",
     "LocalMemory",
     "MemoryFault",
+    "MemorySpace",
     "Module",
     "OptionError",
     "OptionTypeError",
@@ -89,6 +93,7 @@ __all__ = [
     "debugger",
     "explore",
     "litmus",
+    "observer",
     "occupancy",
     "prefetcher",
     "show",
@@ -99,10 +104,12 @@ __all__ = [
 
 
 _PLACES = {
+    "AccessKind": "rules.observed",
     "Buffer": "host.buffer",
     "Device": "host.device",
     "Kernel": "host.kernel",
     "LocalMemory": "host.local_memory",
+    "MemorySpace": "rules.observed",
     "Module": "host.module",
     "Run": "host.run",
     "Stream": "host.stream",
@@ -114,6 +121,7 @@ _PLACES = {
     "debugger": "debug.notebook",
     "explore": "host.explore",
     "litmus": "host.litmus",
+    "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
     "show": "ui.notebook",

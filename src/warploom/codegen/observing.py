@@ -69,6 +69,7 @@ class ObservingCode:
             words.E_FIRST: I64(SPACES[shape.space]),
             words.E_SECOND: I64(KINDS[shape.op]),
             words.E_THIRD: I64(shape.size),
+            words.E_LANES: I64(LANES),
             words.E_ADDRESSES: there,
         }
         self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), given)

@@ -35,6 +35,7 @@ from warploom.machine.cancellation import Cancellation
 from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
 from warploom.observe.limits import TraceLimits
 from warploom.sanitize.findings import Finding
@@ -61,7 +62,8 @@ class LaunchOptions(TypedDict, total=False):
     "mem", "race", "sync" and "init", where not those of the device: `run.findings` has what they
     found. A warp gives up its turn before each of the instructions `interrupts` (by their numbers,
     as `explore` tells them); such a launch runs on the reference machine. `cluster_dims` is how
-    many blocks a cluster has: an integer, or one for each of x, y, z.
+    many blocks a cluster has: an integer, or one for each of x, y, z. `observe` is an observer with
+    its state (`wl.observer`), whose functions the launch calls.
     """
 
     max_instructions: Count | None
@@ -72,6 +74,7 @@ class LaunchOptions(TypedDict, total=False):
     sanitize: Tools | None
     interrupts: Sequence[Count]
     cluster_dims: Cluster | None
+    observe: Observation | None
 
 
 @dataclass(frozen=True)
@@ -99,36 +102,42 @@ class Launcher:
         the kernel did.
         """
         launch = self._launch(options, args)
-        return self._run(launch, self._pack(args, options), progress, options.get("sanitize"))
+        return self._run(launch, self._pack(args, options), progress, options)
 
     @checked("kernel[grid, block].packed(...)")
     def packed(self, data: bytes, **options: Unpack[LaunchOptions]) -> Run:
         """Launch with a parameter block as the kernel lays it out. Raises as a call does."""
         arguments = Arguments(bytearray(data))
-        return self._run(self._launch(options), arguments, None, options.get("sanitize"))
+        return self._run(self._launch(options), arguments, None, options)
 
     def _run(
         self,
         launch: Launch,
         arguments: Arguments,
         progress: Progress | None,
-        tools: Sequence[str] | None,
+        options: LaunchOptions,
     ) -> Run:
         cancellation, issued = Cancellation(), None
         launch = self._ready(launch, arguments, cancellation)
+        tools, observation = options.get("sanitize"), options.get("observe")
         tools = self.kernel.context.sanitize if tools is None else tools
         debugger = debugger_of(self.kernel)
+        if observation is not None and (debugger is not None or tools):
+            raise LaunchError(
+                f"{self.kernel.name} cannot be observed and {'sanitized' if tools else 'debugged'}"
+                f" in one launch. Launch it once for each."
+            )
         if debugger is not None:
             work = partial(self._execute, self._debugged(debugger), launch, arguments, progress)
         elif tools:
             issued = self._issued(tools)
             work = partial(self._sanitized, tuple(tools), issued, launch, arguments, progress)
         elif launch.schedule.interrupts:
-            context = self.kernel.context
-            reference = find_engine("reference", context.spec, context.options, 1)
-            work = partial(self._execute, reference, launch, arguments, progress)
+            work = partial(self._execute, self._reference(observation), launch, arguments, progress)
         elif self.kernel.context.record:
-            work = partial(self._timed, launch, arguments, progress)
+            work = partial(self._timed, observation, launch, arguments, progress)
+        elif observation is not None:
+            work = partial(self._execute, self._observed(observation), launch, arguments, progress)
         else:
             work = partial(self._execute, self.kernel.context.engine, launch, arguments, progress)
         number = self.kernel.context.memory.begin_launch()
@@ -181,11 +190,31 @@ class Launcher:
             self.kernel.context.memory.end_launch(number)
             arguments.release()
 
-    def _timed(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Execution:
+    def _reference(self, observation: Observation | None) -> Execute:
+        """Return the reference machine, calling the observer if there is one."""
+        context = self.kernel.context
+        if observation is not None:
+            return self._observed(observation, "reference")
+        return find_engine("reference", context.spec, context.options, 1)
+
+    def _observed(self, observation: Observation, engine: str = "") -> Execute:
+        """Return the engine of that name, else the device's, calling an observer."""
+        from warploom.host.observing import observed
+
+        context = self.kernel.context
+        return observed(engine or context.engine_name, context.spec, context.options, observation)
+
+    def _timed(
+        self,
+        observation: Observation | None,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+    ) -> Execution:
         """Run the launch and keep the record that timing needs."""
         from warploom.host.timing import TimedRun
 
-        timed = TimedRun(self.kernel)
+        timed = TimedRun(self.kernel, observation)
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
 

@@ -23,6 +23,7 @@ from warploom.machine.counted import Counted, together
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import Observation
 from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.tally import Tally
 from warploom.machine.workers import why_alone
@@ -64,8 +65,8 @@ MOST_REPLAYED = 20_000_000
 class TimedRun:
     """Runs a launch part by part, each with a log of its own, and keeps the record."""
 
-    def __init__(self, kernel: LoadedKernel) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: LoadedKernel, observation: Observation | None = None) -> None:
+        self._kernel, self._observation = kernel, observation
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
         self.record: Record | None = None
@@ -82,9 +83,11 @@ class TimedRun:
         last = self._last_block(launch)
         part = self._first_part(program, launch, memory, last)
         recorded = _chosen(launch, part, last)
+        observer = self._observation.begin(program) if self._observation else None
         while True:
             log = _log(launch, recorded) if recorded else None
-            work, status = self._engine.record(program, launch, memory, log, progress, part)
+            given = program, launch, memory, log, progress, part
+            work, status = self._engine.record(*given, observer=observer)
             if status is not Status.ENDED:
                 raise error_of(work, status)
             counted.append(Counted.of([work]))
@@ -95,6 +98,8 @@ class TimedRun:
             if not part:
                 break
         self.record = recorder.record()
+        if observer is not None:
+            observer.check()
 
         @lru_cache(maxsize=1)
         def tally() -> Tally:

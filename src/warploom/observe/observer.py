@@ -30,6 +30,8 @@ from warploom.core.errors import OptionTypeError, WarploomError
 from warploom.machine.observation import Observation
 from warploom.rules import observed as words
 
+_LANES, _ADDRESSES = words.E_LANES, words.E_ADDRESSES
+
 _OF_WARP = ("block", "warp", "instruction", "line", "mask")
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
@@ -50,8 +52,9 @@ of the source, or of the PTX where that does not say; `mask` has bit l set where
 `wl.AccessKind`, of `size` bytes a lane; `addresses` has one for each lane of the warp: a device
 address, an offset in shared or local memory; 0 for lanes that are off. `on_branch` comes before each
 `bra` and `brx`; `taken` are the lanes that take it. `on_barrier` comes when lanes come to a barrier
-of their block, of that `number`, which awaits so many `threads` (0: all), or to one of their
-cluster, number 16. `on_block_end` comes when all warps of a block have ended.
+of their block, of that `number`, which awaits so many `threads` (0: all), or to that of their
+cluster, number 24; warps of a group that meet at a `wgmma` come to number 16 and more.
+`on_block_end` comes when all warps of a block have ended.
 """
 
 
@@ -114,7 +117,7 @@ def _compiled(
     inner = numba.njit(boundscheck=True)(function)
     number, pointer = numba.types.int64, numba.types.voidptr
     numbers = numba.types.CPointer(number)
-    call = (_OF_ACCESS, _OF_BRANCH, _OF_BARRIER, _OF_BLOCK, _OF_BLOCK)[kind](numba, inner)
+    call = numba.njit(_spread(numba, inner, kind))
 
     def guarded(event: Any, lines: Any, state: Any, failed: Any) -> None:
         if failed[0] == 0:
@@ -129,3 +132,23 @@ def _compiled(
         raise WarploomError(
             f"Numba cannot compile {function.__name__} of the observer {name}: {error}"
         ) from error
+
+
+def _spread(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
+    """Return what calls a function of the user's with the words of an event as its arguments."""
+
+    def of_access(event: Any, lines: Any, state: Any) -> None:
+        addresses = numba.carray(event, (_ADDRESSES + event[_LANES],))[_ADDRESSES:]
+        line, first = lines[event[2]], (event[4], event[5], event[6])
+        inner(event[0], event[1], event[2], line, event[3], *first, addresses, state)
+
+    def of_branch(event: Any, lines: Any, state: Any) -> None:
+        inner(event[0], event[1], event[2], lines[event[2]], event[3], event[4], state)
+
+    def of_barrier(event: Any, lines: Any, state: Any) -> None:
+        inner(event[0], event[1], event[2], lines[event[2]], event[3], event[4], event[5], state)
+
+    def of_block(event: Any, lines: Any, state: Any) -> None:
+        inner(event[0], state)
+
+    return (of_access, of_branch, of_barrier, of_block, of_block)[kind]

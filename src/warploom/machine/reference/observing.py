@@ -37,7 +37,7 @@ class ObserverCalls:
             for lane, address in zip(access.lanes, access.addresses, strict=True):
                 self._event[words.E_ADDRESSES + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
-            kind = SPACES[access.space], KINDS[access.op], access.size
+            kind = SPACES[access.space], KINDS[access.op], access.size, warp.size
             self._of_warp(words.ACCESS, warp, access.instruction, mask, *kind)
 
     def branch(self, warp: Warp, index: int, made: Instruction, mask: int) -> None:
