@@ -52,7 +52,13 @@ if TYPE_CHECKING:
     from warploom.observe.limits import TraceLimits
     from warploom.observe.trace import Trace
     from warploom.rules.observed import AccessKind, MemorySpace
-    from warploom.timing.policies import prefetcher, warp_scheduler
+    from warploom.timing.policies import (
+        CacheModel,
+        address_mapping,
+        prefetcher,
+        replacement_policy,
+        warp_scheduler,
+    )
     from warploom.ui.notebook import show
 
     __version__: str
@@ -60,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessKind",
     "Buffer",
+    "CacheModel",
     "CompileError",
     "DeadlockError",
     "Device",
@@ -90,12 +97,14 @@ __all__ = [
     "UnsupportedInstruction",
     "WarploomError",
     "__version__",
+    "address_mapping",
     "debugger",
     "explore",
     "litmus",
     "observer",
     "occupancy",
     "prefetcher",
+    "replacement_policy",
     "show",
     "testing",
     "tune",
@@ -106,6 +115,7 @@ __all__ = [
 _PLACES = {
     "AccessKind": "rules.observed",
     "Buffer": "host.buffer",
+    "CacheModel": "timing.policies",
     "Device": "host.device",
     "Kernel": "host.kernel",
     "LocalMemory": "host.local_memory",
@@ -118,12 +128,14 @@ _PLACES = {
     "Texture": "host.texture",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
+    "address_mapping": "timing.policies",
     "debugger": "debug.notebook",
     "explore": "host.explore",
     "litmus": "host.litmus",
     "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
+    "replacement_policy": "timing.policies",
     "show": "ui.notebook",
     "tune": "host.tune",
     "warp_scheduler": "timing.policies",

@@ -31,7 +31,15 @@ from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
 from warploom.timing.patterns import PatternTable
-from warploom.timing.policies import Policies, Prefetcher, WarpScheduler
+from warploom.timing.policies import (
+    AddressMapping,
+    CacheModel,
+    Policies,
+    Prefetcher,
+    ReplacementPolicy,
+    WarpScheduler,
+    cache_model,
+)
 from warploom.timing.predicted import filled
 from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
@@ -162,6 +170,9 @@ def replaying(
     *,
     scheduler: str | WarpScheduler | None = None,
     prefetcher: Prefetcher | None = None,
+    l1: CacheModel | ReplacementPolicy | None = None,
+    l2: CacheModel | ReplacementPolicy | None = None,
+    dram: AddressMapping | None = None,
     sample: int | None = None,
     workers: int = 1,
     timeline: int = 0,
@@ -173,7 +184,8 @@ def replaying(
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
-    policies = Policies(scheduler or timing.policy, prefetcher)
+    caches = cache_model(l1), cache_model(l2)
+    policies = Policies(scheduler or timing.policy, prefetcher, *caches, dram)
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
