@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -252,6 +253,30 @@ class Launcher:
         error = self._watch(launch, self._pack(args, options), recording.execute)
         buffers = [one for one in args if isinstance(one, Buffer)]
         return trace_of(self.kernel, launch, engine, recording.recorded(), error, buffers)
+
+    def write_accelsim(
+        self, folder: str | Path, *args: Any, **options: Unpack[LaunchOptions]
+    ) -> Run:
+        """Launch, and write the machine instructions that its warps would have executed into a
+        folder, in Accel-Sim's format, behind the kernels that the folder has.
+
+        Raises WarploomError where there is no machine code that can be followed
+        (`Timing.basis`), and what a launch does.
+        """
+        from warploom.host.accelsim import write_trace
+        from warploom.host.timing import TimedRun
+
+        choose_engine("compiled", self.kernel.context.spec)
+        launch, arguments = self._launch(options, args), self._pack(args, options)
+        cancellation = Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
+        timed = TimedRun(self.kernel, keeps_masks=True)
+        number = self.kernel.context.memory.begin_launch()
+        work = partial(self._execute, timed.execute, launch, arguments, None)
+        run = Run(self.kernel, launch, Done(self._finished(number, arguments, cancellation, work)))
+        assert timed.record is not None
+        write_trace(folder, run, timed.record)
+        return run
 
     def llvm_ir(self, *, baseline: bool = False) -> str:
         """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes: of

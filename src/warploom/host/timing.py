@@ -73,8 +73,14 @@ MOST_REPLAYED = 20_000_000
 class TimedRun:
     """Runs a launch part by part, each with a log of its own, and keeps the record."""
 
-    def __init__(self, kernel: LoadedKernel, observation: Observation | None = None) -> None:
-        self._kernel, self._observation = kernel, observation
+    def __init__(
+        self,
+        kernel: LoadedKernel,
+        observation: Observation | None = None,
+        *,
+        keeps_masks: bool = False,
+    ) -> None:
+        self._kernel, self._observation, self._keeps_masks = kernel, observation, keeps_masks
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
         self.record: Record | None = None
@@ -86,7 +92,8 @@ class TimedRun:
         """Run the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
         context = self._kernel.context
         rules = access_rules(context.spec, replace(context.options, caches=True))
-        recorder = Recorder(program, launch, PatternTable(program, rules), memory.base)
+        patterns = PatternTable(program, rules)
+        recorder = Recorder(program, launch, patterns, memory.base, self._keeps_masks)
         counted: list[Counted] = []
         last = self._last_block(launch)
         part = self._first_part(program, launch, memory, last)

@@ -68,7 +68,9 @@ class Observer:
         """Return the observer with a state. Raises OptionTypeError for what is no array that can be
         written in place, WarploomError for functions that Numba cannot compile."""
         given: Any = state
-        usable = isinstance(given, np.ndarray) and state.flags.c_contiguous and state.flags.writeable
+        usable = (
+            isinstance(given, np.ndarray) and state.flags.c_contiguous and state.flags.writeable
+        )
         if not usable or state.dtype.hasobject:
             raise OptionTypeError(
                 f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers, which"

@@ -75,6 +75,12 @@ class PatternTable:
             self._find(keys, found, some)
         return found, base
 
+    def lanes_of(self, number: int) -> tuple[int, int, tuple[int, ...], Space]:
+        """Return of a pattern the bytes of a lane, the lanes as bits, how far behind the base each
+        lane of the warp reaches, and the space."""
+        _, kind, lanes, *offsets = self._keys[number]
+        return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
+
     def widened(self, numbers: Words, sizes: Words) -> Words:
         """Return the patterns of the same first bytes whose lanes reach so many bytes each."""
         kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
