@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from warploom.host.stream import Stream
     from warploom.host.tensor_map import TensorMap
     from warploom.host.texture import Surface, Texture
+    from warploom.host.traced import read_accelsim
     from warploom.host.tune import tune
     from warploom.observe.observer import observer
     from warploom.observe.limits import TraceLimits
@@ -104,6 +105,7 @@ __all__ = [
     "observer",
     "occupancy",
     "prefetcher",
+    "read_accelsim",
     "replacement_policy",
     "show",
     "testing",
@@ -135,6 +137,7 @@ _PLACES = {
     "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
+    "read_accelsim": "host.traced",
     "replacement_policy": "timing.policies",
     "show": "ui.notebook",
     "tune": "host.tune",

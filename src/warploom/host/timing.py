@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from warploom.analysis.accesses import route_of
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.environment import Status
@@ -20,7 +21,7 @@ from warploom.host.replayed import code_of
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.counted import Counted, together
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.observation import Observation
@@ -92,7 +93,7 @@ class TimedRun:
         """Run the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
         context = self._kernel.context
         rules = access_rules(context.spec, replace(context.options, caches=True))
-        patterns = PatternTable(program, rules)
+        patterns = PatternTable(lambda index: route_of(program.instructions[index]), rules)
         recorder = Recorder(program, launch, patterns, memory.base, self._keeps_masks)
         counted: list[Counted] = []
         last = self._last_block(launch)
@@ -236,7 +237,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
         bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
         launch.warps_per_block,
         _block_slots(kernel, record),
-        max(0, l1_bytes(spec, kernel.program, launch)),
+        max(0, l1_bytes(spec, shared_bytes(kernel.program, launch), launch)),
         record.warps.shape[1],
         min(spec.sms, launch.blocks),
         phases=record.phases,

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.ptx.ir import Space
 from warploom.timing import words as w
@@ -47,13 +49,33 @@ class LaunchTrace:
         first, stop = record.streams[stream].tolist()
         begin = int(self._before.streams[stream, 0])
         entries = record.entries[first : stop + 1].tolist()
+        end = int(self._before.streams[stream, 1])
+        later = np.append(np.bitwise_or.accumulate(masks[begin:end][::-1])[::-1], 0)
         positions = self._after.places[first:stop].tolist()
+        alive = -1
         for number, position in enumerate(positions):
             block, access = entries[number]
-            mask = int(masks[begin + position])
+            mask = int(masks[begin + position]) & alive
             reached = self._reached(access, entries[number + 1][w.ENTRY_ACCESS], places)
-            for index in range(self._after.starts[block], self._after.stops[block]):
+            start, last = self._after.starts[block], self._after.stops[block] - 1
+            for index in range(start, last):
                 yield from self._executed(index, mask, reached.get(index, []))
+            after = int(masks[begin + positions[number + 1]]) if number + 1 < len(positions) else 0
+            taken = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], after)
+            if self._listing.instructions[last].name == "EXIT":
+                taken = mask & ~(after if mask & after else int(later[position + 1]))
+                alive &= ~taken
+            yield from self._executed(last, taken, reached.get(last, []))
+
+    def _taken(self, index: int, mask: int, following: int, after: int) -> int:
+        """Return the lanes of a mask that execute the last instruction of a stretch, which the
+        stretch `following` comes behind with the lanes `after`: of a guarded branch, those that
+        take it."""
+        made = self._listing.instructions[index]
+        if not made.guard or not made.targets:
+            return mask
+        goes = self._listing.instructions[self._after.starts[following]].offset in made.targets
+        return mask & (after if goes else ~after)
 
     def _executed(
         self, index: int, mask: int, reached: Sequence[tuple[int, int, tuple[int, ...]]]
@@ -106,7 +128,7 @@ def _text(made: MachineInstruction) -> tuple[int, str, tuple[int, ...], tuple[in
         if register is not None:
             sources.append(register)
     targets = (target,) if begins_with_target and target is not None else tuple(written[:1])
-    width = width_of(made.opcode) if reaches_memory(made) else 0
+    width = width_of(made.opcode) if reaches_memory(made.name) else 0
     return made.offset, made.opcode, targets, tuple(sources[:MOST_SOURCES]), width
 
 

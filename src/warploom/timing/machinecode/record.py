@@ -216,7 +216,7 @@ class _Rerouting:
             for number in range(made.start, made.stop):
                 one = matching.listing.instructions[number]
                 site = matching.site_of(one)
-                if site is not None and site in self._merging.places and reaches_memory(one):
+                if site is not None and site in self._merging.places and reaches_memory(one.name):
                     rows.append((number, site))
             taken = [site for _, site in rows]
             self._memory[node] = [self._operation(number, site, taken) for number, site in rows]
