@@ -183,6 +183,8 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
         elif mark is not None and mark[1] == "thread block":
             index = _triple(mark[2])
         elif mark is not None and mark[1] == "warp":
+            if index is None:
+                raise WarploomError(f"{path} has a warp outside of a block: {line!r}")
             warp = int(mark[2])
             warps[warp] = []
     if index is not None:

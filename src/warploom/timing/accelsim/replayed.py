@@ -156,7 +156,9 @@ def traced_work(code: TracedCode, costs: Costs) -> Work:
     """Return the work of a trace's instructions, each a block of its own."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
-    rows = [_operation(number, row, costs, registers, numbers) for number, row in enumerate(code.rows)]
+    rows = [
+        _operation(number, row, costs, registers, numbers) for number, row in enumerate(code.rows)
+    ]
     places = np.arange(len(rows), dtype=np.int64)
     return Work(
         np.array(rows, np.int64).reshape(-1, w.OP_WORDS),

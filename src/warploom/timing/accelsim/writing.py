@@ -60,11 +60,13 @@ class LaunchTrace:
             start, last = self._after.starts[block], self._after.stops[block] - 1
             for index in range(start, last):
                 yield from self._executed(index, mask, reached.get(index, []))
-            after = int(masks[begin + positions[number + 1]]) if number + 1 < len(positions) else 0
-            taken = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], after)
-            if self._listing.instructions[last].name == "EXIT":
-                taken = mask & ~(after if mask & after else int(later[position + 1]))
-                alive &= ~taken
+            taken = mask
+            if number + 1 < len(positions):
+                after = int(masks[begin + positions[number + 1]])
+                taken = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], after)
+                if self._listing.instructions[last].name == "EXIT":
+                    taken = mask & ~(after if mask & after else int(later[position + 1]))
+                    alive &= ~taken
             yield from self._executed(last, taken, reached.get(last, []))
 
     def _taken(self, index: int, mask: int, following: int, after: int) -> int:
