@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from warploom.host.texture import Surface, Texture
     from warploom.host.traced import read_accelsim
     from warploom.host.tune import tune
-    from warploom.observe.observer import observer
     from warploom.observe.limits import TraceLimits
+    from warploom.observe.observer import observer
     from warploom.observe.trace import Trace
     from warploom.rules.observed import AccessKind, MemorySpace
     from warploom.timing.policies import (

@@ -24,8 +24,8 @@ from warploom.machine.launch import (
     unravel,
 )
 from warploom.machine.memory import AllocationTable, DeviceMemory
-from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.lanes import Values, collect, splat
+from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally

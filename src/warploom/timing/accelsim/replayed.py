@@ -24,7 +24,7 @@ from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
 from warploom.timing.machinecode.work import NEAR, reaches_memory
 from warploom.timing.patterns import PatternTable
-from warploom.timing.records import Record, Words
+from warploom.timing.records import Record
 from warploom.timing.work import Work, fence_cycles
 
 _LOCAL = ("LDL", "STL")
