@@ -175,7 +175,7 @@ def test_a_launch_tells_its_accesses_branches_barriers_and_blocks(engine: str) -
     for warp, (row, mask) in enumerate(zip(written, (everyone, eight), strict=True)):
         assert row[4:9] == [6, mask, wl.MemorySpace.GLOBAL, wl.AccessKind.STORE, 4]
         lanes = [8 * (32 * warp + lane) for lane in range(32)]
-        assert row[9:41] == [at if mask >> l & 1 else 0 for l, at in enumerate(lanes)]
+        assert row[9:41] == [at if mask >> lane & 1 else 0 for lane, at in enumerate(lanes)]
     loads = [row for row in rest if row[0] == ACCESS and row[7] == wl.AccessKind.LOAD]
     assert [row[9] for row in loads if row[6] == wl.MemorySpace.SHARED] == [252, 124]
     barriers = [row for row in rest if row[0] == BARRIER]
@@ -232,7 +232,7 @@ def test_a_launch_that_is_recorded_for_timing_is_observed_too() -> None:
     assert run.time().cycles > 0
 
 
-# ---- code, errors ---------------------------------------------------------------------------------
+# ---- code, errors --------------------------------------------------------------------------------
 
 
 def test_code_without_an_observer_has_nothing_of_it() -> None:

@@ -42,14 +42,15 @@ class TimeOptions(TypedDict, total=False):
     """Options for timing a launch.
 
     `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out, or one that
-    `warploom.warp_scheduler` made of a function; `prefetcher` is one of `warploom.prefetcher`.
-    `l1` and `l2` are caches (`warploom.CacheModel`) or replacement policies for them
+    `warploom.warp_scheduler` made of a function; `prefetcher` is one of `warploom.prefetcher`. `l1`
+    and `l2` are caches (`warploom.CacheModel`) or replacement policies for them
     (`warploom.replacement_policy`), `dram` is a mapping of lines to banks
-    (`warploom.address_mapping`). `sample`: only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
-    the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
-    stands for the device's own figures. `code`: what is replayed, "machine" code or "ptx". Where
-    it is left out, machine code is; of kernels without machine code, or whose machine code cannot
-    be followed, PTX is (`Timing.basis` says why). A timeline is one of PTX."""
+    (`warploom.address_mapping`). `sample`: only so many waves of blocks are replayed, and the rest
+    extrapolated. `workers` threads share the SMs; the result is the same. `timeline`: keep so many
+    states of each SM's warps. `spec` stands for the device's own figures. `code`: what is replayed,
+    "machine" code or "ptx". Where it is left out, machine code is; of kernels without machine code,
+    or whose machine code cannot be followed, PTX is (`Timing.basis` says why). A timeline is one of
+    PTX."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | WarpScheduler | None
     prefetcher: Prefetcher | None

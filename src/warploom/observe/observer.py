@@ -11,9 +11,8 @@
     kernel[grid, block](x, y, observe=Sectors(state))
 
 Numba compiles the functions, and both machines call them by address. A class has those of FUNCTIONS
-that it wants, each with the arguments that FUNCTIONS names, in that order. `state` is the array that
-the observer was made with: a function reads and writes it in place.
-"""
+that it wants, each with the arguments that FUNCTIONS names, in that order. `state` is the array
+that the observer was made with: a function reads and writes it in place."""
 
 from __future__ import annotations
 
@@ -45,15 +44,15 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
 
 `block` is the number of the block in the grid, x fastest; `warp` that of the warp in its block;
 `instruction` that of the PTX instruction in the kernel, as `by_instruction` counts; `line` the line
-of the source, or of the PTX where that does not say; `mask` has bit l set where lane l is active: in
-`on_access` and `on_barrier`, where the instruction's guard holds, in `on_branch` whatever it is.
+of the source, or of the PTX where that does not say; `mask` has bit l set where lane l is active:
+in `on_access` and `on_barrier`, where the instruction's guard holds, in `on_branch` whatever it is.
 
 `on_access` comes after a legal access of lanes to one of `wl.MemorySpace`, by one of
 `wl.AccessKind`, of `size` bytes a lane; `addresses` has one for each lane of the warp: a device
-address, an offset in shared or local memory; 0 for lanes that are off. `on_branch` comes before each
-`bra` and `brx`; `taken` are the lanes that take it. `on_barrier` comes when lanes come to a barrier
-of their block, of that `number`, which awaits so many `threads` (0: all), or to that of their
-cluster, number 24; warps of a group that meet at a `wgmma` come to number 16 and more.
+address, an offset in shared or local memory; 0 for lanes that are off. `on_branch` comes before
+each `bra` and `brx`; `taken` are the lanes that take it. `on_barrier` comes when lanes come to a
+barrier of their block, of that `number`, which awaits so many `threads` (0: all), or to that of
+their cluster, number 24; warps of a group that meet at a `wgmma` come to number 16 and more.
 `on_block_end` comes when all warps of a block have ended.
 """
 

@@ -18,8 +18,9 @@ LINES_AT, STATE_AT, FAILED, TABLE_WORDS = range(len(KINDS), len(KINDS) + 4)
 E_BLOCK, E_WARP, E_INSTRUCTION, E_MASK, E_FIRST, E_SECOND, E_THIRD, E_LANES, E_ADDRESSES = range(9)
 """An event: MASK are the active lanes. Of an access, FIRST, SECOND and THIRD are its space, its
 operation and the bytes of a lane, LANES how many a warp has, and from ADDRESSES on there is one for
-each of them, 0 for those that are off. Of a branch, FIRST are the lanes that take it; of a barrier, FIRST and
-SECOND are its number and the threads that it awaits. Block events have no more than BLOCK."""
+each of them, 0 for those that are off. Of a branch, FIRST are the lanes that take it; of a barrier,
+FIRST and SECOND are its number and the threads that it awaits. Block events have no more than
+BLOCK."""
 
 
 class MemorySpace(IntEnum):

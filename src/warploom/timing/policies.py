@@ -20,10 +20,9 @@
     run.time(scheduler=youngest, prefetcher=next_line, l1=first_in, dram=modulo)
 
 Numba compiles them, and the engine calls them by address. `words` is an array of integers of 64
-bits, zero at first: the memory of a policy. Schedulers and prefetchers have one of OWN_WORDS on each
-SM, replacement policies one of SET_WORDS for each set. Where a function raises an exception (an
-index beyond that array, a division by zero), the replay fails.
-"""
+bits, zero at first: the memory of a policy. Schedulers and prefetchers have one of OWN_WORDS on
+each SM, replacement policies one of SET_WORDS for each set. Where a function raises an exception
+(an index beyond that array, a division by zero), the replay fails."""
 
 from __future__ import annotations
 

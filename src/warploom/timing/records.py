@@ -205,8 +205,8 @@ class Recorder:
 
     def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """Return the entries by warp, shape (entries, 3): the warp among these blocks', its basic
-        block, and its active lanes where they are kept, else 0; and for each row of the log its place there, -1 where it is of a block beyond
-        or a turn that does not count."""
+        block, and its active lanes where they are kept, else 0; and for each row of the log its
+        place there, -1 where it is of a block beyond or a turn that does not count."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)

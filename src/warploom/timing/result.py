@@ -69,9 +69,9 @@ class LineTime:
 
 @dataclass(frozen=True)
 class Basis:
-    """The code that a time rests on: "machine code", "ptx" or "trace"; for machine code the share of the
-    executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where machine
-    code was asked for."""
+    """The code that a time rests on: "machine code", "ptx" or "trace"; for machine code the share
+    of the executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where
+    machine code was asked for."""
 
     code: str
     found: float = 0.0

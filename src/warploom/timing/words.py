@@ -239,9 +239,9 @@ IN_FLIGHT = REASON_COUNT
 
 LINE_BYTES, SECTORS, MOST_WAYS = 128, 4, 16
 TAG_BITS, DIRTY_BITS, SECTOR_MASK = 8, 4, 15
-"""A cache's line, and the ways of a set at most. An entry of one (`timing.caches`): a tag with masks of the sectors that are there and, from
-DIRTY_BITS on, of those that were written; and for each sector when it is there, in L1 less than 0
-for a request that has no answer."""
+"""A cache's line, and the ways of a set at most. An entry of one (`timing.caches`): a tag with
+masks of the sectors that are there and, from DIRTY_BITS on, of those that were written; and for
+each sector when it is there, in L1 less than 0 for a request that has no answer."""
 
 L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
 LAST_ANSWER, MEMORY_WORDS = 5, 6

@@ -7,7 +7,7 @@ else those of the active lanes follow in one of three modes: all of them (0), th
 distance from lane to lane (1), the first and each distance to the one before (2). A line may end
 with an immediate operand, which is not kept.
 
-Source: accel-sim-framework, gpu-simulator/trace-parser (what it takes), util/tracer_nvbit/README.md.
+Source: accel-sim-framework, gpu-simulator/trace-parser and util/tracer_nvbit/README.md.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _BITS = re.compile(r"[US]?(\d+)")
 
 
 def width_of(opcode: str) -> int:
-    """Return the bytes that a lane moves, by the modifiers of an opcode; 4 where they do not say."""
+    """Return the bytes that a lane moves, by an opcode's modifiers; 4 where they do not say."""
     for part in opcode.split(".")[1:]:
         found = _BITS.fullmatch(part)
         if found:

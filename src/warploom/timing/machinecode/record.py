@@ -39,9 +39,9 @@ def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A segment as arrays: of its visits the blocks, and the positions in the way; and of its memory operations the visit, the
-    instruction of the listing, the position in the way, the instruction in its PTX block, and where
-    it stands for several of those, the bytes of a lane."""
+    """A segment as arrays: of its visits the blocks, and the positions in the way; and of its
+    memory operations the visit, the instruction of the listing, the position in the way, the
+    instruction in its PTX block, and where it stands for several of those, the bytes of a lane."""
 
     blocks: Words
     begins: Words
