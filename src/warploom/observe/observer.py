@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -66,20 +66,19 @@ class Observer:
     def __call__(self, state: npt.NDArray[Any]) -> Observation:
         """Return the observer with a state. Raises OptionTypeError for what is no array that can be
         written in place, WarploomError for functions that Numba cannot compile."""
-        given: Any = state
-        usable = (
-            isinstance(given, np.ndarray) and state.flags.c_contiguous and state.flags.writeable
-        )
+        usable = isinstance(cast(object, state), np.ndarray)
+        usable = usable and state.flags.c_contiguous and state.flags.writeable
         if not usable or state.dtype.hasobject:
+            kind = type(cast(object, state)).__name__
             raise OptionTypeError(
                 f"{self.name}(...) takes its state: an array of NumPy in C order, of numbers, which"
-                f" can be written to. Got {type(given).__name__}."
+                f" can be written to. Got {kind}."
             )
+        dtype: np.dtype[Any] = state.dtype
         compiled = {
             kind: _compiled(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
             for number, kind in enumerate(words.KINDS)
             if f"on_{kind}" in self._functions
-            for dtype in [state.dtype]
         }
         addresses = {kind: int(one.address) for kind, one in compiled.items()}
         return Observation(self.name, addresses, state, tuple(compiled.values()))

@@ -48,6 +48,15 @@ class TracedCode:
         """Return the kernel's name."""
         return self.name
 
+    @property
+    def size(self) -> int:
+        """Return how many instructions there are."""
+        return len(self.rows)
+
+    def opcode(self, instruction: int) -> str:
+        """Return the opcode of an instruction with its modifiers."""
+        return self.rows[instruction][1]
+
     def line(self, instruction: int) -> str:
         """Return the place of an instruction, as `PC:opcode`."""
         pc, opcode, *_ = self.rows[instruction]

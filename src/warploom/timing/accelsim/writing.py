@@ -45,13 +45,14 @@ class LaunchTrace:
         """Yield the instructions of a warp."""
         record, masks = self._after.record, self._before.masks
         assert masks is not None
-        stream, *places = record.warps[warp].tolist()
-        first, stop = record.streams[stream].tolist()
+        places: list[int] = record.warps[warp].tolist()
+        stream = places.pop(0)
+        first, stop = (int(word) for word in record.streams[stream])
         begin = int(self._before.streams[stream, 0])
-        entries = record.entries[first : stop + 1].tolist()
+        entries: list[list[int]] = record.entries[first : stop + 1].tolist()
         end = int(self._before.streams[stream, 1])
         later = np.append(np.bitwise_or.accumulate(masks[begin:end][::-1])[::-1], 0)
-        positions = self._after.places[first:stop].tolist()
+        positions: list[int] = self._after.places[first:stop].tolist()
         alive = -1
         for number, position in enumerate(positions):
             block, access = entries[number]
@@ -96,7 +97,8 @@ class LaunchTrace:
         """Return the accesses of an entry by the instruction of the listing."""
         found: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._after.record
-        for row in record.accesses[first:stop].tolist():
+        rows: list[list[int]] = record.accesses[first:stop].tolist()
+        for row in rows:
             size, lanes, offsets, space = record.patterns.lanes_of(row[w.A_PATTERN])
             base = places[row[w.A_SITE]] + row[w.A_DELTA] if space is not Space.LOCAL else 0
             base += self._bases.get(space, 0)
