@@ -85,8 +85,12 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Returns whether every access goes out of line."""
-        watched = self.recording is not None or self.observing is not None
-        return self.many or watched or self.clusters.several or self.frame.layout.rules.caches
+        return self.many or self.is_watched or self.clusters.several or self.frame.layout.rules.caches
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether each access is noted, or told to an observer."""
+        return self.recording is not None or self.observing is not None
 
     @property
     def in_order(self) -> bool:

@@ -103,7 +103,7 @@ class TimedRun:
         while True:
             log = _log(launch, recorded) if recorded else None
             given = program, launch, memory, log, progress, part
-            work, status = self._engine.record(*given, observer=observer)
+            work, status = self._engine.record(*given, observer, baseline=context.sampled)
             if status is not Status.ENDED:
                 raise error_of(work, status)
             counted.append(Counted.of([work]))
@@ -143,7 +143,8 @@ class TimedRun:
     ) -> range:
         """Blocks that can run one after the other run in parts; those that may have to do with each
         other run all at once, and so do those with a common limit."""
-        kernel = self._engine.kernel(program, launch, records=True)
+        sampled = self._kernel.context.sampled
+        kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
         apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
         together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(last if together else min(FIRST_BLOCKS, last))

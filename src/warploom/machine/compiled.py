@@ -61,17 +61,20 @@ class CompiledEngine:
         sanitizes: Sanitizing | None = None,
         debugging: Debugging | None = None,
         observes: Observing | None = None,
+        baseline: bool = False,
     ) -> CompiledKernel:
         """Return the machine code of a program for launches like this one, compiled when it is
         first asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes, `debugging`: the needs of a debugger, `observes`: the events of an observer."""
+        takes, `debugging`: the needs of a debugger, `observes`: the events of an observer;
+        `baseline`: as baseline code, which is compiled faster."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         if observes is not None:
             variant = replace(variant, size=None, observes=observes)
         if debugging is not None:
             size = None if debugging.steps else variant.size
             variant = replace(variant, size=size, debugging=debugging)
-        return self._tiers(program, variant).optimised()
+        tiers = self._tiers(program, variant)
+        return tiers.baseline() if baseline else tiers.optimised()
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code of a program for launches of one variant, kept with the program."""
@@ -186,11 +189,15 @@ class CompiledEngine:
         progress: Progress | None = None,
         blocks: range | None = None,
         observer: ObservedLaunch | None = None,
+        *,
+        baseline: bool = False,
     ) -> tuple[Work, Status]:
         """Run a launch, or those blocks of it, by code that writes a log, if there is one, and
         calls an observer, if there is one; gives what that leaves behind, and how it ended."""
         wanted = None if observer is None else observer.observation.wanted
-        kernel = self.kernel(program, launch, records=log is not None, observes=wanted)
+        kernel = self.kernel(
+            program, launch, records=log is not None, observes=wanted, baseline=baseline
+        )
         outfit = Outfit.of(kernel, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
