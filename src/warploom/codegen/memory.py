@@ -85,7 +85,8 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Returns whether every access goes out of line."""
-        return self.many or self.is_watched or self.clusters.several or self.frame.layout.rules.caches
+        counts_caches = self.frame.layout.rules.caches
+        return self.many or self.is_watched or self.clusters.several or counts_caches
 
     @property
     def is_watched(self) -> bool:
