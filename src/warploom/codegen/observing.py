@@ -41,7 +41,7 @@ def call_observer(
         return b.inttoptr(b.load(lanes.slot(table, word), typ=I64), type)
 
     for word, value in given.items():
-        b.store(value, lanes.slot(event, word))
+        b.store(value, lanes.slot(event, word), align=8)
     function = load(kind, ir.PointerType(CALLBACK))
     tables = load(words.LINES_AT), load(words.STATE_AT), lanes.slot(table, words.FAILED)
     b.call(function, [event, *tables])
