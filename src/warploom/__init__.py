@@ -47,16 +47,27 @@ if TYPE_CHECKING:
     from warploom.host.stream import Stream
     from warploom.host.tensor_map import TensorMap
     from warploom.host.texture import Surface, Texture
+    from warploom.host.traced import read_accelsim
     from warploom.host.tune import tune
     from warploom.observe.limits import TraceLimits
+    from warploom.observe.observer import observer
     from warploom.observe.trace import Trace
-    from warploom.timing.policies import prefetcher, warp_scheduler
+    from warploom.rules.observed import AccessKind, MemorySpace
+    from warploom.timing.policies import (
+        CacheModel,
+        address_mapping,
+        prefetcher,
+        replacement_policy,
+        warp_scheduler,
+    )
     from warploom.ui.notebook import show
 
     __version__: str
 
 __all__ = [
+    "AccessKind",
     "Buffer",
+    "CacheModel",
     "CompileError",
     "DeadlockError",
     "Device",
@@ -70,6 +81,7 @@ __all__ = [
     "LinkError",
     "LocalMemory",
     "MemoryFault",
+    "MemorySpace",
     "Module",
     "OptionError",
     "OptionTypeError",
@@ -86,11 +98,15 @@ __all__ = [
     "UnsupportedInstruction",
     "WarploomError",
     "__version__",
+    "address_mapping",
     "debugger",
     "explore",
     "litmus",
+    "observer",
     "occupancy",
     "prefetcher",
+    "read_accelsim",
+    "replacement_policy",
     "show",
     "testing",
     "tune",
@@ -99,10 +115,13 @@ __all__ = [
 
 
 _PLACES = {
+    "AccessKind": "rules.observed",
     "Buffer": "host.buffer",
+    "CacheModel": "timing.policies",
     "Device": "host.device",
     "Kernel": "host.kernel",
     "LocalMemory": "host.local_memory",
+    "MemorySpace": "rules.observed",
     "Module": "host.module",
     "Run": "host.run",
     "Stream": "host.stream",
@@ -111,11 +130,15 @@ _PLACES = {
     "Texture": "host.texture",
     "Trace": "observe.trace",
     "TraceLimits": "observe.limits",
+    "address_mapping": "timing.policies",
     "debugger": "debug.notebook",
     "explore": "host.explore",
     "litmus": "host.litmus",
+    "observer": "observe.observer",
     "occupancy": "host.occupancy",
     "prefetcher": "timing.policies",
+    "read_accelsim": "host.traced",
+    "replacement_policy": "timing.policies",
     "show": "ui.notebook",
     "tune": "host.tune",
     "warp_scheduler": "timing.policies",

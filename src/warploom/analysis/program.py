@@ -125,6 +125,15 @@ class Program:
         return shown_name(self.name)
 
     @property
+    def size(self) -> int:
+        """Return how many instructions it has."""
+        return len(self.instructions)
+
+    def opcode(self, instruction: int) -> str:
+        """Return the operation of instruction i with its modifiers, as text."""
+        return self.instructions[instruction].operation.text
+
+    @property
     def exit(self) -> int:
         """Return the id of the virtual block that every path ends in."""
         return len(self.blocks)

@@ -7,6 +7,9 @@ Their number and count are those of the lowest lane that gets there. Who is let 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from warploom.analysis.program import Block
 from warploom.analysis.uses import sources, votes
 from warploom.codegen.blocks import Copy
@@ -15,7 +18,6 @@ from warploom.codegen.control import Control
 from warploom.codegen.environment import Status
 from warploom.codegen.lanes import I1, I32, I64, LANES, Value
 from warploom.codegen.operands import Operands
-from warploom.codegen.sanitizing import SanitizingCode
 from warploom.core.types import PRED, U32, ScalarType
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.ops.wgmma import is_group_meeting
@@ -36,6 +38,12 @@ BAD_BARRIER = 7
 """What the record of a fault calls it (`machine.faults`)."""
 
 
+class ArrivalCode(Protocol):
+    """Emits code that takes note of lanes that come to a barrier."""
+
+    def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None: ...
+
+
 class BarrierCode:
     """Emits the barriers of one warp function."""
 
@@ -43,11 +51,11 @@ class BarrierCode:
         self,
         control: Control,
         operands: Operands,
-        sanitizing: SanitizingCode | None,
+        arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
     ) -> None:
-        self.clusters = clusters
-        self.control, self.operands, self.sanitizing = control, operands, sanitizing
+        self.clusters, self.arrivals = clusters, arrivals
+        self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
 
     def ends(self, made: Instruction) -> bool:
@@ -97,8 +105,7 @@ class BarrierCode:
     ) -> None:
         """Arrive or wait at the barrier of the cluster, at the end of a block."""
         b, frame, following = self.b, self.frame, block.successors[-1]
-        if self.sanitizing and self.sanitizing.synchronisation:
-            self.sanitizing.barrier(index, on, I64(CLUSTER_BARRIER), I64(0))
+        self._note(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in made.operation.modifiers:
             at = frame.state(CLUSTER_ARRIVED)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
@@ -177,9 +184,13 @@ class BarrierCode:
             number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
         else:
             self._check(index, on, number, threads)
-        if self.sanitizing and self.sanitizing.synchronisation:
-            self.sanitizing.barrier(index, on, number, threads)
+        self._note(index, on, number, threads)
         return number, threads
+
+    def _note(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Emit what takes note of lanes that come to a barrier."""
+        for code in self.arrivals:
+            code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Stop the launch at a barrier that no block has, or that awaits part of a warp."""

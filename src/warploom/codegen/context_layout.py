@@ -84,19 +84,22 @@ def _local_places(
 ) -> tuple[dict[Register, int], int]:
     """Returns places from `start` on of the registers that are used in one basic block only, and
     the end of all. A place is used again once its register has been read for the last time."""
-    used = [{*reads(one), *writes(one)} - {*placed} for one in program.instructions]
+    known = frozenset(placed)
+    used = [{*reads(one), *writes(one)} - known for one in program.instructions]
     by_block = [used[block.start : block.stop] for block in program.blocks]
     blocks_of = Counter(r for inside in by_block for r in frozenset[Register]().union(*inside))
     several = sorted((r for r, n in blocks_of.items() if n > 1), key=lambda r: r.name)
+    shared = frozenset(several)
     *starts, start = accumulate(map(_bytes, several), initial=start)
     places = dict(zip(several, starts, strict=True))
     end = start
     for used in by_block:
         free: dict[int, list[int]] = {}
         top = start
-        last = {register: at for at, inside in enumerate(used) for register in inside - {*several}}
+        last = {register: at for at, inside in enumerate(used) for register in inside - shared}
         for at, registers in enumerate(used):
-            for register in sorted(registers - places.keys(), key=lambda r: r.name):
+            fresh = (register for register in registers if register not in places)
+            for register in sorted(fresh, key=lambda r: r.name):
                 size = _bytes(register)
                 if free.get(size):
                     places[register] = free[size].pop()

@@ -19,7 +19,7 @@ from warploom.codegen.llvm_objects import object_of
 from warploom.codegen.passes import Pass
 from warploom.codegen.shared_functions import Define
 from warploom.codegen.sizes import Effort
-from warploom.codegen.variant import KernelVariant
+from warploom.codegen.variant import KernelVariant, Observing
 from warploom.codegen.warp import WarpFunction
 from warploom.core.collector import collector_paused
 from warploom.core.interrupts import let_interrupts_through
@@ -74,7 +74,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
         warp.emit(between_blocks)
         scheduled = warp.suspends or variant.shuffles or variant.clusters
-        alone = variant.shuffles or variant.records or reads_clock(program.instructions)
+        alone = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
         alone = alone or variant.clusters or has_cluster_barrier(program)
         alone = alone or variant.steps or not variant.does(Pass.RELAY)
         relays = None if alone else warp.control.relay.sites()
@@ -87,6 +87,7 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
             slices=variant.steps,
             tensor_memory=program.has_tensor_memory,
             lasting_bytes=warp.frame.context_layout.lasting,
+            observes=variant.observes or Observing(),
         )
         grid.emit()
         functions = warp.functions.definitions

@@ -47,7 +47,8 @@ class Slot(IntEnum):
     `rules.late_copies`), under schedules that have any. WATCH_AT: the range of memory
     whose accesses are counted (`codegen.watching`). In code for a debugger, a turn is run in slices
     of SLICE warp instructions: IN_TURN is one more than the warp that is in the midst of its turn,
-    else 0, TURN_LEFT what it has left of it, and GIVEN what its slice was given.
+    else 0, TURN_LEFT what it has left of it, and GIVEN what its slice was given. OBSERVER_AT: the
+    functions of an observer (`rules.observed`).
     """
 
     FUEL = 0
@@ -113,6 +114,7 @@ class Slot(IntEnum):
     IN_TURN = auto()
     TURN_LEFT = auto()
     GIVEN = auto()
+    OBSERVER_AT = auto()
 
 
 class Status(IntEnum):

@@ -15,8 +15,11 @@ from warploom.codegen.environment import SPACE_CODES, Slot, Status, local_stride
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I1, I8, I64, PTR, Lanes, Value
+from warploom.codegen.observing import call_observer, event_room
+from warploom.codegen.variant import Observing
 from warploom.ptx.ir import Space
 from warploom.rules import plan_words
+from warploom.rules.observed import BLOCK_BEGIN, BLOCK_END, E_BLOCK
 from warploom.rules.tensor_memory.checks import STILL_ALLOCATED
 from warploom.rules.tensor_memory.words import LANE_BYTES, LANES
 from warploom.rules.tensors.entries import ENTRY_WORDS, ORIGIN
@@ -34,7 +37,7 @@ class GridFunction:
     """Emits `run` into a module that has `warp`. `delays`: asynchronous copies may complete late;
     `slices`: turns are run in slices, between which the launch can pause (`Slot.SLICE`);
     `tensor_memory`: blocks have some; `lasting_bytes`: of a warp's context, those that say how far
-    it is."""
+    it is; `observes`: the events of which the code tells an observer."""
 
     def __init__(
         self,
@@ -47,16 +50,20 @@ class GridFunction:
         slices: bool,
         tensor_memory: bool,
         lasting_bytes: int,
+        observes: Observing,
     ) -> None:
         self.module, self.suspends, self.local_bytes = module, suspends, local_bytes
         self.sites, self.delays, self.slices = sites, delays, slices
         self.tensor_memory, self.lasting_bytes = tensor_memory, lasting_bytes
+        self.observes = observes
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
             argument.add_attribute("noalias")
         self.environment, self.counts, self.rows, self.first, self.last = self.function.args
         self.lanes = Lanes(module, FoldingBuilder(self._append("entry")))
         self.b = self.lanes.b
+        if observes.block_begins or observes.block_ends:
+            self._event = event_room(self.lanes)
 
     def emit(self) -> None:
         """Emit the whole function."""
@@ -101,7 +108,9 @@ class GridFunction:
         block, following, done = self._loop("block", self.first, self.last)
         self._name(block)
         self._clear_memory()
+        self._tell_begin()
         self._run(I64(0))
+        self._tell_end()
         self._check_freed(self._get(Slot.SHARED_AT), I64(1))
         self.lanes.add_to(self._at(Slot.BLOCKS_DONE), I64(1))
         following()
@@ -292,6 +301,27 @@ class GridFunction:
         context = self.lanes.slot(self._pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
         words = I64(self.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self._state(warp), context, status, words)
+        if self.observes.block_ends:
+            with self.b.if_then(self.b.icmp_unsigned("==", status, I64(int(Status.ENDED)))):
+                block = self._pointer(Slot.STATES_AT), self._get(Slot.WARPS)
+                ended = call(self.lanes, "has_block_ended", *block)
+                with self.b.if_then(self.b.icmp_unsigned("!=", ended, I64(0))):
+                    self._tell_end()
+
+    def _tell_begin(self) -> None:
+        """Tell the observer that the current block begins."""
+        if self.observes.block_begins:
+            self._tell(BLOCK_BEGIN)
+
+    def _tell_end(self) -> None:
+        """Tell the observer that the current block has ended."""
+        if self.observes.block_ends:
+            self._tell(BLOCK_END)
+
+    def _tell(self, kind: int) -> None:
+        """Tell the observer of an event of the current block."""
+        given = {E_BLOCK: self._get(Slot.BLOCK)}
+        call_observer(self.lanes, self._pointer(Slot.OBSERVER_AT), self._event, kind, given)
 
     def _state(self, warp: Value) -> Value:
         """Return the state of a warp of the current block."""
@@ -327,6 +357,7 @@ class GridFunction:
                 b.store(I64(0), self.lanes.slot(plan, plan_words.FRESH))
                 b.store(I1(1), self.pure)
                 self._clear_memory()
+                self._tell_begin()
                 at = self._at(Slot.BLOCKS_DONE)
                 b.store(self._word(plan, plan_words.NEXT_BLOCK), at)
 

@@ -27,6 +27,7 @@ from warploom.codegen.lanes import (
     splat_constant,
     vector,
 )
+from warploom.codegen.observing import ObservingCode
 from warploom.codegen.operands import Operands
 from warploom.codegen.pieces import frame_access
 from warploom.codegen.places import Places
@@ -67,6 +68,7 @@ class MemoryCode:
         shuffles: bool,
         shared: SharedFunctions | None = None,
         copy_recording: CopyRecordingCode | None = None,
+        observing: ObservingCode | None = None,
     ) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
@@ -75,7 +77,7 @@ class MemoryCode:
         self.places = Places(self.frame)
         self.pieces = PieceCode(operands)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
-        self.copy_recording = copy_recording
+        self.copy_recording, self.observing = copy_recording, observing
         self._faults: list[Value] | None = None
         self.apart = False
         """Whether code is made for lanes that have parted from others."""
@@ -83,8 +85,13 @@ class MemoryCode:
     @property
     def never_inlined(self) -> bool:
         """Returns whether every access goes out of line."""
-        watched = self.recording is not None or self.clusters.several
-        return self.many or watched or self.frame.layout.rules.caches
+        counts_caches = self.frame.layout.rules.caches
+        return self.many or self.is_watched or self.clusters.several or counts_caches
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether each access is noted, or told to an observer."""
+        return self.recording is not None or self.observing is not None
 
     @property
     def in_order(self) -> bool:
@@ -218,6 +225,8 @@ class MemoryCode:
         else:
             fault = reach(mask)
         self.leave_at_fault(index, fault, I64(SPACE_CODES[shape.space]))
+        if self.observing:
+            self.observing.access(index, shape, addresses, mask)
 
     def leave_at_fault(self, index: int, fault: Value, space: Value) -> None:
         """Leave where `fault` is not 0, with the record of a fault in the space of that code."""

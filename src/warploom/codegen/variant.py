@@ -40,6 +40,17 @@ class Debugging:
 
 
 @dataclass(frozen=True, slots=True)
+class Observing:
+    """The events of which an observer is told (`rules.observed`)."""
+
+    accesses: bool = False
+    branches: bool = False
+    barriers: bool = False
+    block_begins: bool = False
+    block_ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelVariant:
     """The options that decide a kernel's code, beside the kernel and the device's access rules.
 
@@ -53,6 +64,7 @@ class KernelVariant:
     several blocks, or the program names those of its own. `debugging`: the needs of a debugger,
     None without one. `baseline`: the code is the one that is compiled fastest (`codegen.baseline`).
     `disabled`: the transformations that are not done (`codegen.passes`).
+    `observes`: the events of which the code tells an observer, None without one.
     """
 
     formation: Formation
@@ -67,6 +79,7 @@ class KernelVariant:
     debugging: Debugging | None = None
     baseline: bool = False
     disabled: frozenset[Pass] = frozenset()
+    observes: Observing | None = None
 
     def does(self, one: Pass) -> bool:
         """Returns whether a transformation is done."""
@@ -79,8 +92,13 @@ class KernelVariant:
     @property
     def plain(self) -> bool:
         """Returns whether every register is kept lane by lane."""
-        kept = self.mixes or self.records or self.steps or self.baseline
+        kept = self.mixes or self.is_watched or self.steps or self.baseline
         return kept or not self.does(Pass.SHAPES)
+
+    @property
+    def is_watched(self) -> bool:
+        """Return whether the code takes notes of what it does, or tells others."""
+        return self.records or self.observes is not None
 
     @property
     def steps(self) -> bool:

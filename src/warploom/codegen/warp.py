@@ -30,6 +30,7 @@ from warploom.codegen.instructions import InstructionCode
 from warploom.codegen.lanes import I1, I32, I64, Value
 from warploom.codegen.members import MemberCode
 from warploom.codegen.memory import MemoryCode
+from warploom.codegen.observing import ObservingCode
 from warploom.codegen.operands import Operands
 from warploom.codegen.passes import Pass
 from warploom.codegen.pieces import frame_pieces
@@ -87,6 +88,9 @@ class WarpFunction:
         sanitizing = None
         if variant.sanitizes is not None:
             sanitizing = SanitizingCode(self.operands, variant.sanitizes)
+        self.observing: ObservingCode | None = None
+        if variant.observes is not None:
+            self.observing = ObservingCode(self.frame, variant.observes)
         clusters = ClusterCode(self.frame, several=variant.clusters)
         self.functions = SharedFunctions(module)
         self.memory = MemoryCode(
@@ -97,6 +101,7 @@ class WarpFunction:
             shuffles=shuffles,
             shared=self.functions if variant.baseline else None,
             copy_recording=CopyRecordingCode(self.frame, clusters) if variant.records else None,
+            observing=self.observing,
         )
         self.members = MemberCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
@@ -111,7 +116,9 @@ class WarpFunction:
             skips_warps=not _counts_arrivals(program, variant),
         )
         self.ways = WaysCode(self.control, self.operands)
-        self.barriers = BarrierCode(self.control, self.operands, sanitizing, clusters)
+        arrivals = sanitizing if sanitizing and sanitizing.synchronisation else None
+        noting = [one for one in (arrivals, self.observing) if one is not None]
+        self.barriers = BarrierCode(self.control, self.operands, noting, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
         self.instructions = InstructionCode(
@@ -290,6 +297,8 @@ class WarpFunction:
         if name in ("bar", "barrier") and not self.barriers.ends(made):
             return False
         guard = self.guards.counted(index, made)
+        if self.observing:
+            self.observing.branch(index, made, guard)
         if name == "bra" and guard is None:
             self.control.go(copy, block.successors[0], block.index)
         elif name == "bra" and self.guards.agrees(made):

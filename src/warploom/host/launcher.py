@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -45,6 +46,7 @@ from warploom.machine.cancellation import Cancellation
 from warploom.machine.compile_time import compile_seconds
 from warploom.machine.launch import Launch, Who
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
 from warploom.observe.limits import TraceLimits
 from warploom.sanitize.findings import Finding
@@ -76,6 +78,7 @@ class LaunchOptions(TypedDict, total=False):
     stream may begin before the launch ahead of it has ended, once that lets it
     (`griddepcontrol`): it runs behind that all the same, and the tool "race" tells what it does
     before it waits (CUDA's attribute "programmatic stream serialization").
+    `observe` is an observer with its state (`wl.observer`), whose functions the launch calls.
     """
 
     max_instructions: Count | None
@@ -88,6 +91,7 @@ class LaunchOptions(TypedDict, total=False):
     turns: Sequence[Sequence[Count]]
     cluster_dims: Cluster | None
     programmatic: bool
+    observe: Observation | None
 
 
 @dataclass(frozen=True)
@@ -132,20 +136,25 @@ class Launcher:
     ) -> Run:
         cancellation, issued = Cancellation(), None
         launch = self._ready(launch, arguments, cancellation)
-        tools = options.get("sanitize")
+        tools, observation = options.get("sanitize"), options.get("observe")
         tools = self.kernel.context.sanitize if tools is None else tools
         debugger = debugger_of(self.kernel)
+        if observation is not None and (debugger is not None or tools):
+            raise LaunchError(
+                f"{self.kernel.name} cannot be observed and {'sanitized' if tools else 'debugged'}"
+                f" in one launch. Launch it once for each."
+            )
         if debugger is not None:
             work = partial(self._execute, self._debugged(debugger), launch, arguments, progress)
         elif tools:
             issued = self._issued(tools, programmatic=bool(options.get("programmatic")))
             work = partial(self._sanitized, tuple(tools), issued, launch, arguments, progress)
         elif launch.schedule.needs_reference:
-            context = self.kernel.context
-            reference = find_engine("reference", context.spec, context.options, 1)
-            work = partial(self._execute, reference, launch, arguments, progress)
+            work = partial(self._execute, self._reference(observation), launch, arguments, progress)
         elif self.kernel.context.record:
-            work = partial(self._timed, launch, arguments, progress)
+            work = partial(self._timed, observation, launch, arguments, progress)
+        elif observation is not None:
+            work = partial(self._execute, self._observed(observation), launch, arguments, progress)
         else:
             work = partial(self._execute, self.kernel.context.engine, launch, arguments, progress)
         number = self.kernel.context.memory.begin_launch()
@@ -203,11 +212,31 @@ class Launcher:
             self.kernel.context.memory.end_launch(number)
             arguments.release()
 
-    def _timed(self, launch: Launch, arguments: Arguments, progress: Progress | None) -> Execution:
+    def _reference(self, observation: Observation | None) -> Execute:
+        """Return the reference machine, calling the observer if there is one."""
+        context = self.kernel.context
+        if observation is not None:
+            return self._observed(observation, "reference")
+        return find_engine("reference", context.spec, context.options, 1)
+
+    def _observed(self, observation: Observation, engine: str = "") -> Execute:
+        """Return the engine of that name, else the device's, calling an observer."""
+        from warploom.host.observing import observed
+
+        context = self.kernel.context
+        return observed(engine or context.engine_name, context.spec, context.options, observation)
+
+    def _timed(
+        self,
+        observation: Observation | None,
+        launch: Launch,
+        arguments: Arguments,
+        progress: Progress | None,
+    ) -> Execution:
         """Run the launch and keep the record that timing needs."""
         from warploom.host.timing import TimedRun
 
-        timed = TimedRun(self.kernel)
+        timed = TimedRun(self.kernel, observation)
         execution = self._execute(timed.execute, launch, arguments, progress)
         return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
 
@@ -245,6 +274,30 @@ class Launcher:
         error = self._watch(launch, self._pack(args, options), recording.execute)
         buffers = [one for one in args if isinstance(one, Buffer)]
         return trace_of(self.kernel, launch, engine, recording.recorded(), error, buffers)
+
+    def write_accelsim(
+        self, folder: str | Path, *args: Any, **options: Unpack[LaunchOptions]
+    ) -> Run:
+        """Launch, and write the machine instructions that its warps would have executed into a
+        folder, in Accel-Sim's format, behind the kernels that the folder has.
+
+        Raises WarploomError where there is no machine code that can be followed
+        (`Timing.basis`), and what a launch does.
+        """
+        from warploom.host.accelsim import write_trace
+        from warploom.host.timing import TimedRun
+
+        choose_engine("compiled", self.kernel.context.spec)
+        launch, arguments = self._launch(options, args), self._pack(args, options)
+        cancellation = Cancellation()
+        launch = self._ready(launch, arguments, cancellation)
+        timed = TimedRun(self.kernel, keeps_masks=True)
+        number = self.kernel.context.memory.begin_launch()
+        work = partial(self._execute, timed.execute, launch, arguments, None)
+        run = Run(self.kernel, launch, Done(self._finished(number, arguments, cancellation, work)))
+        assert timed.record is not None
+        write_trace(folder, run, timed.record)
+        return run
 
     def llvm_ir(self, *, baseline: bool = False) -> str:
         """Returns the LLVM IR that the kernel becomes for such launches, before LLVM's passes: of

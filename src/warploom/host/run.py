@@ -21,7 +21,13 @@ from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
 from warploom.sanitize.findings import Finding
-from warploom.timing.policies import Prefetcher, WarpScheduler
+from warploom.timing.policies import (
+    AddressMapping,
+    CacheModel,
+    Prefetcher,
+    ReplacementPolicy,
+    WarpScheduler,
+)
 from warploom.timing.schedulers import POLICIES as SCHEDULERS
 
 if TYPE_CHECKING:
@@ -36,16 +42,21 @@ class TimeOptions(TypedDict, total=False):
     """Options for timing a launch.
 
     `scheduler` is "lrr", "gto", "two-level" or "oldest", the device's own if left out, or one that
-    `warploom.warp_scheduler` made of a function; `prefetcher` is one of `warploom.prefetcher`.
-    `sample`:
-    only so many waves of blocks are replayed, and the rest extrapolated. `workers` threads share
-    the SMs; the result is the same. `timeline`: keep so many states of each SM's warps. `spec`
-    stands for the device's own figures. `code`: what is replayed, "machine" code or "ptx". Where
-    it is left out, machine code is; of kernels without machine code, or whose machine code cannot
-    be followed, PTX is (`Timing.basis` says why). A timeline is one of PTX."""
+    `warploom.warp_scheduler` made of a function; `prefetcher` is one of `warploom.prefetcher`. `l1`
+    and `l2` are caches (`warploom.CacheModel`) or replacement policies for them
+    (`warploom.replacement_policy`), `dram` is a mapping of lines to banks
+    (`warploom.address_mapping`). `sample`: only so many waves of blocks are replayed, and the rest
+    extrapolated. `workers` threads share the SMs; the result is the same. `timeline`: keep so many
+    states of each SM's warps. `spec` stands for the device's own figures. `code`: what is replayed,
+    "machine" code or "ptx". Where it is left out, machine code is; of kernels without machine code,
+    or whose machine code cannot be followed, PTX is (`Timing.basis` says why). A timeline is one of
+    PTX."""
 
     scheduler: Annotated[str, OneOf(SCHEDULERS)] | WarpScheduler | None
     prefetcher: Prefetcher | None
+    l1: CacheModel | ReplacementPolicy | None
+    l2: CacheModel | ReplacementPolicy | None
+    dram: AddressMapping | None
     sample: Positive | None
     workers: Workers
     timeline: Count

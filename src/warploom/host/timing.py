@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from warploom.analysis.accesses import route_of
 from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.environment import Status
@@ -20,9 +21,10 @@ from warploom.host.replayed import code_of
 from warploom.machine.caches import l1_bytes
 from warploom.machine.compiled import CompiledEngine
 from warploom.machine.counted import Counted, together
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import Observation
 from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.tally import Tally
 from warploom.machine.workers import why_alone
@@ -30,7 +32,15 @@ from warploom.rules.choice import access_rules
 from warploom.timing import words as w
 from warploom.timing.costs import Costs
 from warploom.timing.patterns import PatternTable
-from warploom.timing.policies import Policies, Prefetcher, WarpScheduler
+from warploom.timing.policies import (
+    AddressMapping,
+    CacheModel,
+    Policies,
+    Prefetcher,
+    ReplacementPolicy,
+    WarpScheduler,
+    cache_model,
+)
 from warploom.timing.predicted import filled
 from warploom.timing.records import Record, Recorder
 from warploom.timing.replay import Outcome, Replay
@@ -64,8 +74,14 @@ MOST_REPLAYED = 20_000_000
 class TimedRun:
     """Runs a launch part by part, each with a log of its own, and keeps the record."""
 
-    def __init__(self, kernel: LoadedKernel) -> None:
-        self._kernel = kernel
+    def __init__(
+        self,
+        kernel: LoadedKernel,
+        observation: Observation | None = None,
+        *,
+        keeps_masks: bool = False,
+    ) -> None:
+        self._kernel, self._observation, self._keeps_masks = kernel, observation, keeps_masks
         context = kernel.context
         self._engine = CompiledEngine(context.spec, context.options)
         self.record: Record | None = None
@@ -77,14 +93,17 @@ class TimedRun:
         """Run the launch to its end. Raises KernelFault, DeadlockError or InstructionLimit."""
         context = self._kernel.context
         rules = access_rules(context.spec, replace(context.options, caches=True))
-        recorder = Recorder(program, launch, PatternTable(program, rules), memory.base)
+        patterns = PatternTable(lambda index: route_of(program.instructions[index]), rules)
+        recorder = Recorder(program, launch, patterns, memory.base, self._keeps_masks)
         counted: list[Counted] = []
         last = self._last_block(launch)
         part = self._first_part(program, launch, memory, last)
         recorded = _chosen(launch, part, last)
+        observer = self._observation.begin(program) if self._observation else None
         while True:
             log = _log(launch, recorded) if recorded else None
-            work, status = self._engine.record(program, launch, memory, log, progress, part)
+            given = program, launch, memory, log, progress, part
+            work, status = self._engine.record(*given, observer, baseline=context.sampled)
             if status is not Status.ENDED:
                 raise error_of(work, status)
             counted.append(Counted.of([work]))
@@ -95,6 +114,8 @@ class TimedRun:
             if not part:
                 break
         self.record = recorder.record()
+        if observer is not None:
+            observer.check()
 
         @lru_cache(maxsize=1)
         def tally() -> Tally:
@@ -122,7 +143,8 @@ class TimedRun:
     ) -> range:
         """Blocks that can run one after the other run in parts; those that may have to do with each
         other run all at once, and so do those with a common limit."""
-        kernel = self._engine.kernel(program, launch, records=True)
+        sampled = self._kernel.context.sampled
+        kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
         apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
         together = launch.cooperative or launch.max_instructions is not None or not apart
         return range(last if together else min(FIRST_BLOCKS, last))
@@ -157,6 +179,9 @@ def replaying(
     *,
     scheduler: str | WarpScheduler | None = None,
     prefetcher: Prefetcher | None = None,
+    l1: CacheModel | ReplacementPolicy | None = None,
+    l2: CacheModel | ReplacementPolicy | None = None,
+    dram: AddressMapping | None = None,
     sample: int | None = None,
     workers: int = 1,
     timeline: int = 0,
@@ -168,7 +193,8 @@ def replaying(
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
-    policies = Policies(scheduler or timing.policy, prefetcher)
+    caches = cache_model(l1), cache_model(l2)
+    policies = Policies(scheduler or timing.policy, prefetcher, *caches, dram)
     if record.blocks == 0:
         raise WarploomError(
             f"{kernel.program.title} did more in its blocks than a record holds; launch fewer of"
@@ -212,7 +238,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
         bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
         launch.warps_per_block,
         _block_slots(kernel, record),
-        max(0, l1_bytes(spec, kernel.program, launch)),
+        max(0, l1_bytes(spec, shared_bytes(kernel.program, launch), launch)),
         record.warps.shape[1],
         min(spec.sms, launch.blocks),
         phases=record.phases,

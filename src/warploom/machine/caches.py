@@ -34,7 +34,7 @@ def empty_caches(
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {
-        L1: l1_bytes(spec, program, launch),
+        L1: l1_bytes(spec, shared_bytes(program, launch), launch),
         TEXTURE: spec.texture_cache_bytes,
         CONSTANT: spec.constant_cache_bytes,
         L2: spec.l2_bytes,
@@ -53,8 +53,8 @@ def empty_caches(
     return caches
 
 
-def l1_bytes(spec: DeviceSpec, program: Program, launch: Launch) -> int:
-    """Returns what shared memory leaves of L1.
+def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
+    """Returns what shared memory, of which a block has so many bytes, leaves of L1.
 
     On 2.x and 3.x as much is shared as can be, which is their default; later as little as will hold
     the blocks that an SM has at once.
@@ -64,7 +64,7 @@ def l1_bytes(spec: DeviceSpec, program: Program, launch: Launch) -> int:
     if spec.compute_capability < (7, 0):
         return spec.l1_bytes - spec.shared_bytes_per_sm
     blocks = max(1, launch.schedule.resident_blocks // spec.sms)
-    needed = blocks * (shared_bytes(program, launch) + spec.shared_reserved_per_block)
+    needed = blocks * (shared + spec.shared_reserved_per_block)
     carved = next((c for c in spec.shared_capacities if c >= needed), spec.shared_bytes_per_sm)
     return spec.l1_bytes - carved
 

@@ -13,7 +13,7 @@ from warploom.analysis.shapes import formation_of
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.jit import CompiledKernel
 from warploom.codegen.passes import disabled
-from warploom.codegen.variant import Debugging, KernelVariant, Sanitizing
+from warploom.codegen.variant import Debugging, KernelVariant, Observing, Sanitizing
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.machine.caches import empty_caches
@@ -22,6 +22,7 @@ from warploom.machine.counted import Counted
 from warploom.machine.launch import Launch
 from warploom.machine.logs import Log
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import ObservedLaunch
 from warploom.machine.outcome import check_limit, error_of
 from warploom.machine.outfit import Outfit
 from warploom.machine.running import Progress, run_all
@@ -64,15 +65,21 @@ class CompiledEngine:
         records: bool = False,
         sanitizes: Sanitizing | None = None,
         debugging: Debugging | None = None,
+        observes: Observing | None = None,
+        baseline: bool = False,
     ) -> CompiledKernel:
         """Return the machine code of a program for launches like this one, compiled when it is
         first asked for; `records`: with the code that writes a log, `sanitizes`: what a detector
-        takes, `debugging`: the needs of a debugger."""
+        takes, `debugging`: the needs of a debugger, `observes`: the events of an observer;
+        `baseline`: as baseline code, which is compiled faster."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+        if observes is not None:
+            variant = replace(variant, size=None, observes=observes)
         if debugging is not None:
             size = None if debugging.steps else variant.size
             variant = replace(variant, size=size, debugging=debugging)
-        return self._tiers(program, variant).optimised()
+        tiers = self._tiers(program, variant)
+        return tiers.baseline() if baseline else tiers.optimised()
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code of a program for launches of one variant, kept with the program."""
@@ -194,15 +201,24 @@ class CompiledEngine:
         log: Log | None,
         progress: Progress | None = None,
         blocks: range | None = None,
+        observer: ObservedLaunch | None = None,
+        *,
+        baseline: bool = False,
     ) -> tuple[Work, Status]:
-        """Run a launch, or those blocks of it, by code that writes a log, if there is one; gives
-        what that leaves behind, and how it ended."""
-        outfit = Outfit.of(self.kernel(program, launch, records=log is not None), launch)
+        """Run a launch, or those blocks of it, by code that writes a log, if there is one, and
+        calls an observer, if there is one; gives what that leaves behind, and how it ended."""
+        wanted = None if observer is None else observer.observation.wanted
+        kernel = self.kernel(
+            program, launch, records=log is not None, observes=wanted, baseline=baseline
+        )
+        outfit = Outfit.of(kernel, launch)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
         work = Work.prepare(outfit, launch, memory, caches, part)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
+        if observer is not None:
+            work.environment[Slot.OBSERVER_AT] = int(observer.table.ctypes.data)
         [status] = run_all([work], progress)
         return work, Status(status)
 

@@ -60,7 +60,7 @@ class Tiers:
         """Returns whether there is baseline code for such launches: it takes no notes of what it
         does."""
         variant = self.variant
-        return not variant.records and variant.sanitizes is None and variant.debugging is None
+        return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
     def baseline(self) -> CompiledKernel:
         """Returns baseline code, compiled when it is first asked for."""

@@ -157,7 +157,7 @@ def _section(kernel: str, text: str) -> Iterator[str]:
 # ---- life ranges --------------------------------------------------------------------------------
 
 _PREFIXES = {"GPR": "R", "PRED": "P", "UGPR": "UR", "UPRED": "UP"}
-_READ, _WRITTEN = "vx", "^x"
+_READ, _WRITTEN, _MARK = "vx", "^x", re.compile(r"[vx^]")
 """Marks of a register that an instruction reads, and of one that it writes; ":" is one that is
 live."""
 
@@ -178,8 +178,9 @@ def _read_ranges(
                 head.append(table)
             continue
         columns = columns or _columns(head)
-        reads = tuple(name for at, name in columns.items() if table[at : at + 1] in (*_READ,))
-        writes = tuple(name for at, name in columns.items() if table[at : at + 1] in (*_WRITTEN,))
+        marks = [(columns[m.start()], m[0]) for m in _MARK.finditer(table) if m.start() in columns]
+        reads = tuple(name for name, mark in marks if mark in _READ)
+        writes = tuple(name for name, mark in marks if mark in _WRITTEN)
         yield int(found[1], 16), (reads, writes)
 
 

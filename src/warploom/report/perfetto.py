@@ -101,7 +101,7 @@ class _Writer:
         program = timing.program
         told = {
             "warp": span.warp,
-            "instruction": program.instructions[span.instruction].operation.text,
+            "instruction": program.opcode(span.instruction),
             "line": program.line(span.instruction),
         }
         for key, value in told.items():

@@ -1,5 +1,5 @@
-"""Caches whose lines are there in parts, and on their way: sets of lines of 128 bytes, the one
-least recently used goes."""
+"""Caches whose lines are there in parts, and on their way: sets of lines of 128 bytes. The one
+least recently used goes, unless a function of the user's chooses (`timing.policies`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.machine import Words
+from warploom.timing.machine import Words, behind, called
 
 L1_WAYS, L2_WAYS = 4, 16
 """Estimates, as in `machine.caches`; 16 at most, for the order of a set is a word."""
@@ -18,12 +18,15 @@ FIRST_ORDER = 0x0123456789ABCDEF
 class Cache(NamedTuple):
     """A cache in an array, from the word `at` on: for each set the order of its ways, then the tags
     of all entries, then when the sectors of each are there. So what is looked through together
-    stands together."""
+    stands together. `replaces` is the address of the user's replacement policy, 0 without one; from
+    the word `own` on each set has SET_ROOM words for it."""
 
     m: Words
     at: int
     sets: int
     ways: int
+    replaces: int
+    own: int
 
 
 @jitable
@@ -33,6 +36,12 @@ def place_of(line: int, places: int) -> int:
     group = line // places
     mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
     return int((line + (mixed >> 20 & 0xFFFFFF)) % places)
+
+
+@jitable
+def mapped(address: int, line: int, places: int, words: Words) -> int:
+    """Return which of so many places the user's function at an address gives a line."""
+    return int(called(address, line, places, 0, 0, 0, words) % places)
 
 
 @jitable
@@ -92,10 +101,27 @@ def oldest(cache: Cache, place: int) -> int:
 
 
 @jitable
-def use_line(cache: Cache, place: int, line: int) -> int:
-    """Return the entry of a line, which is now the one last used; a new line has no sectors yet,
-    and the place of the one least recently used."""
-    entry, first = find_line(cache, place, line), place * cache.ways
+def use_line(cache: Cache, place: int, line: int, now: int) -> int:
+    """Return the entry of a line, which is used in cycle `now`; a new line has no sectors yet, and
+    the place of one that gives way."""
+    entry = find_line(cache, place, line)
+    if cache.replaces == 0:
+        return use_last(cache, place, line, entry)
+    first = place * cache.ways
+    words = behind(cache.m, cache.own + place * w.SET_ROOM)
+    way = entry - first if entry >= 0 else -1
+    chosen = called(cache.replaces, place, way, line, cache.ways, now, words)
+    if entry < 0:
+        entry = first + chosen % cache.ways
+        cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
+    return int(entry)
+
+
+@jitable
+def use_last(cache: Cache, place: int, line: int, entry: int) -> int:
+    """Return the entry of a line, which is now the one last used; where it has none (-1), it gets
+    that of the one least recently used."""
+    first = place * cache.ways
     order = order_of(cache, place)
     behind = 4 * (cache.ways - 1)
     if entry < 0:

@@ -11,17 +11,17 @@ from warploom.rules.distinct import jitable
 from warploom.rules.prefetching import fetch
 from warploom.timing import words as w
 from warploom.timing.caches import (
-    L2_WAYS,
     Cache,
     bank_of,
     fill_at,
+    mapped,
     oldest,
     place_of,
     tag_at,
     use_line,
 )
 from warploom.timing.costs import TICKS
-from warploom.timing.machine import Words
+from warploom.timing.machine import Words, behind
 
 AHEAD = 8
 """So many requests before its turn the host is asked for what one needs: L2 is larger than the
@@ -64,7 +64,8 @@ def serve_requests(p: Words, sms: Words, m: Words, start: int, stop: int) -> int
 @jitable
 def l2(p: Words, m: Words) -> Cache:
     """Return the L2 of the device."""
-    return Cache(m, p[w.AT_L2], p[w.L2_SETS], L2_WAYS)
+    own = p[w.L2_REPLACES], p[w.AT_L2_OWN]
+    return Cache(m, p[w.AT_L2], p[w.L2_SETS], p[w.L2_WAYS], own[0], own[1])
 
 
 @jitable
@@ -124,7 +125,7 @@ def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, 
             m[w.DRAM_READ] += 32 * count
         return move(p, m, line, count, kind == w.STORE, now)
     cache = l2(p, m)
-    entry = use_line(cache, place, line)
+    entry = use_line(cache, place, line, now // TICKS)
     tag, fills = tag_at(cache, entry), fill_at(cache, entry)
     valid, dirty = m[tag], m[tag] >> w.DIRTY_BITS
     there, missing, written = now, 0, 0
@@ -156,7 +157,12 @@ def look_up(p: Words, m: Words, line: int, place: int, sectors: int, kind: int, 
 def move(p: Words, m: Words, line: int, sectors: int, writes: bool, now: int) -> int:
     """Move sectors of a line to or from its bank of DRAM when it is their turn; gives when that
     begins. A bank that was read last takes a while before it is written, and the other way."""
-    bank = p[w.AT_BANKS] + 2 * bank_of(line, p[w.BANK_BITS])
+    if p[w.DRAM_MAPS] == 0:
+        number = bank_of(line, p[w.BANK_BITS])
+    else:
+        own = behind(m, p[w.AT_DRAM_OWN])
+        number = mapped(p[w.DRAM_MAPS], line, 1 << p[w.BANK_BITS], own)
+    bank = p[w.AT_BANKS] + 2 * number
     begins = max(m[bank], now)
     if m[bank + 1] != int(writes):
         m[bank + 1] = int(writes)

@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from warploom.rules.distinct import jitable
 from warploom.timing import words as w
-from warploom.timing.caches import L1_WAYS, Cache, fill_at, find_line, place_of, tag_at, use_line
+from warploom.timing.caches import (
+    Cache,
+    fill_at,
+    find_line,
+    mapped,
+    place_of,
+    tag_at,
+    use_line,
+)
 from warploom.timing.machine import Machine, Words, behind, called
 from warploom.timing.phases import finish, land_at, reach_phase
 from warploom.timing.waits import recheck
@@ -126,13 +134,15 @@ def reach_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, star
     cache = l1(g, m)
     for place in range(first, first + g.patterns[pattern + w.P_LINES]):
         number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1]
-        entry = -1
+        entry, own = -1, 0
+        if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
+            own = l1_set(g, m, number)
         if kind & w.DROPS_L1 and g.p[w.L1_SETS] > 0:
-            known = find_line(cache, place_of(number, cache.sets), number)
+            known = find_line(cache, own, number)
             if known >= 0:
                 m[tag_at(cache, known)] &= ~sectors
         if through:
-            entry = use_line(cache, place_of(number, cache.sets), number)
+            entry = use_line(cache, own, number, start)
             tag = tag_at(cache, entry)
             missing = sectors & ~m[tag]
             count_sectors(m, sectors, missing)
@@ -172,13 +182,14 @@ def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
     cache = l1(g, m)
     if g.p[w.L1_SETS] == 0 or line > MOST_LINE:
         return False
-    known = find_line(cache, place_of(line, cache.sets), line)
+    place = l1_set(g, m, line)
+    known = find_line(cache, place, line)
     if known >= 0 and m[tag_at(cache, known)] & w.SECTOR_MASK == w.SECTOR_MASK:
         return True
     busy = m[g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]] > start
     if busy or m[w.REQUEST_COUNT] + 1 > g.p[w.REQUESTS]:
         return False
-    entry = use_line(cache, place_of(line, cache.sets), line)
+    entry = use_line(cache, place, line, start)
     missing = w.SECTOR_MASK & ~m[tag_at(cache, entry)]
     m[tag_at(cache, entry)] |= missing
     m[w.PREFETCHED] += 1
@@ -189,7 +200,26 @@ def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
 @jitable
 def l1(g: Machine, m: Words) -> Cache:
     """Return the L1 of an SM."""
-    return Cache(m, g.p[w.AT_L1], g.p[w.L1_SETS], L1_WAYS)
+    own = g.p[w.L1_REPLACES], g.p[w.AT_L1_OWN]
+    return Cache(m, g.p[w.AT_L1], g.p[w.L1_SETS], g.p[w.L1_WAYS], own[0], own[1])
+
+
+@jitable
+def l1_set(g: Machine, m: Words, line: int) -> int:
+    """Return the set of L1 to which a line belongs."""
+    if g.p[w.L1_MAPS] == 0:
+        return place_of(line, g.p[w.L1_SETS])
+    own = behind(m, g.p[w.AT_OWN] + 2 * w.OWN_ROOM)
+    return mapped(g.p[w.L1_MAPS], line, g.p[w.L1_SETS], own)
+
+
+@jitable
+def l2_set(g: Machine, m: Words, line: int) -> int:
+    """Return the set of L2 to which a line belongs."""
+    if g.p[w.L2_MAPS] == 0:
+        return place_of(line, g.p[w.L2_SETS])
+    own = behind(m, g.p[w.AT_OWN] + 3 * w.OWN_ROOM)
+    return mapped(g.p[w.L2_MAPS], line, g.p[w.L2_SETS], own)
 
 
 @jitable
@@ -250,7 +280,7 @@ def ask(
     m[at + w.R_PASSES] = passes
     m[at + w.R_ENTRY] = entry
     if g.p[w.L2_SETS] > 0:
-        m[at + w.R_SET] = place_of(line, g.p[w.L2_SETS])
+        m[at + w.R_SET] = l2_set(g, m, line)
     m[at + w.R_MSHR] = mshr
     if entry >= 0:
         fills = fill_at(l1(g, m), entry)

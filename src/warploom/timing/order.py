@@ -58,7 +58,7 @@ def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
     moves = [_move_of(made) for made in code]
-    others: list[int] = []
+    others: dict[_Move, list[int]] = defaultdict(list)
     wall = -1
     for index, made in enumerate(code):
         for register in reads(made):
@@ -76,12 +76,13 @@ def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
         if moves[index].kind is _Kind.WALL:
             for earlier in range(max(wall, 0), index):
                 after[earlier].add(index)
-            wall, others = index, []
+            wall, others = index, defaultdict(list)
         elif moves[index].kind is not _Kind.PURE:
-            for earlier in others:
-                if not _may_swap(moves[earlier], moves[index]):
-                    after[earlier].add(index)
-            others.append(index)
+            for move, alike in others.items():
+                if not _may_swap(move, moves[index]):
+                    for earlier in alike:
+                        after[earlier].add(index)
+            others[moves[index]].append(index)
         after[index].discard(index)
     return after
 

@@ -3,11 +3,11 @@ rules and the lines that it needs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
-from warploom.analysis.accesses import route_of
-from warploom.analysis.program import Program
 from warploom.codegen import log as words
 from warploom.codegen.helpers import count_compiled
 from warploom.codegen.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
@@ -34,10 +34,11 @@ WAVEFRONT_BYTES = 128
 
 class PatternTable:
     """The patterns of a launch, numbered as they come. `rules` count caches, so that they tell the
-    way of each access through them."""
+    way of each access through them; `route` says by which an instruction goes
+    (`analysis.accesses.route_of`)."""
 
-    def __init__(self, program: Program, rules: AccessRules) -> None:
-        self._program, self._rules = program, rules
+    def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
+        self._route, self._rules = route, rules
         self._numbers: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...]] = []
         self._rows: list[list[int]] = []
@@ -75,10 +76,16 @@ class PatternTable:
             self._find(keys, found, some)
         return found, base
 
+    def lanes_of(self, number: int) -> tuple[int, int, tuple[int, ...], Space]:
+        """Return of a pattern the bytes of a lane, the lanes as bits, how far behind the base each
+        lane of the warp reaches, and the space."""
+        _, kind, lanes, *offsets = self._keys[number]
+        return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
+
     def widened(self, numbers: Words, sizes: Words) -> Words:
         """Return the patterns of the same first bytes whose lanes reach so many bytes each."""
         kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
-        found = [self._number(self._of_size(*kind)) for kind in kinds.tolist()]
+        found = [self.number(self._of_size(*kind)) for kind in kinds.tolist()]
         return np.array(found, np.int64)[which.reshape(-1)]
 
     def _of_size(self, number: int, size: int) -> tuple[int, ...]:
@@ -105,10 +112,11 @@ class PatternTable:
     def _find(self, keys: Words, found: Words, where: Words) -> None:
         """Number accesses by instruction, kind, lanes and the offsets of all lanes."""
         kinds, _, which = unique_rows(keys)
-        numbers = [self._number(tuple(row)) for row in kinds.tolist()]
+        numbers = [self.number(tuple(row)) for row in kinds.tolist()]
         found[where] = np.array(numbers, np.int64)[which]
 
-    def _number(self, key: tuple[int, ...]) -> int:
+    def number(self, key: tuple[int, ...]) -> int:
+        """Return the pattern of an instruction, kind, lanes, and offsets of all lanes."""
         if key not in self._numbers:
             self._numbers[key] = len(self._rows)
             self._keys.append(key)
@@ -128,7 +136,7 @@ class PatternTable:
                 (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
                 for lane, offset in enumerate(offsets)
             ]
-        route = route_of(self._program.instructions[instruction])
+        route = self._route(instruction)
         rule = self._rules.cost(space.value, op, route=route)
         inside = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
         ahead = -min(0, *inside, 0)

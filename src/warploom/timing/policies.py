@@ -1,4 +1,4 @@
-"""Warp schedulers and prefetchers that users write in Python.
+"""Warp schedulers, prefetchers, replacement policies and mappings that users write in Python.
 
     @wl.warp_scheduler
     def youngest(slot, age, last, instruction, now, words):
@@ -8,24 +8,35 @@
     def next_line(line, missed, instruction, slot, nth, words):
         return line + 1 if missed and nth == 0 else -1
 
-    run.time(scheduler=youngest, prefetcher=next_line)
+    @wl.replacement_policy
+    def first_in(place, way, line, ways, now, words):
+        words[0] += way < 0              # a miss takes the place of the line that came first
+        return (words[0] - 1) % ways
 
-Numba compiles them, and the engine calls them by address. `words` is an array of OWN_WORDS integers
-of 64 bits, zero at first, one for each SM and function: the memory of a policy. Where a function
-raises an exception (an index beyond that array, a division by zero), the replay fails.
-"""
+    @wl.address_mapping
+    def modulo(line, places):
+        return line % places
+
+    run.time(scheduler=youngest, prefetcher=next_line, l1=first_in, dram=modulo)
+
+Numba compiles them, and the engine calls them by address. `words` is an array of integers of 64
+bits, zero at first: the memory of a policy. Schedulers and prefetchers have one of OWN_WORDS on
+each SM, replacement policies one of SET_WORDS for each set. Where a function raises an exception
+(an index beyond that array, a division by zero), the replay fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from warploom.core.errors import WarploomError
-from warploom.timing.words import OWN_WORDS
+from warploom.core.options import checked_fields
+from warploom.timing.words import LINE_BYTES, MOST_WAYS, OWN_WORDS, SET_WORDS
 
-_ARGUMENTS = 6
+_PASSED = 6
+"""Numbers that the engine passes to any function, the last one the address of its words."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,8 @@ class _Policy:
     """A function of the user's that the engine calls."""
 
     function: Callable[..., Any]
+    arguments: ClassVar[int] = _PASSED
+    words: ClassVar[int] = OWN_WORDS
 
     @property
     def name(self) -> str:
@@ -50,21 +63,30 @@ class _Policy:
         numba: Any = import_module("numba")  # without types for what is used here
         inner = numba.njit(boundscheck=True)(self.function)
         number = numba.types.int64
-        kind = number(*[number] * (_ARGUMENTS - 1), numba.types.CPointer(number))
+        kind = number(*[number] * (_PASSED - 1), numba.types.CPointer(number))
+        count = self.words
 
         def call(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
             try:
-                return inner(a, b, c, d, e, numba.carray(words, OWN_WORDS))
+                return inner(a, b, c, d, e, numba.carray(words, count))
             except Exception:
-                words[OWN_WORDS] = 1
+                words[count] = 1
+                return 0
+
+        def call_without_words(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
+            try:
+                return inner(a, b)
+            except Exception:
+                words[count] = 1
                 return 0
 
         try:
-            return numba.cfunc(kind)(call)
+            return numba.cfunc(kind)(call if self.arguments == _PASSED else call_without_words)
         except numba.core.errors.NumbaError as error:
+            last = ", the last an array of integers," if self.arguments == _PASSED else ""
             raise WarploomError(
-                f"Numba cannot compile {self.name}, which has to take {_ARGUMENTS} arguments, the"
-                f" last an array of integers, and to return an integer: {error}"
+                f"Numba cannot compile {self.name}, which has to take {self.arguments}"
+                f" arguments{last} and to return an integer: {error}"
             ) from error
 
 
@@ -87,6 +109,28 @@ class Prefetcher(_Policy):
     """
 
 
+class ReplacementPolicy(_Policy):
+    """A replacement policy of a cache: returns the way of the line that gives way.
+
+    It is called whenever a line is used. Its arguments are the number of the set; the way in which
+    the line is there, -1 for a line that is not; the line (of 128 bytes, by its number); how many
+    ways a set has; the cycle; and the words of the set. Where the line is there, what it returns is
+    not looked at; else it is taken modulo the ways.
+    """
+
+    words = SET_WORDS
+
+
+class AddressMapping(_Policy):
+    """A mapping of lines to the sets of a cache or to the banks of DRAM.
+
+    Its arguments are the line (of 128 bytes, by its number) and how many places there are. What it
+    returns is taken modulo the places.
+    """
+
+    arguments = 2
+
+
 def warp_scheduler(function: Callable[..., Any]) -> WarpScheduler:
     """Make a function a warp scheduler, for `run.time(scheduler=)`."""
     return WarpScheduler(function)
@@ -97,13 +141,63 @@ def prefetcher(function: Callable[..., Any]) -> Prefetcher:
     return Prefetcher(function)
 
 
+def replacement_policy(function: Callable[..., Any]) -> ReplacementPolicy:
+    """Make a function a replacement policy, for `run.time(l1=, l2=)` and `CacheModel`."""
+    return ReplacementPolicy(function)
+
+
+def address_mapping(function: Callable[..., Any]) -> AddressMapping:
+    """Make a function a mapping of lines, for `run.time(dram=)` and `CacheModel`."""
+    return AddressMapping(function)
+
+
+@checked_fields
+@dataclass(frozen=True)
+class CacheModel:
+    """The geometry and the functions of a cache in the model of time: its bytes (L1's on each SM),
+    the ways of a set (at most 16), which line gives way, and to which set a line belongs. What is
+    None is as the model has it."""
+
+    bytes: int | None = None
+    ways: int | None = None
+    replacement: ReplacementPolicy | None = None
+    mapping: AddressMapping | None = None
+
+    def sets(self, name: str, usual: int, ways: int) -> int:
+        """Return the sets of the cache of that name, which has so many bytes as the device has it.
+        Raises WarploomError for a cache that is asked for and that there cannot be."""
+        size = usual if self.bytes is None else self.bytes
+        if self != CacheModel() and not usual:
+            raise WarploomError(
+                f"the launch uses no {name} on this device, so there is nothing to choose of it"
+            )
+        found = size // (LINE_BYTES * ways)
+        if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and found < 1):
+            raise WarploomError(
+                f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"
+                f" ways, and at least {LINE_BYTES} bytes for each."
+            )
+        return found
+
+
+def cache_model(given: CacheModel | ReplacementPolicy | None) -> CacheModel:
+    """Return the model of a cache; a replacement policy stands for one that is else as usual."""
+    if isinstance(given, ReplacementPolicy):
+        return CacheModel(replacement=given)
+    return given or CacheModel()
+
+
 @dataclass(frozen=True)
 class Policies:
-    """The policies of a replay: a scheduler, one of `schedulers.POLICIES` or the user's, and a
-    prefetcher, None for none."""
+    """The policies of a replay: a scheduler, one of `schedulers.POLICIES` or the user's; a
+    prefetcher, None for none; the caches, and the mapping of lines to the banks of DRAM, None for
+    the model's."""
 
     scheduler: str | WarpScheduler
     prefetcher: Prefetcher | None = None
+    l1: CacheModel = field(default_factory=CacheModel)
+    l2: CacheModel = field(default_factory=CacheModel)
+    dram: AddressMapping | None = None
 
     @property
     def name(self) -> str:

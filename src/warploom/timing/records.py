@@ -62,6 +62,8 @@ class Record:
     """By PTX instruction, whether the Tensor Memory Accelerator does it."""
     copies: bool
     """Whether it copied anything."""
+    masks: Words | None = None
+    """By entry, the lanes that were active, where they are kept."""
     predicted: int = 0
     """So many of the blocks, the last ones, were not recorded (`timing.predicted`)."""
 
@@ -90,10 +92,13 @@ class Recorder:
     patterns: PatternTable
     origin: int
     """The address that counts as 0, so that nothing depends on where the host's memory lies."""
+    keeps_masks: bool = False
+    """Whether warps whose lanes differ have streams of their own, with the lanes of each entry."""
     blocks: int = 0
     _known: dict[bytes, int] = field(default_factory=dict[bytes, int])
     _streams: list[list[int]] = field(default_factory=list[list[int]])
     _entries: list[Words] = field(default_factory=list[Words])
+    _masks: list[Words] = field(default_factory=list[Words])
     _accesses: list[Words] = field(default_factory=list[Words])
     _warps: list[Words] = field(default_factory=list[Words])
     _asked: list[Words] = field(default_factory=list[Words])
@@ -148,6 +153,7 @@ class Recorder:
             np.concatenate([*self._asked, np.zeros(0, np.int64)]),
             self._bulk,
             bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
+            np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
         )
 
     @cached_property
@@ -198,9 +204,9 @@ class Recorder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Return the entries by warp, shape (entries, 2): the warp among these blocks', and its
-        basic block; and for each row of the log its place there, -1 where it is of a block beyond
-        or a turn that does not count."""
+        """Return the entries by warp, shape (entries, 3): the warp among these blocks', its basic
+        block, and its active lanes where they are kept, else 0; and for each row of the log its
+        place there, -1 where it is of a block beyond or a turn that does not count."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         chosen = np.flatnonzero(numbers > 0)
@@ -220,6 +226,7 @@ class Recorder:
         count = len(blocks) * self.launch.warps_per_block
         self._asked.append(np.bincount(found[self._polls[found[:, 1]], 0], minlength=count))
         found[early, 1] += len(self.program.blocks)
+        found = np.column_stack([found, lanes * self.keeps_masks])
         place = np.full(len(rows), -1, np.int64)
         place[order] = np.arange(len(order))
         return found, place
@@ -283,7 +290,7 @@ class Recorder:
         access_ends = np.searchsorted(of_warp, np.arange(count + 1))
         begins = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
         within = np.arange(len(entries)) - ends[entries[:, 0]]
-        columns = np.concatenate([entries[:, 1:2], within[:, None]], axis=1)
+        columns = np.concatenate([entries[:, 1:], within[:, None]], axis=1)
         entry_hash = _hashed(columns, ends)
         inside = accesses[:, 0] - ends[of_warp]
         order = np.arange(len(accesses)) - access_ends[of_warp]
@@ -311,6 +318,8 @@ class Recorder:
         rows[-1, 1] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
+        if self.keeps_masks:
+            self._masks.append(np.append(entries[:, 2], 0))
         columns = accesses[:, 1:4], delta[:, None], accesses[:, 5:]
         self._accesses.append(np.concatenate(columns, axis=1))
         self._entry_count += len(rows)

@@ -105,13 +105,30 @@ class Replay:
 
     def _check_policies(self) -> None:
         """Raise WarploomError where a function of the user's raised an exception."""
-        first = int(self.setting.parameters[w.AT_OWN]) + w.OWN_WORDS
-        for place, name in enumerate(("warp scheduler", "prefetcher")):
-            if self.sms[:, first + place * w.OWN_ROOM].any():
-                raise WarploomError(
-                    f"the {name} raised an exception: an index beyond its {w.OWN_WORDS} words, or"
-                    " what else Numba's functions raise; call it as a Python function to see which"
-                )
+        p = self.setting.parameters
+        first = int(p[w.AT_OWN]) + w.OWN_WORDS
+        failed = {
+            name: self.sms[:, first + place * w.OWN_ROOM].any()
+            for place, name in enumerate(w.OWN_FUNCTIONS)
+        }
+        failed["mapping of DRAM"] = self.memory[p[w.AT_DRAM_OWN] + w.OWN_WORDS] != 0
+        for name, words in (
+            ("L1", self._of_sets(self.sms, w.L1_REPLACES, w.AT_L1_OWN, w.L1_SETS)),
+            ("L2", self._of_sets(self.memory, w.L2_REPLACES, w.AT_L2_OWN, w.L2_SETS)),
+        ):
+            failed[f"replacement policy of {name}"] = words[..., w.SET_WORDS :: w.SET_ROOM].any()
+        for name in (name for name, one in failed.items() if one):
+            count = w.SET_WORDS if name.startswith("replacement") else w.OWN_WORDS
+            raise WarploomError(
+                f"the {name} raised an exception: an index beyond its {count} words, or"
+                " what else Numba's functions raise; call it as a Python function to see which"
+            )
+
+    def _of_sets(self, words: Words, policy: int, at: int, sets: int) -> Words:
+        """Return the words of a replacement policy, if there is one, of all sets of a cache."""
+        p = self.setting.parameters
+        count = int(p[sets]) * w.SET_ROOM if p[policy] else 0
+        return words[..., p[at] : p[at] + count]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
         """Run one quantum; False where nothing is left to run."""

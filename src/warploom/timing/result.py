@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
-from warploom.analysis.program import Program
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
@@ -69,9 +69,9 @@ class LineTime:
 
 @dataclass(frozen=True)
 class Basis:
-    """The code that a time rests on: "machine code" or "ptx"; for machine code the share of the
-    executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where machine
-    code was asked for."""
+    """The code that a time rests on: "machine code", "ptx" or "trace"; for machine code the share
+    of the executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where
+    machine code was asked for."""
 
     code: str
     found: float = 0.0
@@ -80,10 +80,29 @@ class Basis:
     def __str__(self) -> str:
         if self.code == "ptx":
             return "PTX" + (f": {self.reason}" if self.reason else "")
+        if self.code == "trace":
+            return "a trace of machine code"
         return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
 
 
 PTX_ALONE = Basis("ptx")
+
+
+class NamedCode(Protocol):
+    """The code of a launch, and where each of its instructions comes from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def opcode(self, instruction: int) -> str: ...
+
+    def line(self, instruction: int) -> str: ...
 
 
 class Timing:
@@ -92,7 +111,7 @@ class Timing:
 
     def __init__(
         self,
-        program: Program,
+        program: NamedCode,
         device: DeviceSpec,
         timing: TimingSpec,
         scheduler: str,

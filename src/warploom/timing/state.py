@@ -22,7 +22,6 @@ from warploom.timing.schedulers import OWN, POLICIES
 
 Words = npt.NDArray[np.int64]
 
-LINE_BYTES = 128
 FLIGHTS = 2048
 NOTES = 1024
 """Notes to other blocks of a cluster that an SM sends or gets in a quantum at most."""
@@ -75,15 +74,11 @@ def setting_of(
 ) -> Setting:
     """Return the parameters of a launch on a device; `events`: room for the states of an SM's
     warps."""
-    scheduler, prefetcher = policies.scheduler, policies.prefetcher
-    own = not isinstance(scheduler, str)
     p = np.zeros(w.PARAMETER_COUNT, np.int64)
     values = {
         **_of_device(timing),
-        **_of_caches(device, timing, shape),
-        w.POLICY: OWN if own else POLICIES.index(scheduler),
-        w.RANK: scheduler.address if own else 0,
-        w.PREFETCH: 0 if prefetcher is None else prefetcher.address,
+        **_of_caches(device, timing, shape, policies),
+        **_of_policies(policies),
         w.SLOTS: shape.block_slots * shape.warps_per_block,
         w.BLOCK_SLOTS: shape.block_slots,
         w.WARPS_PER_BLOCK: shape.warps_per_block,
@@ -141,7 +136,27 @@ def _of_device(timing: TimingSpec) -> dict[int, int]:
     }
 
 
-def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int, int]:
+def _of_policies(policies: Policies) -> dict[int, int]:
+    """Return the addresses of the user's functions, 0 where there is none."""
+    scheduler = policies.scheduler
+    functions = {
+        w.RANK: None if isinstance(scheduler, str) else scheduler,
+        w.PREFETCH: policies.prefetcher,
+        w.L1_REPLACES: policies.l1.replacement,
+        w.L2_REPLACES: policies.l2.replacement,
+        w.L1_MAPS: policies.l1.mapping,
+        w.L2_MAPS: policies.l2.mapping,
+        w.DRAM_MAPS: policies.dram,
+    }
+    found = {place: 0 if one is None else one.address for place, one in functions.items()}
+    return found | {
+        w.POLICY: POLICIES.index(scheduler) if isinstance(scheduler, str) else OWN,
+    }
+
+
+def _of_caches(
+    device: DeviceSpec, timing: TimingSpec, shape: Shape, policies: Policies
+) -> dict[int, int]:
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
@@ -151,9 +166,13 @@ def _of_caches(device: DeviceSpec, timing: TimingSpec, shape: Shape) -> dict[int
     soonest = min(first_answer, timing.latency_atomic)
     if shape.clusters and shape.phases:
         soonest = min(soonest, timing.latency_cluster)
+    l1_ways, l2_ways = policies.l1.ways or L1_WAYS, policies.l2.ways or L2_WAYS
+    l2_bytes = device.l2_bytes if has_l2 else 0
     return {
-        w.L1_SETS: l1_bytes // (LINE_BYTES * L1_WAYS),
-        w.L2_SETS: device.l2_bytes // (LINE_BYTES * L2_WAYS) if has_l2 else 0,
+        w.L1_WAYS: l1_ways,
+        w.L2_WAYS: l2_ways,
+        w.L1_SETS: policies.l1.sets("L1", l1_bytes, l1_ways),
+        w.L2_SETS: policies.l2.sets("L2", l2_bytes, l2_ways),
         w.SLICES: slices,
         w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
         w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
@@ -181,7 +200,7 @@ def _place_sm(p: Words) -> int:
         (w.AT_QUEUE, p[w.SCHEDULERS] * p[w.LSU_QUEUE] * w.Q_WORDS),
         (w.AT_READY, p[w.SLOTS] * p[w.REGISTERS]),
         (w.AT_MSHRS, p[w.MSHRS] + 1),  # the last one for those that have none
-        (w.AT_L1, p[w.L1_SETS] * (1 + L1_WAYS * (1 + w.SECTORS))),
+        (w.AT_L1, p[w.L1_SETS] * (1 + p[w.L1_WAYS] * (1 + w.SECTORS))),
         (w.AT_FLIGHTS, p[w.FLIGHTS] * w.F_WORDS),
         (w.AT_FREE, p[w.FLIGHTS]),
         (w.AT_PAIRS, 2 * p[w.PAIRS]),
@@ -190,7 +209,8 @@ def _place_sm(p: Words) -> int:
         (w.AT_RESERVED, p[w.RESERVED]),
         (w.AT_FETCH, p[w.SCHEDULERS] * p[w.FETCH_LINES]),
         (w.AT_EVENTS, p[w.EVENTS] * w.EVENT_WORDS),
-        (w.AT_OWN, 2 * w.OWN_ROOM),
+        (w.AT_OWN, len(w.OWN_FUNCTIONS) * w.OWN_ROOM),
+        (w.AT_L1_OWN, p[w.L1_SETS] * w.SET_ROOM if p[w.L1_REPLACES] else 0),
         (w.AT_PHASES, p[w.BLOCK_SLOTS] * p[w.PHASES] * w.PHASE_WORDS),
         (w.AT_TMA, p[w.FLIGHTS] * w.Q_WORDS),
         (w.AT_SENT, p[w.NOTES] * w.NOTE_WORDS),
@@ -209,7 +229,9 @@ def _place_memory(p: Words) -> int:
         (w.AT_BANKS, 2 << p[w.BANK_BITS]),
         (w.AT_PORTS, p[w.SMS]),
         (w.AT_ORDER, p[w.QUANTUM] + 8 + p[w.SMS] * p[w.REQUESTS]),
-        (w.AT_L2, p[w.L2_SETS] * (1 + L2_WAYS * (1 + w.SECTORS))),
+        (w.AT_L2, p[w.L2_SETS] * (1 + p[w.L2_WAYS] * (1 + w.SECTORS))),
+        (w.AT_L2_OWN, p[w.L2_SETS] * w.SET_ROOM if p[w.L2_REPLACES] else 0),
+        (w.AT_DRAM_OWN, w.OWN_ROOM),
     ):
         p[place] = end
         end += int(words)

@@ -34,7 +34,7 @@ def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
     """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
     it is one of another launch, or the SM had no blocks."""
     launch, program = timing.launch, timing.program
-    own = program.name, len(program.instructions), launch.grid, launch.block, timing.device.name
+    own = program.name, program.size, launch.grid, launch.block, timing.device.name
     of_trace = trace.launch.grid, trace.launch.block, trace.device.name
     theirs = trace.launch.kernel, len(trace.code), *of_trace
     if own != theirs:

@@ -147,14 +147,23 @@ MEETING, L1_LINES, L1_WORD_CYCLES = 69, 70, 71
 RANK, PREFETCH, AT_OWN = 72, 73, 74
 PHASES, AT_PHASES, AT_TMA, LATENCY_TMA, TMA_LINE_TICKS = range(75, 80)
 LATENCY_CLUSTER, NOTES, AT_SENT, AT_TOLD = range(80, 84)
-PARAMETER_COUNT = 84
+L1_WAYS, L2_WAYS, L1_REPLACES, L2_REPLACES, L1_MAPS, L2_MAPS, DRAM_MAPS = range(84, 91)
+AT_L1_OWN, AT_L2_OWN, AT_DRAM_OWN = range(91, 94)
+PARAMETER_COUNT = 94
 """What the engine is told of the device, the launch and its own arrays. AT_*: places in the state
 of an SM or, from AT_SLICES on, of the memory behind all of them. RANK, PREFETCH: addresses of the
-user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each. PHASES:
-room for those of the mbarriers of a block. NOTES: room for what is sent to other blocks of a
-cluster, and for what comes from them, in the time in which SMs run apart."""
+user's functions (`timing.policies`), 0 without one; from AT_OWN on OWN_ROOM words for each of
+OWN_FUNCTIONS. PHASES: room for those of the mbarriers of a block. NOTES: room for what is sent to
+other blocks of a cluster, and for what comes from them, in the time in which SMs run apart.
+*_REPLACES, *_MAPS: addresses of functions that choose which line gives way, and where a line
+belongs; AT_*_OWN: the words of the former (SET_ROOM for each set) and of the mapping of DRAM
+(OWN_ROOM)."""
+OWN_FUNCTIONS = ("warp scheduler", "prefetcher", "mapping of L1", "mapping of L2")
+"""The functions of the user's that an SM calls, in the order of their words."""
 OWN_WORDS, OWN_ROOM = 256, 257
 """Words of a policy, and room for them and for one that is set where it raised an exception."""
+SET_WORDS, SET_ROOM = 32, 33
+"""The same of a replacement policy, for each set."""
 
 # ---- the state of an SM -------------------------------------------------------------------------
 
@@ -238,11 +247,11 @@ E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 """A time in which a warp was in one state, or (IN_FLIGHT) in which a copy was on its way."""
 IN_FLIGHT = REASON_COUNT
 
-SECTORS = 4
+LINE_BYTES, SECTORS, MOST_WAYS = 128, 4, 16
 TAG_BITS, DIRTY_BITS, SECTOR_MASK = 8, 4, 15
-"""An entry of a cache (`timing.caches`): a tag with masks of the sectors that are there and, from
-DIRTY_BITS on, of those that were written; and for each sector when it is there, in L1 less than 0
-for a request that has no answer."""
+"""A cache's line, and the ways of a set at most. An entry of one (`timing.caches`): a tag with
+masks of the sectors that are there and, from DIRTY_BITS on, of those that were written; and for
+each sector when it is there, in L1 less than 0 for a request that has no answer."""
 
 L2_HITS, L2_MISSES, DRAM_READ, DRAM_WRITTEN, L2_BYTES = range(5)
 LAST_ANSWER, MEMORY_WORDS = 5, 6

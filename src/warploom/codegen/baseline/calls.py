@@ -59,7 +59,7 @@ class CallCode:
         if any(True for _ in operand_checks(made)):
             return False
         if made.operation.name in ("ld", "ldu", "st"):
-            return self._emit_access(index, made, on)
+            return not self.memory.is_watched and self._emit_access(index, made, on)
         return self._emit_operation(made, on)
 
     # ---- instructions that compute --------------------------------------------------------------

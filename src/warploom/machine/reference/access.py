@@ -290,14 +290,18 @@ def _sanitized(warp: Warp, request: Request, found: Sequence[Reach], data: bytes
 
 
 def _publish(warp: Warp, request: Request, space: Space, found: Sequence[Reach]) -> None:
-    """Tell the listener, if there is one, of lanes that reach into a space."""
-    if warp.run.listener is None or not found:
+    """Tell the listener and the observer, if there are such, of lanes that reach into a space."""
+    listener, observer = warp.run.listener, warp.run.observer
+    if (listener is None and observer is None) or not found:
         return
     lanes = tuple(one.lane for one in found)
     where = tuple(one.address for one in found)
     data = tuple(one.store.read(one.address, request.size) for one in found)
     access = Access(request.index, space, request.op, request.size, lanes, where, data)
-    warp.run.listener.reached(warp, access)
+    if listener is not None:
+        listener.reached(warp, access)
+    if observer is not None:
+        observer.access(warp, access)
 
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:

@@ -61,19 +61,26 @@ def come(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
-        if warp.run.sanitizer is not None:
-            warp.run.sanitizer.arrives(warp, index, mask, number, threads)
+        _note(warp, index, mask, number, threads)
         table[BLOCK] = following
         return plan_words.ARRIVED_ONLY
     together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
     return _wait(warp, index, instruction, mask, following, together=together)
 
 
+def _note(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
+    """Tell the sanitizer and the observer, if there are such, of lanes that come to a barrier."""
+    if warp.run.sanitizer is not None:
+        warp.run.sanitizer.arrives(warp, index, mask, number, threads)
+    if warp.run.observer is not None:
+        warp.run.observer.barrier(warp, index, mask, number, threads)
+
+
 def _come_in_cluster(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Arrive or wait at the barrier of the cluster."""
     run, table = warp.run, warp.splits.table
-    if run.sanitizer is not None and mask:
-        run.sanitizer.arrives(warp, index, mask, plan_words.CLUSTER_BARRIER, 0)
+    if mask:
+        _note(warp, index, mask, plan_words.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
         warp.state[plan_words.CLUSTER_ARRIVED] |= mask
         return RUNNABLE
@@ -92,8 +99,7 @@ def _wait(
 ) -> int:
     """Wait at a barrier, to go on at a block; `together` says that all living lanes are here."""
     number, threads = _operands(warp, index, instruction, mask)
-    if warp.run.sanitizer is not None:
-        warp.run.sanitizer.arrives(warp, index, mask, number, threads)
+    _note(warp, index, mask, number, threads)
     return _leave(warp, index, (number, threads), block, together=together)
 
 

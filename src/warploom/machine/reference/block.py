@@ -125,6 +125,15 @@ class Grid:
         scheduling.after_run(
             self.run.plan, warp.state, warp.splits.table, status, self.digest(warp)
         )
+        if self.run.observer is not None and status == plan_words.ENDED:
+            self._observe_end(warp)
+
+    def _observe_end(self, ended: Warp) -> None:
+        """Tell the observer of a block whose last warp has ended."""
+        warps = self.resident[int(self.run.plan[plan_words.SLOT])]
+        if all(warp.state[plan_words.STATUS] == plan_words.ENDED for warp in warps):
+            assert self.run.observer is not None
+            self.run.observer.block_ends(ended.block.number)
 
     def _current(self, number: int) -> Warp:
         """Return a warp of the current block, which begins here where it is fresh."""
@@ -146,6 +155,8 @@ class Grid:
         self.resident[slot] = [
             new_warp(block, i, run.states[first + i], run.tables[first + i]) for i in range(warps)
         ]
+        if run.observer is not None:
+            run.observer.block_begins(block.number)
 
     def _end(self, answer: int) -> None:
         """End the launch, by an answer of the schedule that is no warp."""

@@ -15,7 +15,9 @@ from warploom.machine.caches import empty_caches
 from warploom.machine.common import common_cost
 from warploom.machine.launch import Launch
 from warploom.machine.memory import DeviceMemory
+from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.block import run_blocks, schedule_arrays
+from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.state import Listener, Run, Sanitizer
 from warploom.machine.tally import Tally
 from warploom.rules.choice import MemoryOptions, access_rules
@@ -38,9 +40,10 @@ class ReferenceEngine:
         memory: DeviceMemory,
         listener: Listener | None = None,
         sanitizer: Sanitizer | None = None,
+        observer: ObservedLaunch | None = None,
     ) -> Tally:
         """Run all blocks of a launch; gives what was counted. A `listener` is told of everything,
-        a `sanitizer` checks it.
+        a `sanitizer` checks it, the functions of an `observer` are called.
 
         Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit, as the kernel deserves.
         """
@@ -66,6 +69,7 @@ class ReferenceEngine:
             tables,
             listener,
             sanitizer,
+            None if observer is None else ObserverCalls(observer, launch.warp_size),
         )
         run_blocks(run)
         return tally

@@ -26,6 +26,7 @@ from warploom.machine.launch import (
 )
 from warploom.machine.memory import AllocationTable, DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
+from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally
@@ -170,6 +171,7 @@ class Run:
     tables: Words
     listener: Listener | None = None
     sanitizer: Sanitizer | None = None
+    observer: ObserverCalls | None = None
     issued: int = 0
 
     @cached_property

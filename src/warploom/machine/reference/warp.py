@@ -63,6 +63,8 @@ def step(warp: Warp) -> int:
         run.listener.issued(warp, index, mask)
     if run.sanitizer is not None and mask:
         run.sanitizer.passes(warp, index, mask)
+    if run.observer is not None:
+        run.observer.branch(warp, index, instruction, mask)
     count_exited(warp, index, instruction, mask)
     control = CONTROL.get(instruction.operation.name)
     if control is not None:

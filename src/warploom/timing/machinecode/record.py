@@ -22,12 +22,14 @@ from warploom.timing.records import Record
 @dataclass(frozen=True)
 class Rerouted:
     """The record of machine code, whose blocks are stretches of the listing (`starts`, `stops`) and
-    whose accesses name instructions of it; and how far ways of both agree, from 0 to 1."""
+    whose accesses name instructions of it; how far ways of both agree, from 0 to 1; and for each
+    entry the place of its stretch in the way of its stream through the PTX."""
 
     record: Record
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     agreement: float
+    places: Words
 
 
 def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
@@ -37,11 +39,12 @@ def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A segment as arrays: blocks of its visits; and of its memory operations the visit, the
-    instruction of the listing, the position in the way, the instruction in its PTX block, and where
-    it stands for several of those, the bytes of a lane."""
+    """A segment as arrays: of its visits the blocks, and the positions in the way; and of its
+    memory operations the visit, the instruction of the listing, the position in the way, the
+    instruction in its PTX block, and where it stands for several of those, the bytes of a lane."""
 
     blocks: Words
+    begins: Words
     visits: Words
     listed: Words
     places: Words
@@ -81,6 +84,7 @@ class _Rerouting:
         streams: list[list[int]] = []
         entries: list[Words] = []
         accesses: list[Words] = []
+        begun: list[Words] = []
         missed = whole = 0.0
         entry_count = access_count = 0
         blocks = len(self._counts.matching.program.blocks)
@@ -88,7 +92,8 @@ class _Rerouting:
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
             way = rows[:-1, w.ENTRY_BLOCK] % blocks
-            off, made, reached = self._stream(way, rows[:, w.ENTRY_ACCESS])
+            off, made, reached, begins = self._stream(way, rows[:, w.ENTRY_ACCESS])
+            begun.append(begins)
             missed += off * used[number]
             whole += float(weights[way].sum()) * used[number]
             made[:, w.ENTRY_ACCESS] += access_count
@@ -104,20 +109,24 @@ class _Rerouting:
             accesses=np.concatenate([*accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)]),
         )
         starts, stops = zip(*self._spans, strict=True)
-        return Rerouted(changed, starts, stops, max(0.0, 1 - missed / whole) if whole else 0.0)
+        agreement = max(0.0, 1 - missed / whole) if whole else 0.0
+        places = np.concatenate([*begun, np.zeros(0, np.int64)])
+        return Rerouted(changed, starts, stops, agreement, places)
 
     def _weights(self) -> Words:
         """Return, by basic block of the PTX, the weight of its token."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
-    def _stream(self, way: Words, begins: Words) -> tuple[float, Words, Words]:
-        """Returns what differs on a way, and its entries and accesses in machine code; `begins` has
-        where the accesses of each of its blocks begin, and where the last ones stop."""
+    def _stream(self, way: Words, begins: Words) -> tuple[float, Words, Words, Words]:
+        """Returns what differs on a way, its entries and accesses in machine code, and the places
+        of the entries in the way; `begins` has where the accesses of each of its blocks begin, and
+        where the last ones stop."""
         walk = self._walker.walk(way)
         plans = [self._plan(segment) for segment in walk.segments]
         visited = np.cumsum([0, *(len(plan.blocks) for plan in plans)])
         blocks = np.concatenate([plan.blocks for plan in plans])
+        begun = np.concatenate([p.begins + at for p, at in zip(plans, walk.places, strict=True)])
         visits = np.concatenate([p.visits + v for p, v in zip(plans, visited, strict=False)])
         listed = np.concatenate([plan.listed for plan in plans])
         places = np.concatenate([p.places + at for p, at in zip(plans, walk.places, strict=True)])
@@ -136,7 +145,7 @@ class _Rerouting:
         entries[:-1, w.ENTRY_BLOCK] = blocks
         visit_of = visits[of_operation]
         entries[:, w.ENTRY_ACCESS] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
-        return walk.missed, entries, found
+        return walk.missed, entries, found, np.append(np.minimum(begun, len(way) - 1), 0)
 
     def _widen(self, found: Words, widths: Words) -> None:
         """Give the accesses that stand for several the pattern of all of them."""
@@ -186,7 +195,7 @@ class _Rerouting:
                     rows.append((visit, one.listed, place, one.inside, one.width))
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
-        return _Plan(blocks, *columns)
+        return _Plan(blocks, np.array(segment.starts, np.int64), *columns)
 
     def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
         """Return the position of the nth visit to a block of the PTX among those that a node does;
@@ -207,7 +216,7 @@ class _Rerouting:
             for number in range(made.start, made.stop):
                 one = matching.listing.instructions[number]
                 site = matching.site_of(one)
-                if site is not None and site in self._merging.places and reaches_memory(one):
+                if site is not None and site in self._merging.places and reaches_memory(one.name):
                     rows.append((number, site))
             taken = [site for _, site in rows]
             self._memory[node] = [self._operation(number, site, taken) for number, site in rows]

@@ -22,16 +22,17 @@ from warploom.timing.costs import QUEUED_UNITS, UNITS, Costs
 from warploom.timing.work import Work, barrier_of, fence_cycles, products_of, sleep_cycles
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
-_NEAR = (*_SHARED, "LDC")
+NEAR = (*_SHARED, "LDC")
+"""Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
 _FUSED = {"imul": "fp32", "shift": "int"}
 """Units of one pipeline: where both have as many lanes, it is one."""
 
 
-def reaches_memory(made: MachineInstruction) -> bool:
-    """Returns whether an instruction is one of those whose accesses a record has."""
-    unit = execution_of(made.name).unit
-    return unit == "texture" or (unit == "lsu" and made.name not in _NO_MEMORY)
+def reaches_memory(name: str) -> bool:
+    """Returns whether an instruction of that opcode is one of those whose accesses a record has."""
+    unit = execution_of(name).unit
+    return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
 
 def machine_work(
@@ -131,10 +132,10 @@ class _Builder:
             return w.COMMIT, 0, 0
         if made.name == "DEPBAR" and len(made.operands) > 1:
             return w.AWAIT, int(made.operands[1].text, 0), 0
-        if reaches_memory(made):
+        if reaches_memory(made.name):
             if unit == "texture":
                 return w.MEMORY, 1, 0
-            return w.MEMORY, int(made.name not in _NEAR), int(made.name == "LDGSTS")
+            return w.MEMORY, int(made.name not in NEAR), int(made.name == "LDGSTS")
         if unit == "control" and made.targets:
             return w.BRANCH, 0, 0
         return w.ALU, 0, 0

@@ -1,0 +1,73 @@
+"""Calls of an observer's functions by the reference machine, in the order of its execution."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warploom.analysis.observed import KINDS, SPACES, is_observed_access, is_observed_branch
+from warploom.rules import observed as words
+
+if TYPE_CHECKING:
+    from warploom.machine.observation import ObservedLaunch
+    from warploom.machine.reference.state import Access, Warp
+    from warploom.ptx.ir import Instruction
+
+_CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+
+
+class ObserverCalls:
+    """Calls the observer of one launch, in which warps have so many lanes."""
+
+    def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
+        self._launch = launch
+        self._event = np.zeros(words.E_ADDRESSES + lanes, np.int64)
+        functions = launch.table[: len(words.KINDS)].tolist()
+        self._functions: list[Callable[..., None] | None] = [
+            _CALLBACK(address) if address else None for address in functions
+        ]
+
+    def access(self, warp: Warp, access: Access) -> None:
+        """Take the event of an access."""
+        if is_observed_access(warp.run.program, access.instruction, access.space):
+            self._event[words.E_ADDRESSES :] = 0
+            for lane, address in zip(access.lanes, access.addresses, strict=True):
+                self._event[words.E_ADDRESSES + lane] = address
+            mask = sum(1 << lane for lane in access.lanes)
+            kind = SPACES[access.space], KINDS[access.op], access.size, warp.size
+            self._of_warp(words.ACCESS, warp, access.instruction, mask, *kind)
+
+    def branch(self, warp: Warp, index: int, made: Instruction, mask: int) -> None:
+        """Take the event of a branch, which the lanes of `mask` take."""
+        if is_observed_branch(warp.run.program, index, made):
+            self._of_warp(words.BRANCH, warp, index, warp.splits.active, mask)
+
+    def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
+        """Take the event of lanes that come to a barrier."""
+        if mask:
+            self._of_warp(words.BARRIER, warp, index, mask, number, threads)
+
+    def block_begins(self, block: int) -> None:
+        """Take the event of a block that begins."""
+        self._call(words.BLOCK_BEGIN, block)
+
+    def block_ends(self, block: int) -> None:
+        """Take the event of a block whose warps have all ended."""
+        self._call(words.BLOCK_END, block)
+
+    def _of_warp(self, kind: int, warp: Warp, index: int, mask: int, *given: int) -> None:
+        self._call(kind, warp.block.number, warp.number, index, mask, *given)
+
+    def _call(self, kind: int, *given: int) -> None:
+        """Call a function, if there is one, with the first words of an event."""
+        function, table = self._functions[kind], self._launch.table
+        if function is None:
+            return
+        for word, value in enumerate(given):  # masks of 64 lanes have all bits
+            self._event[word] = np.uint64(value).astype(np.int64)
+        failed = table[words.FAILED :].ctypes.data
+        pointers = int(table[words.LINES_AT]), int(table[words.STATE_AT]), failed
+        function(self._event.ctypes.data, *pointers)

@@ -1,0 +1,191 @@
+"""The files of a trace in Accel-Sim's format: `kernelslist.g` with the name of each kernel's file,
+and `kernel-N.traceg` with a head and the instructions of each block, warp by warp.
+
+Source: accel-sim-framework, gpu-simulator/trace-parser.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from warploom.core.errors import Dim3, WarploomError
+from warploom.timing.accelsim.lines import TracedInstruction, parse_line
+
+LIST = "kernelslist.g"
+FIRST_WITHOUT_PLACES = 3
+"""The version of traces whose lines do not begin with a block and a warp."""
+
+COLUMNS = (
+    "PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?]"
+    " [mem_addresses]"
+)
+
+
+@dataclass(frozen=True)
+class KernelHead:
+    """The head of a kernel's trace. `shared` are the bytes of a block's shared memory, `registers`
+    those of a thread; `binary` is the compute capability times ten."""
+
+    name: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    registers: int
+    binary: int
+    number: int = 1
+    shared_base: int = 0x7F00_0000_0000
+    local_base: int = 0x7F00_0200_0000
+    tracer: str = "none (Warploom)"
+    version: int = 4
+    has_lines: bool = False
+
+    def __str__(self) -> str:
+        rows = {
+            "kernel name": self.name,
+            "kernel id": self.number,
+            "grid dim": "({},{},{})".format(*self.grid),
+            "block dim": "({},{},{})".format(*self.block),
+            "shmem": self.shared,
+            "nregs": self.registers,
+            "binary version": self.binary,
+            "cuda stream id": 0,
+            "shmem base_addr": f"{self.shared_base:#018x}",
+            "local mem base_addr": f"{self.local_base:#018x}",
+            "nvbit version": self.tracer,
+            "accelsim tracer version": self.version,
+            "enable lineinfo": int(self.has_lines),
+        }
+        return "".join(f"-{key} = {value}\n" for key, value in rows.items())
+
+
+@dataclass(frozen=True)
+class TracedBlock:
+    """The instructions of a block, by warp."""
+
+    index: Dim3
+    warps: Mapping[int, tuple[TracedInstruction, ...]]
+
+
+def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
+    """Write the trace of a kernel. Raises OSError."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
+        for block in blocks:
+            file.write("\n#BEGIN_TB\n\nthread block = {},{},{}\n".format(*block.index))
+            for warp, instructions in block.warps.items():
+                file.write(f"\nwarp = {warp}\ninsts = {len(instructions)}\n")
+                file.writelines(f"{one} \n" for one in instructions)
+            file.write("\n#END_TB\n")
+
+
+def write_list(folder: Path, kernels: Iterable[str]) -> None:
+    """Write the list of the kernels' files in a folder. Raises OSError."""
+    (folder / LIST).write_text("".join(f"{name}\n" for name in kernels), encoding="utf-8")
+
+
+def kernel_files(path: str | Path) -> tuple[Path, ...]:
+    """Return the files of kernels that a list names, or a folder that has one; a kernel's file
+    itself. Raises WarploomError where there is none."""
+    given = Path(path)
+    listed = given / LIST if given.is_dir() else given
+    if listed.name.endswith((".traceg", ".traceg.xz")):
+        return (listed,)
+    try:
+        names = listed.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WarploomError(f"{listed} is no list of kernels: {error}") from None
+    found = tuple(listed.parent / name.strip() for name in names if name.startswith("kernel"))
+    if not found:
+        raise WarploomError(f"{listed} names no kernel")
+    return found
+
+
+def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
+    """Return the head of a kernel's trace, and its blocks, which are read as they are asked for.
+    Raises WarploomError for what is no such trace."""
+    lines = _lines(path)
+    head = _read_head(path, lines)
+    return head, _read_blocks(path, head, lines)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file that are not empty."""
+    try:
+        with _opened(path) as file:
+            for line in file:
+                if line.strip():
+                    yield line.strip()
+    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
+        raise WarploomError(f"{path} cannot be read as a trace: {error}") from None
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".xz":
+        return lzma.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
+    found: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("#"):
+            break
+        key, _, value = line.removeprefix("-").partition("=")
+        found[key.strip()] = value.strip()
+    try:
+        return KernelHead(
+            found["kernel name"],
+            _triple(found["grid dim"]),
+            _triple(found["block dim"]),
+            int(found["shmem"]),
+            int(found["nregs"]),
+            int(found["binary version"]),
+            int(found.get("kernel id", "1")),
+            int(found.get("shmem base_addr", "0"), 0),
+            int(found.get("local mem base_addr", "0"), 0),
+            found.get("nvbit version", ""),
+            int(found.get("accelsim tracer version", "1")),
+            found.get("enable lineinfo", "0") == "1",
+        )
+    except (KeyError, ValueError) as error:
+        raise WarploomError(
+            f"{path} has no head of a kernel's trace: {error} is missing or wrong"
+        ) from None
+
+
+def _triple(text: str) -> Dim3:
+    x, y, z = (int(part) for part in text.strip("()").split(","))
+    return x, y, z
+
+
+_MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
+
+
+def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
+    index: Dim3 | None = None
+    warps: dict[int, list[TracedInstruction]] = {}
+    warp = -1
+    has_place = head.version < FIRST_WITHOUT_PLACES
+    for line in lines:
+        mark = _MARK.fullmatch(line)
+        if line == "#END_TB" and index is not None:
+            yield TracedBlock(index, {number: tuple(made) for number, made in warps.items()})
+            index, warps, warp = None, {}, -1
+        elif mark is None and not line.startswith("#"):
+            if warp < 0:
+                raise WarploomError(f"{path} has an instruction outside of a warp: {line!r}")
+            warps[warp].append(parse_line(line, has_line=head.has_lines, has_place=has_place))
+        elif mark is not None and mark[1] == "thread block":
+            index = _triple(mark[2])
+        elif mark is not None and mark[1] == "warp":
+            if index is None:
+                raise WarploomError(f"{path} has a warp outside of a block: {line!r}")
+            warp = int(mark[2])
+            warps[warp] = []
+    if index is not None:
+        raise WarploomError(f"{path} ends in the midst of block {index}")

@@ -1,0 +1,120 @@
+"""One instruction of a trace in Accel-Sim's format: a line of text.
+
+    [line] PC mask destinations [registers] opcode sources [registers] width [mode addresses]
+
+`PC` and `mask` are hexadecimal. A width of 0 bytes is that of an instruction without addresses;
+else those of the active lanes follow in one of three modes: all of them (0), the first and the
+distance from lane to lane (1), the first and each distance to the one before (2). A line may end
+with an immediate operand, which is not kept.
+
+Source: accel-sim-framework, gpu-simulator/trace-parser and util/tracer_nvbit/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from warploom.core.errors import WarploomError
+
+LANES = 32
+ALL_ADDRESSES, STRIDE, DISTANCES = range(3)
+
+MOST_DESTINATIONS, MOST_SOURCES = 1, 4
+"""Registers of a line that Accel-Sim's parser takes."""
+
+BULK = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED")
+"""Opcodes of bulk copies, whose lines have addresses of another form."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedInstruction:
+    """One executed warp instruction. Registers are numbers; `width` is 0 for what has no addresses;
+    `addresses` are those of the lanes of `mask`, from the lowest."""
+
+    pc: int
+    mask: int
+    destinations: tuple[int, ...]
+    opcode: str
+    sources: tuple[int, ...]
+    width: int = 0
+    addresses: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{self.pc:04x}", f"{self.mask:08x}"]
+        parts += [str(len(self.destinations)), *(f"R{number}" for number in self.destinations)]
+        parts += [self.opcode]
+        parts += [str(len(self.sources)), *(f"R{number}" for number in self.sources)]
+        parts += [str(self.width)]
+        if self.width:
+            parts += self._compressed()
+        return " ".join(parts)
+
+    def _compressed(self) -> list[str]:
+        """Return the addresses as they are written."""
+        first = self.addresses[0] if self.addresses else 0
+        steps = [after - before for before, after in pairwise(self.addresses)]
+        low = self.mask >> ((self.mask & -self.mask).bit_length() - 1) if self.mask else 0
+        if len(set(steps)) <= 1 and low & (low + 1) == 0:
+            return [str(STRIDE), f"{first:#x}", str(steps[0] if steps else 0)]
+        return [str(DISTANCES), f"{first:#x}", *map(str, steps)]
+
+
+def parse_line(text: str, *, has_line: bool = False, has_place: bool = False) -> TracedInstruction:
+    """Return the instruction that a line has: `has_line`, behind the number of a source line,
+    `has_place`, behind a block and a warp (before version 3). Raises WarploomError for any other
+    text."""
+    parts = iter(text.split()[4 * has_place + has_line :])
+    try:
+        pc, mask = int(next(parts), 16), int(next(parts), 16)
+        destinations = _registers(parts)
+        opcode = next(parts)
+        sources = _registers(parts)
+        width = int(next(parts))
+        if opcode.partition(".")[0] in BULK:
+            raise WarploomError(f"{text!r} is a bulk copy, whose time is not modelled from traces")
+        addresses = _addresses(parts, mask) if width else ()
+    except (StopIteration, ValueError, IndexError):
+        raise WarploomError(
+            f"{text!r} is no instruction of a trace: PC, mask, destinations, opcode, sources, width"
+            f" and addresses"
+        ) from None
+    if not 0 <= mask < 1 << LANES:
+        raise WarploomError(f"{text!r} has a mask of more than {LANES} lanes")
+    return TracedInstruction(pc, mask, destinations, opcode, sources, width, addresses)
+
+
+def _registers(parts: Iterator[str]) -> tuple[int, ...]:
+    """Return the registers that their number is followed by."""
+    return tuple(int(next(parts).removeprefix("R")) for _ in range(int(next(parts))))
+
+
+def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
+    """Return the addresses of the lanes of a mask."""
+    count, mode = mask.bit_count(), int(next(parts))
+    if mode == ALL_ADDRESSES:
+        return tuple(int(next(parts), 16) for _ in range(count))
+    first = int(next(parts), 16)
+    if mode == STRIDE:
+        stride = int(next(parts))
+        return tuple(first + stride * place for place in range(count))
+    if mode != DISTANCES:
+        raise ValueError
+    found = [first][:count]
+    for _ in range(count - 1):
+        found.append(found[-1] + int(next(parts)))
+    return tuple(found)
+
+
+_BITS = re.compile(r"[US]?(\d+)")
+
+
+def width_of(opcode: str) -> int:
+    """Return the bytes that a lane moves, by an opcode's modifiers; 4 where they do not say."""
+    for part in opcode.split(".")[1:]:
+        found = _BITS.fullmatch(part)
+        if found:
+            return max(1, int(found[1]) // 8)
+    return 4
