@@ -76,7 +76,8 @@ def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
         if moves[index].kind is _Kind.WALL:
             for earlier in range(max(wall, 0), index):
                 after[earlier].add(index)
-            wall, others = index, defaultdict(list)
+            wall = index
+            others.clear()
         elif moves[index].kind is not _Kind.PURE:
             for move, alike in others.items():
                 if not _may_swap(move, moves[index]):
