@@ -59,12 +59,13 @@ def modelled(space: Space, device: str, configuration: Configuration) -> float:
 
 
 def _launch(space: Space, gpu: Device, configuration: Configuration, length: int) -> Any:
-    kernel = _compiled(space, gpu, configuration, length)
+    kernel = compiled(space, gpu, configuration, length)
     launcher = kernel[space.grid(configuration), space.block(configuration)]
     return launcher(*space.arguments(gpu, length))
 
 
-def _compiled(space: Space, gpu: Device, configuration: Configuration, length: int) -> Kernel:
+def compiled(space: Space, gpu: Device, configuration: Configuration, length: int) -> Kernel:
+    """Return the kernel of a configuration."""
     source = (HERE / "kernels.cu").read_text("utf-8")
     if space.length_macro:
         source = source.replace("CORNERS", _corners(length), 1)

@@ -214,7 +214,7 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert 'call void @"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
-    assert "for --llvm: add it, or leave them out" in refused.err
+    assert "for --llvm and --plan: add one, or leave them out" in refused.err
 
 
 def test_types_of_arguments_are_checked_unless_asked_not_to(warploom, tmp_path: Path) -> None:
