@@ -139,7 +139,8 @@ class SanitizingCode:
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        event = functools.partial(self._event_of, index, shape, addresses, mask, memory)
+        follow = I1(0) if extent is None else extent.whole
+        event = functools.partial(self._event_of, index, shape, addresses, mask, memory, follow)
         return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 
     def _condition(
@@ -219,12 +220,19 @@ class SanitizingCode:
         return function
 
     def _event_of(
-        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
+        self,
+        index: int,
+        shape: Shape,
+        addresses: Value,
+        mask: Value,
+        memory: Memory,
+        follow: Value,
     ) -> Value:
-        """Emits the event of an access of some lanes; returns those that may do it."""
+        """Emits the event of an access of some lanes; returns those that may do it. `follow`: each
+        reaches what follows the lane before, where that is known."""
         function = self._event_function(shape)
         given = self.frame.environment, self.frame.warp, I64(index), addresses
-        where = memory.data, memory.base, memory.limit
+        where = memory.data, memory.base, memory.limit, self.b.zext(follow, I64)
         return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
 
     def _event_function(self, shape: Shape) -> ir.Function:
@@ -233,12 +241,12 @@ class SanitizingCode:
         name = f"event.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
         if name in module.globals:
             return module.globals[name]
-        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64]
+        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64, I64]
         function = ir.Function(module, ir.FunctionType(I32, given), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        environment, warp, index, addresses, mask, data, base, limit = function.args
+        environment, warp, index, addresses, mask, data, base, limit, follow = function.args
         b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
         places = lanes.alloca(vector(I64))
         b.store(addresses, places)
@@ -261,6 +269,7 @@ class SanitizingCode:
                 words.E_PART: I64(shape.type.bytes),
                 words.E_BASE: b.ptrtoint(base, I64),
                 words.E_LIMIT: limit,
+                words.E_FOLLOWS: follow,
             },
         )
         state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))

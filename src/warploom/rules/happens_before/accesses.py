@@ -25,6 +25,7 @@ from warploom.rules.happens_before.words import (
     COMPLETES,
     COPIES,
     E_BLOCK,
+    E_FOLLOWS,
     E_INSTRUCTION,
     E_LANES,
     E_OP,
@@ -89,7 +90,9 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
     the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
     lanes, wanted = e[E_LANES], e[E_LANES]
     begins, falls = 1, 0
-    rises = int(lanes == ALL_LANES and is_one_run(addresses, e[E_SIZE]))
+    rises = 0
+    if lanes == ALL_LANES:
+        rises = int(e[E_FOLLOWS] != 0 or is_one_run(addresses, e[E_SIZE]) != 0)
     if lanes == ALL_LANES and rises == 0:
         falls = is_one_run(addresses, -e[E_SIZE])
     if rises | falls == 0:

@@ -106,7 +106,9 @@ def begin_event(s: Any, e: Any, plan: Any) -> int:
     s[ME_SPACE] = 0
     if s[s[ME_SLOT] + B_BLOCK] != e[E_BLOCK] + 1:
         begin_cluster(s, plan)
-    s[ME_CLUSTER_AT] = s[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * s[SLOT_WORDS]
+    s[ME_CLUSTER_AT] = s[ME_SLOT]
+    if s[CLUSTER_BLOCKS] > 1:
+        s[ME_CLUSTER_AT] = s[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * s[SLOT_WORDS]
     stay(s, e)
     warp_at = s[ME_SLOT] + s[SLOT_WARPS] + e[E_WARP] * WARP_WORDS
     if s[warp_at + V_WAITING] & e[E_LANES]:

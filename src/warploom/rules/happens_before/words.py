@@ -108,11 +108,13 @@ MEM, RACE, SYNC, INIT = 1, 2, 4, 8
     E_LIMIT,
     E_NUMBER,
     E_COUNT,
+    E_FOLLOWS,
     EVENT_WORDS,
-) = range(15)
+) = range(16)
 """An event. LANES: those that execute it, of EXISTING. An access is of OP on SIZE bytes a lane, in
 elements of PART bytes, in memory whose first byte is at BASE of the host and which has LIMIT bytes.
-A barrier has NUMBER and awaits COUNT threads (0: all)."""
+A barrier has NUMBER and awaits COUNT threads (0: all). FOLLOWS: each lane of an access reaches what
+follows the lane before, 0 where that is not known."""
 
 (
     ACCESS,
