@@ -121,6 +121,29 @@ def test_a_search_runs_each_order_of_accesses_that_meet_once(name: str) -> None:
     assert len(found) == orders
 
 
+CONDITION = """
+__global__ void condition(int *r, volatile int *flag, int *x) {
+  if (blockIdx.x == 0 && flag[0]) x[0] = 5;
+  if (blockIdx.x == 1) flag[0] = 1;
+  if (blockIdx.x == 2) r[0] = x[0];
+}
+"""
+
+
+def test_accesses_that_conflict_in_some_orders_only_are_searched_too() -> None:
+    """In the order of the blocks, nobody stores to x: 5 is read where block 1 goes first."""
+    kernel = wl.Device().compile(CONDITION)["condition"]
+    job = job_of(kernel[3, 1], tuple(np.zeros(1, np.int32) for _ in range(3)), {})
+    ready, seen = Ready(job), set[tuple[int, int]]()
+    found, complete = search_orders(ready, interruption_points(job)[0], 100)
+    assert complete
+    for outcome in found:
+        ready.run(outcome.order)
+        r, _, x = (int(result.data[0]) for result in ready.results())
+        seen.add((r, x))
+    assert seen == {(0, 0), (0, 5), (5, 5)}
+
+
 def random_threads(draw: Random) -> list[list[Step]]:
     """Returns two or three threads with up to three steps each, of which some meet at a barrier."""
     threads: list[list[Step]] = []

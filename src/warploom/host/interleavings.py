@@ -210,7 +210,22 @@ def _joined(clocks: Iterable[dict[Who, int]]) -> dict[Who, int]:
 
 def search_orders(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[Outcome], bool]:
     """Run a job in one order after the other of its turns between `points`, in at most so many
-    runs; return what came of them, and whether these are all orders that can differ."""
+    runs; return what came of them, and whether these are all orders that can differ. Instructions
+    that conflict only in another order than the one that told the points are points of a search
+    behind the first."""
+    found, whole = _search(ready, points, runs)
+    if not whole:
+        return found, False
+    conflicting = {index for one in found for pair in ready.conflicts(one.order) for index in pair}
+    if conflicting <= set(points):
+        return found, True
+    more = sorted(conflicting.union(points))
+    others, whole = search_orders(ready, more, runs - len(found))
+    return [*found, *others], whole
+
+
+def _search(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[Outcome], bool]:
+    """Do the same with these points alone."""
     search, outcomes = Interleavings(points), list[Outcome]()
     order = Order("converge", 0, tuple(points))
     for _ in range(runs):

@@ -156,10 +156,10 @@ class Ready:
             return self.launcher.watch(listener, *self._begin(), **self._options(order))
         return ""
 
-    def conflicts(self) -> tuple[tuple[int, int], ...]:
+    def conflicts(self, order: Order = DEFAULT) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of instructions that reach the same bytes in no order, by the detector
-        of races, in the default order."""
-        checked = self.launcher.sanitized(("race",), *self._begin(), **self._options(DEFAULT))
+        of races, in a run whose turns go by `order`."""
+        checked = self.launcher.sanitized(("race",), *self._begin(), **self._options(order))
         return tuple(sorted(checked.conflicts))
 
     def results(self) -> tuple[Result, ...]:
