@@ -1,13 +1,13 @@
 // Copies of the Tensor Memory Accelerator in modelled time: from their issue to their arrival, as
 // many rows as were in flight together.
 
-import { effect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { HELP } from "../help.ts";
 import { copyRows, type CopySpan, type Modelled } from "../modelled.ts";
 import type { Model } from "../model.ts";
 import { cycles } from "../state.ts";
 import { hideTip, tellAt } from "../tips.ts";
+import { penOf, useDrawing } from "./drawing.ts";
 import { LEFT, RIGHT, type Range } from "./tracks.ts";
 
 const ROW = 12;
@@ -17,21 +17,7 @@ export function Copies({ model, made }: { model: Model; made: Modelled }) {
   const place = useRef<HTMLCanvasElement>(null);
   const rows = copyRows(made.copies).slice(0, MOST_ROWS);
   const inSight = (): Range => cycles.value ?? made.range;
-  useEffect(() => {
-    const canvas = place.current!;
-    const draw = () => drawCopies(canvas, rows, inSight());
-    const stop = effect(draw);
-    const watch = new ResizeObserver(draw);
-    watch.observe(canvas);
-    const themed = new MutationObserver(draw);
-    themed.observe(document.documentElement, { attributes: true });
-    return () => {
-      stop();
-      watch.disconnect();
-      themed.disconnect();
-      hideTip();
-    };
-  }, [made]);
+  useDrawing(place, (canvas) => drawCopies(canvas, rows, inSight()), made);
   const longest = made.copies.reduce((most, one) => Math.max(most, one.until - one.since), 0);
   const told = `${made.copies.length.toLocaleString()} copies were in flight, at most ${rows.length} together, for up to ${longest.toLocaleString()} cycles each.`;
   return (
@@ -57,13 +43,7 @@ export function Copies({ model, made }: { model: Model; made: Modelled }) {
 }
 
 function drawCopies(canvas: HTMLCanvasElement, rows: readonly CopySpan[][], [from, to]: Range): void {
-  const box = canvas.getBoundingClientRect();
-  canvas.width = Math.max(1, Math.round(box.width * devicePixelRatio));
-  canvas.height = Math.max(1, Math.round(box.height * devicePixelRatio));
-  const pen = canvas.getContext("2d")!;
-  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const { box, pen, colour } = penOf(canvas);
   const width = box.width - LEFT - RIGHT;
   const x = (cycle: number) => LEFT + ((cycle - from) / (to - from)) * width;
   pen.textBaseline = "middle";

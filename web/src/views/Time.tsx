@@ -1,13 +1,13 @@
 // Modelled time: a track for each warp slot of an SM, over its cycles.
 
-import { effect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { HELP, tip, type HelpKey } from "../help.ts";
 import { readable, type Modelled } from "../modelled.ts";
 import type { Model } from "../model.ts";
 import { chosenSpan, cycles, pickSpan, warp } from "../state.ts";
 import { hideTip, tellAt } from "../tips.ts";
 import { Copies } from "./Copies.tsx";
+import { useDrawing } from "./drawing.ts";
 import { FAINT, LOOKS } from "./states.ts";
 import { AXIS, drawTracks, heightOf, LEFT, RIGHT, rowHeight, type Range } from "./tracks.ts";
 
@@ -88,21 +88,11 @@ function Tools({ made }: { made: Modelled }) {
 
 function Tracks({ made }: { made: Modelled }) {
   const place = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    const canvas = place.current!;
-    const draw = () => drawTracks(canvas, made, inSight(made), { span: chosenSpan.value, warp: made.spansOf(warp.value) });
-    const stop = effect(draw);
-    const watch = new ResizeObserver(draw);
-    watch.observe(canvas);
-    const themed = new MutationObserver(draw);
-    themed.observe(document.documentElement, { attributes: true });
-    return () => {
-      stop();
-      watch.disconnect();
-      themed.disconnect();
-      hideTip();
-    };
-  }, [made]);
+  useDrawing(
+    place,
+    (canvas) => drawTracks(canvas, made, inSight(made), { span: chosenSpan.value, warp: made.spansOf(warp.value) }),
+    made,
+  );
   return (
     <canvas
       ref={place}

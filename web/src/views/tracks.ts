@@ -2,6 +2,7 @@
 
 import type { Modelled } from "../modelled.ts";
 import { upper } from "../model.ts";
+import { penOf } from "./drawing.ts";
 import { FAINT, fillsOf } from "./states.ts";
 
 export const LEFT = 52;
@@ -26,13 +27,7 @@ export function heightOf(made: Modelled): number {
 }
 
 export function drawTracks(canvas: HTMLCanvasElement, made: Modelled, [from, to]: Range, marked: Marked): void {
-  const box = canvas.getBoundingClientRect();
-  canvas.width = Math.max(1, Math.round(box.width * devicePixelRatio));
-  canvas.height = Math.max(1, Math.round(box.height * devicePixelRatio));
-  const pen = canvas.getContext("2d")!;
-  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const { box, pen, colour } = penOf(canvas);
   const width = box.width - LEFT - RIGHT;
   const x = (cycle: number) => LEFT + ((cycle - from) / (to - from)) * width;
   const height = rowHeight(made);
