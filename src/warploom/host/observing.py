@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from warploom.analysis.program import Program
 from warploom.devices.spec import DeviceSpec
@@ -20,55 +21,47 @@ def observed(
 ) -> Execute:
     """Return the engine of a name that `choose_engine` gave, calling an observer: on one worker, so
     that its calls have an order."""
-    run = _run_compiled if name == "compiled" else _run_reference
+    engine = _Observed(spec, options, observation)
+    return engine.compiled if name == "compiled" else engine.reference
 
-    def execute(
-        program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+
+@dataclass(frozen=True)
+class _Observed:
+    """The engines of a device, calling an observer."""
+
+    spec: DeviceSpec
+    options: MemoryOptions
+    observation: Observation
+
+    def reference(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
     ) -> Callable[[], Tally]:
-        return run(spec, options, observation, program, launch, memory, progress)
+        """Run a launch on the reference machine."""
+        from warploom.machine.reference.machine import ReferenceEngine
 
-    return execute
+        observer = self.observation.begin(program)
+        engine = ReferenceEngine(self.spec, self.options)
+        tally = engine.launch(program, launch, memory, observer=observer)
+        observer.check()
+        return lambda: tally
 
+    def compiled(
+        self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        """Run a launch as machine code."""
+        from warploom.machine.compiled import CompiledEngine
+        from warploom.machine.counted import Counted
+        from warploom.machine.outcome import check_limit, error_of
 
-def _run_reference(
-    spec: DeviceSpec,
-    options: MemoryOptions,
-    observation: Observation,
-    program: Program,
-    launch: Launch,
-    memory: DeviceMemory,
-    progress: Progress | None,
-) -> Callable[[], Tally]:
-    from warploom.machine.reference.machine import ReferenceEngine
-
-    observer = observation.begin(program)
-    tally = ReferenceEngine(spec, options).launch(program, launch, memory, observer=observer)
-    observer.check()
-    return lambda: tally
-
-
-def _run_compiled(
-    spec: DeviceSpec,
-    options: MemoryOptions,
-    observation: Observation,
-    program: Program,
-    launch: Launch,
-    memory: DeviceMemory,
-    progress: Progress | None,
-) -> Callable[[], Tally]:
-    from warploom.machine.compiled import CompiledEngine
-    from warploom.machine.counted import Counted
-    from warploom.machine.outcome import check_limit, error_of
-
-    observer = observation.begin(program)
-    engine = CompiledEngine(spec, options)
-    work, status = engine.record(program, launch, memory, None, progress, observer=observer)
-    if status != ENDED:
-        raise error_of(work, status)
-    observer.check()
-    counted = Counted.of([work])
-    if launch.max_instructions is None:
-        return counted
-    tally = counted()
-    check_limit(tally, work)
-    return lambda: tally
+        observer = self.observation.begin(program)
+        engine = CompiledEngine(self.spec, self.options)
+        work, status = engine.record(program, launch, memory, None, progress, observer=observer)
+        if status != ENDED:
+            raise error_of(work, status)
+        observer.check()
+        counted = Counted.of([work])
+        if launch.max_instructions is None:
+            return counted
+        tally = counted()
+        check_limit(tally, work)
+        return lambda: tally
