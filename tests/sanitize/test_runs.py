@@ -10,42 +10,53 @@ from warploom.rules.happens_before.runs import (
     bytes_of,
     covers,
     place_of,
+    words_of,
 )
 
 LINE = 128
+ALL = (1 << 32) - 1
 Run = dict[int, int]
 """The lane that reaches each byte, counted from the one that reaches the first."""
 
 
-def draw_run(draw: Random) -> tuple[int, Run]:
-    """Return a random place, and which lane reaches which byte."""
+def draw_run(draw: Random) -> tuple[int, int, Run]:
+    """Return a random place, its words, and which lane reaches which byte."""
     size = draw.choice((1, 2, 4, 8, 16))
     stride = size * draw.choice((1, 1, 2, 3, 5))
     begin = size * draw.randrange(LINE // size)
     lanes = draw.randint(1, (LINE - begin - size) // stride + 1)
     end = begin + (lanes - 1) * stride + size
-    step = draw.choice((1, 1, -1))
-    reached = {begin + k * stride + byte: k * step for k in range(lanes) for byte in range(size)}
-    return place_of(size, step * stride, begin, end), reached
+    step, there = draw.choice((1, 1, -1)), (1 << lanes) - 1
+    if size >= 4 and stride == size and step > 0 and draw.random() < 0.5:
+        there = draw.randrange(1, there + 1)
+    reached = {
+        begin + k * stride + byte: k * step
+        for k in range(lanes)
+        for byte in range(size)
+        if there >> k & 1
+    }
+    place = place_of(size, step * stride, begin, end)
+    return place, words_of(place, there), reached
 
 
 def test_bytes_of_a_place_are_those_that_its_lanes_reach() -> None:
     draw = Random(1)
     for _ in range(500):
-        place, reached = draw_run(draw)
-        bits = sum(bytes_of(place, word) << 32 * word for word in range(LINE // 32))
+        place, words, reached = draw_run(draw)
+        bits = sum(bytes_of(place, words, word) << 32 * word for word in range(LINE // 32))
         assert {byte for byte in range(LINE) if bits >> byte & 1} == reached.keys()
 
 
 def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
     draw, said = Random(2), [0, 0, 0]
     for _ in range(20_000):
-        (one, first), (other, second) = draw_run(draw), draw_run(draw)
+        one, words, first = draw_run(draw)
+        other, other_words, second = draw_run(draw)
         common, lanes = first.keys() & second.keys(), draw.randint(-3, 3)
-        if are_apart(one, other):
+        if are_apart(one, words, other, other_words):
             assert not common
             said[0] += bool(max(first) > min(second) and max(second) > min(first))
-        if covers(one, other):
+        if covers(one, words, other, other_words):
             assert second.keys() <= first.keys()
             said[1] += 1
         if are_lanes_own(one, other, lanes):
@@ -55,9 +66,16 @@ def test_what_is_said_of_two_places_holds_for_their_bytes() -> None:
 
 
 def test_fields_of_structures_are_apart_and_alike() -> None:
-    x, y, whole = place_of(4, 12, 0, 124), place_of(4, 12, 4, 128), place_of(4, 4, 0, 128)
-    assert are_apart(x, y)
-    assert are_lanes_own(x, y, 0)
-    assert covers(whole, x)
-    assert not covers(x, y)
-    assert not covers(x, whole)
+    places = place_of(4, 12, 0, 124), place_of(4, 12, 4, 128), place_of(4, 4, 0, 128)
+    x, y, whole = ((place, words_of(place, ALL)) for place in places)
+    assert are_apart(*x, *y)
+    assert are_lanes_own(x[0], y[0], 0)
+    assert covers(*whole, *x)
+    assert not covers(*x, *y)
+    assert not covers(*x, *whole)
+
+
+def test_words_of_lanes_that_are_there() -> None:
+    for size, words in ((4, 0b1011), (8, 0b11001111), (16, 0xF0FF)):
+        assert words_of(place_of(size, size, 0, 4 * size), 0b1011) == words
+        assert words_of(place_of(size, size, size, 5 * size), 0b1011) == words << size // 4

@@ -64,6 +64,8 @@ CHECKS = {
     "watch_access": "int64(i64*, i64*, int64, int64, int64)",
     "has_block_ended": "int64(i64*, int64)",
     "detect_event": "int64(i64*, i64*, i64*, u8*, i64*, u8*)",
+    "detect_rows": "int64(i64*, i64*, i64*, i64*)",
+    "detect_barrier": "int64(i64*, i64*, i64*)",
     "detect_tensor_memory": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u8*, int64)",
     "detect_texels": "int64(i64*, i64*, i64*, u8*, i64*, u8*, u64*, i64*, i64*, u8*, int64)",
     "detect_copies": "int64(i64*, i64*, i64*, u8*, u8*, i64*, i64*, u64*, u64*, i64*, u8*, int64)",
@@ -75,7 +77,14 @@ _RULE = "int64(u64*, int64, int64, i64*)"
 _RARE = (
     *("serve_texels", "record_block", "record_guard", "record_access", "record_texels"),
     *("record_barriers", "record_copies", "record_bytes", "record_commits"),
-    *("detect_event", "detect_copies", "detect_tensor_memory", "detect_texels"),
+    *(
+        "detect_event",
+        "detect_rows",
+        "detect_barrier",
+        "detect_copies",
+        "detect_tensor_memory",
+        "detect_texels",
+    ),
     *("watch_access", "has_block_ended"),
     *(
         "issue_tensor_memory",
@@ -111,6 +120,8 @@ _PLACES = {
     "has": "codegen.observing",
     "detect": "rules.happens_before.detect",
     "detect_copies": "rules.happens_before.tensor_copies",
+    "detect_rows": "rules.happens_before.quick_events",
+    "detect_barrier": "rules.happens_before.quick_events",
     "detect_texels": "rules.happens_before.texels",
     "detect_tensor_memory": "rules.happens_before.tensor_memory",
     "issue": "rules.tensors.issue",

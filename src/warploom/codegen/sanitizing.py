@@ -13,11 +13,22 @@ from llvmlite import ir
 from warploom.analysis.synchronising import event_of
 from warploom.analysis.uses import member_mask, sources
 from warploom.codegen.access import Shape
+from warploom.codegen.access_events import SPACES, emit_event, fill_event
 from warploom.codegen.environment import Slot
 from warploom.codegen.extents import Extent
 from warploom.codegen.folding import FoldingBuilder
 from warploom.codegen.helper_calls import call
-from warploom.codegen.lanes import I1, I8, I32, I64, LANES, PTR, Lanes, Value, vector
+from warploom.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    LANES,
+    PTR,
+    Lanes,
+    Value,
+    vector,
+)
 from warploom.codegen.operands import Operands
 from warploom.codegen.unwritten import (
     KnownBlock,
@@ -34,10 +45,6 @@ from warploom.rules.fields import RECORD_WIDTH
 from warploom.rules.happens_before import words
 from warploom.rules.happens_before.tensor_copies import PIECE
 
-SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
-"""How the detector numbers spaces; in local memory it only checks bounds."""
-
-OPS = ("load", "store", "atomic")
 RANGE = (PTR, I64, I64, I64)
 """What functions of ranges of shared memory are given: environment, first byte, end, limit."""
 
@@ -139,8 +146,7 @@ class SanitizingCode:
         if shape.space not in SPACES:
             return mask
         to_be_seen = self._condition(index, shape, addresses, mask, memory, extent)
-        follow = I1(0) if extent is None else extent.whole
-        event = functools.partial(self._event_of, index, shape, addresses, mask, memory, follow)
+        event = functools.partial(self._event_of, index, shape, addresses, mask, memory)
         return event() if to_be_seen is None else self._rarely(to_be_seen, event, mask)
 
     def _condition(
@@ -220,19 +226,12 @@ class SanitizingCode:
         return function
 
     def _event_of(
-        self,
-        index: int,
-        shape: Shape,
-        addresses: Value,
-        mask: Value,
-        memory: Memory,
-        follow: Value,
+        self, index: int, shape: Shape, addresses: Value, mask: Value, memory: Memory
     ) -> Value:
-        """Emits the event of an access of some lanes; returns those that may do it. `follow`: each
-        reaches what follows the lane before, where that is known."""
+        """Emits the event of an access of some lanes; returns those that may do it."""
         function = self._event_function(shape)
         given = self.frame.environment, self.frame.warp, I64(index), addresses
-        where = memory.data, memory.base, memory.limit, self.b.zext(follow, I64)
+        where = memory.data, memory.base, memory.limit
         return self.lanes.mask(self.b.call(function, [*given, self.lanes.bits(mask), *where]))
 
     def _event_function(self, shape: Shape) -> ir.Function:
@@ -241,59 +240,24 @@ class SanitizingCode:
         name = f"event.{shape.op}.{shape.space.value}.{shape.type.name}x{shape.parts}"
         if name in module.globals:
             return module.globals[name]
-        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64, I64]
+        given = [PTR, I64, I64, vector(I64), I32, PTR, PTR, I64]
         function = ir.Function(module, ir.FunctionType(I32, given), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        lanes = Lanes(module, FoldingBuilder(function.append_basic_block("entry")))
-        environment, warp, index, addresses, mask, data, base, limit, follow = function.args
-        b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
-        places = lanes.alloca(vector(I64))
-        b.store(addresses, places)
-
-        def slot(number: Slot) -> Value:
-            return b.load(lanes.slot(environment, int(number)), typ=I64)
-
-        _fill(
-            lanes,
-            event,
-            {
-                words.E_KIND: I64(words.ACCESS),
-                words.E_INSTRUCTION: index,
-                words.E_BLOCK: slot(Slot.BLOCK),
-                words.E_WARP: warp,
-                words.E_LANES: b.zext(mask, I64),
-                words.E_SPACE: I64(SPACES[shape.space]),
-                words.E_OP: I64(OPS.index(shape.op)),
-                words.E_SIZE: I64(shape.size),
-                words.E_PART: I64(shape.type.bytes),
-                words.E_BASE: b.ptrtoint(base, I64),
-                words.E_LIMIT: limit,
-                words.E_FOLLOWS: follow,
-            },
-        )
-        state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
-        none = ir.Constant(PTR, None)
-        kept = call(lanes, "detect_event", state, event, plan, none, places, data)
-        b.ret(b.trunc(kept, I32))
+        emit_event(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))), shape)
         return function
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emit the event of lanes that come to a barrier of the block."""
-        kind = event_of(self.frame.program.instructions[index])
-        given = {
-            words.E_KIND: I64(kind or 0),
-            words.E_NUMBER: number,
-            words.E_COUNT: threads,
-        }
-        self._take(index, on, given)
+        kind = event_of(self.frame.program.instructions[index]) or 0
+        self._take(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
 
     def instruction(self, index: int, made: Instruction, on: Value) -> None:
         """Emit the event of lanes that execute an instruction which may synchronise."""
         kind = event_of(made)
         if kind is None or kind in words.AT_BARRIERS:
             return
-        given = {words.E_KIND: I64(kind)}
+        given: dict[int, Value] = {}
         if kind == words.WARP_SYNC:
             named = member_mask(made)
             assert named is not None
@@ -303,7 +267,7 @@ class SanitizingCode:
             groups = sources(made)
             number = self.operands.uniform(groups[0], on) if groups else I64(-1)
             given[words.E_NUMBER] = number
-        self._take(index, on, given)
+        self._take(index, kind, on, given)
 
     def copies(self, index: int, on: Value, given: Sequence[Value], request: int) -> None:
         """Emit the event of copies of tensors; `given` are memory, rows of operands, the words that
@@ -338,7 +302,7 @@ class SanitizingCode:
         """Emit the event of what lanes issue by a request; return the detector's state, the event
         and the plan."""
         frame = self.frame
-        _fill(
+        fill_event(
             self.lanes,
             self._event,
             {
@@ -368,20 +332,29 @@ class SanitizingCode:
             place = self.lanes.slot(memory.data, at * size, I8)
             self.b.store(ir.Constant(ir.ArrayType(I8, size), None), place)
 
-    def _take(self, index: int, on: Value, given: dict[int, Value]) -> None:
+    def _take(self, index: int, kind: int, on: Value, given: dict[int, Value]) -> None:
         """Emits the event of some lanes that is no access."""
         frame = self.frame
-        given |= {
+        told = {
             words.E_INSTRUCTION: I64(index),
             words.E_BLOCK: frame.slot(Slot.BLOCK),
             words.E_WARP: frame.warp,
             words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
-            words.E_EXISTING: self._existing(),
         }
-        _fill(self.lanes, self._event, given)
+        fill_event(self.lanes, self._event, told | given)
         state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)
         none = ir.Constant(PTR, None)
-        call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
+
+        def take() -> None:
+            rest = {words.E_KIND: I64(kind), words.E_EXISTING: self._existing()}
+            fill_event(self.lanes, self._event, rest)
+            call(self.lanes, "detect_event", state, self._event, plan, none, self._masks, none)
+
+        if kind == words.BARRIER_SYNC:
+            taken = call(self.lanes, "detect_barrier", state, self._event, plan)
+            self.lanes.when(self.b.icmp_signed("==", taken, I64(0)), take)
+        else:
+            take()
 
     def _existing(self) -> Value:
         """Return the lanes of the warp that have a thread."""
@@ -390,9 +363,3 @@ class SanitizingCode:
         full = b.icmp_signed(">=", left, I64(32))
         some = b.sub(b.shl(I64(1), b.select(full, I64(0), left)), I64(1))
         return b.select(full, I64(0xFFFFFFFF), some)
-
-
-def _fill(lanes: Lanes, event: Value, given: dict[int, Value]) -> None:
-    """Emits the stores of an event's words."""
-    for word, value in given.items():
-        lanes.b.store(value, lanes.slot(event, word))

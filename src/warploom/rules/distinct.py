@@ -80,6 +80,16 @@ def first_lane(mask: int) -> int:
     return count_lanes((mask & -mask) - 1)
 
 
+@jitable
+def last_lane(mask: int) -> int:
+    """Return the highest lane of a mask that is not empty."""
+    mask |= mask >> 1
+    mask |= mask >> 2
+    mask |= mask >> 4
+    mask |= mask >> 8
+    return count_lanes(mask | mask >> 16) - 1
+
+
 def count_distinct(addresses: Addresses, mask: int, shift: int) -> int:
     """Returns how many different stretches of 2^shift bytes the lanes touch."""
     return len(set(stretches_of(addresses, mask, shift)))

@@ -222,6 +222,9 @@ class _Layout:
         head[words.SHARED_STRIDE] = shared_stride(program, launch)
         head[words.CLUSTER_BLOCKS] = launch.cluster_blocks
         head[words.LOCATIONS] = LOCATION_ROOM
+        alone = launch.cluster_blocks == 1 and not self.kept.early
+        plain = self.kept.races and launch.schedule.independent and alone
+        head[words.FEW_STEPS] = int(plain)
         live = self.memory.live()
         head[words.ALLOCATIONS] = len(live)
         self._put(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)

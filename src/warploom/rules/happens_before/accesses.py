@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.rules.atomics import lane_order
-from warploom.rules.distinct import ALL_LANES, count_lanes, first_lane, jitable
+from warploom.rules.distinct import ALL_LANES, count_lanes, first_lane, jitable, last_lane
 from warploom.rules.happens_before.bounds import is_allowed, row_of_range
 from warploom.rules.happens_before.copies import complete_copy, is_mbarrier, mbarrier
 from warploom.rules.happens_before.homes import NOWHERE, shared_key, turn_to
@@ -25,7 +25,6 @@ from warploom.rules.happens_before.words import (
     COMPLETES,
     COPIES,
     E_BLOCK,
-    E_FOLLOWS,
     E_INSTRUCTION,
     E_LANES,
     E_OP,
@@ -63,6 +62,9 @@ from warploom.rules.happens_before.words import (
 WORD_OF_MBARRIER = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time."""
 
+WORD = 4
+"""Lanes of so many bytes and more may be missing in a run (`runs`)."""
+
 MANY = 8
 """An access in more runs than that is taken lane by lane."""
 
@@ -88,19 +90,19 @@ def access(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) ->
 def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Takes a weak access, by runs of lanes that reach consecutive memory if there are few; returns
     the lanes that may do it. A warp whose addresses fall is one run from its last lane on."""
-    lanes, wanted = e[E_LANES], e[E_LANES]
-    begins, falls = 1, 0
-    rises = 0
-    if lanes == ALL_LANES:
-        rises = int(e[E_FOLLOWS] != 0 or is_one_run(addresses, e[E_SIZE]) != 0)
-    if lanes == ALL_LANES and rises == 0:
-        falls = is_one_run(addresses, -e[E_SIZE])
-    if rises | falls == 0:
+    lanes, wanted, falls = e[E_LANES], e[E_LANES], 0
+    begins = first_lanes_of_rows(addresses, lanes, e[E_SIZE])
+    rows = 1
+    if begins & begins - 1:
         if s[EXACT] == 0 and e[E_OP] == LOAD:
             wanted = without_repeats(addresses, lanes)
-        begins = first_lanes_of_runs(addresses, wanted, e[E_SIZE])
+            begins = first_lanes_of_rows(addresses, wanted, e[E_SIZE])
         if count_lanes(begins) > MANY:
-            begins = first_lanes_of_strided_runs(addresses, wanted, e[E_SIZE])
+            falls = int(lanes == ALL_LANES and falls_by(addresses, e[E_SIZE]) != 0)
+            rows = 0
+            begins = 1
+            if falls == 0:
+                begins = first_lanes_of_strided_runs(addresses, wanted, e[E_SIZE])
     if count_lanes(begins) > MANY:
         return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
     while begins:
@@ -108,19 +110,20 @@ def take_runs(s: Any, e: Any, plan: Any, memory: Any, addresses: Any, data: Any)
         run = wanted & -(begins & -begins)
         if following:
             run &= (following & -following) - 1
-        lane, behind = first_lane(begins) + 31 * falls, count_lanes(run) - 1
+        lane, last = first_lane(begins) + 31 * falls, last_lane(run)
+        behind = last - first_lane(begins)
         s[ME_ADDRESS] = address_of(s, e, addresses[lane])
         stride = e[E_SIZE]
-        if behind and falls == 0:
+        if behind and rows | falls == 0:
             stride = addresses[lane + 1] - addresses[lane]
         s[ME_STRIDE] = -stride if falls else stride
         end = s[ME_ADDRESS] + behind * stride + e[E_SIZE]
-        row = row_of_range(s, e, end)
+        row = row_of_range(s, e, s[ME_ADDRESS], end)
         if row < 0:
             return int(take_lanes(s, e, plan, memory, addresses, data, lanes))
         if row > 0:
             become_lane(s, (e[E_WARP] << 5) + lane)
-            take_lines(s, e, memory, data, lane, end, row)
+            take_lines(s, e, memory, data, lane, run >> first_lane(begins), end, row)
         begins = following
     return int(lanes)
 
@@ -137,22 +140,28 @@ def without_repeats(addresses: Any, lanes: int) -> int:
 
 
 @jitable
-def is_one_run(addresses: Any, step: int) -> int:
-    """Returns whether the address of each lane of a warp is `step` bytes behind that of the lane
+def falls_by(addresses: Any, size: int) -> int:
+    """Returns whether the address of each lane of a warp is so many bytes before that of the lane
     before it."""
-    first, differs = addresses[0], 0
-    for lane in range(32):
-        differs |= addresses[lane] ^ first + lane * step
+    differs = 0
+    for lane in range(1, 32):
+        differs |= addresses[lane] ^ addresses[lane - 1] - size
     return int(differs == 0)
 
 
 @jitable
-def first_lanes_of_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Returns those of some lanes that do not reach what follows the lane before."""
-    begins = 1
-    for lane in range(1, 32):
-        begins |= int(addresses[lane] != addresses[lane - 1] + size) << lane
-    return int((begins | ~(lanes << 1)) & lanes)
+def first_lanes_of_rows(addresses: Any, lanes: int, size: int) -> int:
+    """Returns those of some lanes that do not go on what the lanes before them began, where each
+    lane reaches what follows the lane before it. Lanes between them need not be among them, unless
+    they reach less than a word each (`runs`)."""
+    begins, begin, before = 0, 0, -2
+    for lane in range(32):
+        if lanes >> lane & 1:
+            at = addresses[lane] - lane * size
+            if before < 0 or at != begin or (size < WORD and before != lane - 1):
+                begins |= 1 << lane
+            begin, before = at, lane
+    return begins
 
 
 @jitable

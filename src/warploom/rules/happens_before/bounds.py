@@ -78,10 +78,9 @@ def allocation(s: Any, address: int) -> int:
 
 
 @jitable
-def row_of_range(s: Any, e: Any, end: int) -> int:
-    """Returns the row of the allocation that has all bytes from the current address to `end`, 1 for
-    shared memory; -1 where it has not, they may not be written, or are misaligned."""
-    first = s[ME_ADDRESS]
+def row_of_range(s: Any, e: Any, first: int, end: int) -> int:
+    """Returns the row of the allocation that has all bytes from `first` to `end`, 1 for shared
+    memory; -1 where it has not, they may not be written, or are misaligned."""
     if first & e[E_SIZE] - 1:
         return -1
     if e[E_SPACE] == SHARED:

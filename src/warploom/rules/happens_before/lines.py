@@ -25,6 +25,7 @@ from warploom.rules.happens_before.settled import (
     run_at,
     settle_run,
     take_for_lines,
+    unsettle_line,
 )
 from warploom.rules.happens_before.words import (
     BLOCK_AT,
@@ -33,9 +34,10 @@ from warploom.rules.happens_before.words import (
     CLUSTER_BLOCKS,
     EXACT,
     FALLS,
-    H_BLOCK,
     H_COUNT,
-    H_INTERVAL,
+    H_REST,
+    H_RUN,
+    H_TAG,
     H_TOUCHED,
     IN_CELLS,
     INLINE_RUNS,
@@ -51,7 +53,6 @@ from warploom.rules.happens_before.words import (
     ME_SPACE,
     ME_SYNCED,
     ME_TIME,
-    MIXED,
     MOST_RUNS,
     OP_AT,
     R_FIRST,
@@ -63,6 +64,7 @@ from warploom.rules.happens_before.words import (
     THREADS,
     TIME_AT,
     X_MORE,
+    X_SETTLED,
 )
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
@@ -72,37 +74,73 @@ MORE_WORDS = (MOST_RUNS - INLINE_RUNS) * RUN_WORDS
 
 
 @jitable
-def take_run(s: Any, line: int, thread: int, op: int, place: int) -> int:
-    """Take a weak access of lanes from `thread` on to a place of a line (`runs`); return whether
-    the line could, 0 where its cells must."""
-    if s[line + H_COUNT] == IN_CELLS or conflicts(s, line, thread, op, place):
+def take_run(s: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
+    """Take a weak access of lanes from `thread` on to a place of a line and its words (`runs`);
+    return whether the line could, 0 where its cells must."""
+    if s[line + H_COUNT] == IN_CELLS:
         return 0
-    kept, one, two = 0, 0, 0
+    covered, one, two = 0, 0, 0
     for number in range(s[line + H_COUNT]):
         run = run_at(s, line, number)
-        third = s[run + 2]
+        third, own = s[run + 2], s[run + 3]
+        if own & words == 0:
+            continue
         is_read = third >> OP_AT & 3 == LOAD
         before = precedes(s, run, thread, place)
-        if before and (op != LOAD or is_read) and covers(place, third):
-            continue
-        to = run_at(s, line, kept)
-        if is_read and not before and covers(third, place):
+        if not (before or (is_read and op == LOAD) or are_apart(third, own, place, words)):
+            return 0
+        if before and (op != LOAD or is_read) and covers(place, words, third, own):
+            covered |= 1 << number
+        elif is_read and not before and covers(third, own, place, words):
             if one and (two == 0 or apart(s, one, run) > apart(s, one, two)):
-                two = to
-            one = to if one == 0 else one
-        move_run(s, to, run)
-        kept += 1
-    s[line + H_COUNT] = kept
+                two = run
+            one = run if one == 0 else one
     first, second = s[ME_BLOCK] + 1 << BLOCK_AT | s[ME_INTERVAL], s[ME_TIME] << TIME_AT | thread
-    if op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second):
-        settle_run(s, line, place)
+    stand = op == LOAD and s[EXACT] == 0 and two and stand_for(s, one, two, first, second)
+    if covered:
+        drop_runs(s, line, covered)
+    if stand:
+        settle_run(s, line, place, words)
         return 1
+    kept = s[line + H_COUNT]
     if kept == MOST_RUNS or (kept > 0 and not has_room(s, line, kept)):
         return 0
     run = run_at(s, line, kept)
     s[line + H_COUNT] = kept + 1
     s[run], s[run + 1] = first, second
-    s[run + 2] = s[ME_INSTRUCTION] | op << OP_AT | place
+    s[run + 2], s[run + 3] = s[ME_INSTRUCTION] | op << OP_AT | place, words
+    return 1
+
+
+@jitable
+def drop_runs(s: Any, line: int, numbers: int) -> None:
+    """Drop those runs of a line whose bits are set."""
+    kept = 0
+    for number in range(s[line + H_COUNT]):
+        if numbers >> number & 1 == 0:
+            move_run(s, run_at(s, line, kept), run_at(s, line, number))
+            kept += 1
+    s[line + H_COUNT] = kept
+
+
+@jitable
+def stands_alone(s: Any, line: int, first: int, second: int, third: int, words: int) -> int:
+    """Take a weak access, whose run has these words, as `take_run` does where that leaves the line
+    with no other run: it had none, or one of the same lanes at the same time and place, for which
+    this one stands; return whether it was taken."""
+    run, count, rest = line + H_RUN, s[line + H_COUNT], s[line + H_REST]
+    if count >> 1 or (rest and s[rest + X_SETTLED]):
+        return 0
+    if count:
+        other = s[run + 2]
+        if third >> OP_AT & 3 == LOAD and other >> OP_AT & 3 != LOAD:
+            return 0
+        if (s[run] ^ first) | (s[run + 1] ^ second) | (s[run + 3] ^ words):
+            return 0
+        if (other ^ third) & ~RUN_BITS:
+            return 0
+    s[line + H_COUNT] = 1
+    s[run], s[run + 1], s[run + 2], s[run + 3] = first, second, third, words
     return 1
 
 
@@ -114,18 +152,6 @@ def has_room(s: Any, line: int, number: int) -> int:
     if rest and number >= INLINE_RUNS and s[rest + X_MORE] == 0:
         s[rest + X_MORE] = take_for_lines(s, MORE_WORDS)
     return int(rest != 0 and (number < INLINE_RUNS or s[rest + X_MORE] != 0))
-
-
-@jitable
-def conflicts(s: Any, line: int, thread: int, op: int, place: int) -> int:
-    """Returns whether an access may be in conflict with a run of the line."""
-    for number in range(s[line + H_COUNT]):
-        run = run_at(s, line, number)
-        third = s[run + 2]
-        reads = op == LOAD and third >> OP_AT & 3 == LOAD
-        if not (reads or are_apart(third, place) or precedes(s, run, thread, place)):
-            return 1
-    return 0
 
 
 @jitable
@@ -161,23 +187,29 @@ def move_run(s: Any, to: int, run: int) -> None:
 
 
 @jitable
-def stamp(s: Any, line: int, shared: int) -> None:
-    """Notes who reaches a line. In shared memory, what it knows of an earlier block is forgotten,
-    and what it knows of earlier intervals, which is ordered before all that follows, but for what
-    agents and other blocks do."""
+def stamp(s: Any, line: int, tag: int, space: int) -> None:
+    """Note that a line is reached. In shared memory, what it knows of an earlier block than that of
+    the tag is forgotten, and what it knows of earlier intervals, which is ordered before all that
+    follows, but for what agents and other blocks do."""
     s[line + H_TOUCHED] = 1
-    block = (s[ME_OWNER] if shared else s[ME_BLOCK]) + 1
-    if s[line + H_BLOCK] == block:
-        if s[line + H_INTERVAL] != s[ME_INTERVAL]:
-            s[line + H_INTERVAL] = s[ME_INTERVAL]
-            if shared and s[ROW] == s[THREADS] and s[CLUSTER_BLOCKS] == 1:
-                forget(s, line)
-    elif s[line + H_BLOCK] == 0 or shared:
-        s[line + H_BLOCK] = block
-        s[line + H_INTERVAL] = s[ME_INTERVAL]
-        forget(s, line)
-    else:
-        s[line + H_BLOCK] = MIXED
+    before = s[line + H_TAG]
+    if space == SHARED and before != tag:
+        s[line + H_TAG] = tag
+        if before >> BLOCK_AT != tag >> BLOCK_AT or knows_by_barriers(s):
+            forget(s, line)
+
+
+@jitable
+def tag_here(s: Any) -> int:
+    """Return the tag of lines of the memory turned to."""
+    return int(s[ME_OWNER] + 1 << BLOCK_AT | s[ME_INTERVAL])
+
+
+@jitable
+def knows_by_barriers(s: Any) -> int:
+    """Return whether all that reached shared memory before a barrier of the block is ordered before
+    what follows: neither agents nor other blocks are there."""
+    return int(s[ROW] == s[THREADS] and s[CLUSTER_BLOCKS] == 1)
 
 
 @jitable
@@ -185,6 +217,7 @@ def forget(s: Any, line: int) -> None:
     """Makes a line one that nobody has reached. What its cells have is ordered before all that
     follows: they are written anew only when runs are put into them."""
     s[line + H_COUNT] = 0
+    unsettle_line(s, line)
 
 
 @jitable
@@ -218,6 +251,9 @@ def open_run(s: Any, run: int, cells: int, memory: Any, base: int) -> None:
     step = -1 if third & FALLS else 1
     count = min(size, 4)
     while at < end_of(third):
+        if s[run + 3] >> (at >> 2) & 1 == 0:
+            at, second = at + stride, second + step
+            continue
         for byte in range(at, at + size, count):
             cell = cells + byte // 4 * CELL_WORDS
             bytes_ = (1 << count) - 1 << (byte & 3)

@@ -10,7 +10,7 @@ from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.bounds import allocation
 from warploom.rules.happens_before.cells import ALL_BYTES, third_word
 from warploom.rules.happens_before.quick_words import is_older, put_record
-from warploom.rules.happens_before.runs import place_of
+from warploom.rules.happens_before.runs import place_of, words_of
 from warploom.rules.happens_before.settled import is_settled
 from warploom.rules.happens_before.words import (
     A_CELLS,
@@ -104,8 +104,8 @@ def take_lone_lane(
     line = s[row + A_LINES] + (address - base >> LINE_SHIFT) * LINE_WORDS
     if s[line + H_REST]:
         place = address - base & LINE_BYTES - 1
-        reads = int(e[E_OP] == LOAD)
-        return int(reads and is_settled(s, line, place_of(size, 0, place, place + size)))
+        reads, at = int(e[E_OP] == LOAD), place_of(size, 0, place, place + size)
+        return int(reads and is_settled(s, line, at, words_of(at, 1)))
     if s[line + H_COUNT] != IN_CELLS:
         return 0
     s[ME_THREAD] = thread

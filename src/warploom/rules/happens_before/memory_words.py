@@ -8,11 +8,11 @@ from warploom.rules.distinct import first_lane, jitable
 from warploom.rules.happens_before.cells import third_word, touch
 from warploom.rules.happens_before.homes import shared_key
 from warploom.rules.happens_before.knowledge import become_lane
-from warploom.rules.happens_before.lines import open_line, stamp, take_run
+from warploom.rules.happens_before.lines import open_line, stamp, tag_here, take_run
 from warploom.rules.happens_before.pool import report
 from warploom.rules.happens_before.quick_words import check_quickly, stored_word
 from warploom.rules.happens_before.releases import forget_releases
-from warploom.rules.happens_before.runs import place_of
+from warploom.rules.happens_before.runs import place_of, words_of
 from warploom.rules.happens_before.settled import is_settled, settle, unsettle
 from warploom.rules.happens_before.touched import touch_run
 from warploom.rules.happens_before.words import (
@@ -61,21 +61,22 @@ SIMPLE = COPIES | STRONG | 3 << SCOPE_AT
 
 
 @jitable
-def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row: int) -> None:
+def take_lines(
+    s: Any, e: Any, memory: Any, data: Any, lane: int, lanes: int, end: int, row: int
+) -> None:
     """Take a weak access of lanes whose addresses are evenly spaced from the current one on, up to
     the end of the last one's bytes; what a line cannot tell, lane by lane. `lane` reaches the
     current address, the lanes behind it what follows: those before it, if the stride is negative.
-    """
+    Those of the mask `lanes`, whose first bit is that of `lane`, are there."""
     size, stride, at = e[E_SIZE], abs(s[ME_STRIDE]), s[ME_ADDRESS]
     step = 1 if s[ME_STRIDE] > 0 else -1
-    shared = int(e[E_SPACE] == SHARED)
-    touch_run(s, e, end, row)
+    touch_run(s, e, end, row, lanes)
     if s[TOOLS] & INIT:
-        check_run_written(s, e, end, row)
+        check_run_written(s, e, end, row, lanes)
     if s[TOOLS] & RACE == 0:
         return
     lines, base = s[ME_HOME] + s[SLOT_LINES], 0
-    if not shared:
+    if e[E_SPACE] != SHARED:
         lines, base = s[row + A_LINES], s[row + A_START] & -LINE_BYTES
     thread = (e[E_WARP] << 5) + lane
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
@@ -83,37 +84,51 @@ def take_lines(s: Any, e: Any, memory: Any, data: Any, lane: int, end: int, row:
         number = at - base >> LINE_SHIFT
         line, begins = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
         behind = min(end - size, begins + LINE_BYTES - 1) - at
-        lanes = (behind >> shift if stride == size else behind // stride) + 1
-        last = at + (lanes - 1) * stride + size
+        count = (behind >> shift if stride == size else behind // stride) + 1
+        last = at + (count - 1) * stride + size
+        here = lanes & (1 << count) - 1
         place = place_of(size, step * stride, at - begins, last - begins)
-        stamp(s, line, shared)
-        taken = 0
-        if e[E_OP] == LOAD:
-            taken = is_settled(s, line, place)
-        else:
-            unsettle(s, line)
-        if taken == 0:
-            taken = take_run(s, line, thread, e[E_OP], place)
-        for lane_behind in range(lanes * (1 - taken)):
-            own = thread + step * lane_behind
-            become_lane(s, own)
-            s[ME_ADDRESS] = at + lane_behind * stride
-            check_words(s, e, memory, data, own & 31, row, 1)
-        thread += step * lanes
-        at += lanes * stride
+        words = words_of(place, here)
+        if here:
+            stamp(s, line, tag_here(s), e[E_SPACE])
+        if here and take_line(s, line, thread, e[E_OP], place, words) == 0:
+            for lane_behind in range(count):
+                own = thread + step * lane_behind
+                if here >> lane_behind & 1:
+                    become_lane(s, own)
+                    s[ME_ADDRESS] = at + lane_behind * stride
+                    check_words(s, e, memory, data, own & 31, row, 1)
+        thread += step * count
+        at += count * stride
+        lanes >>= count
 
 
 @jitable
-def check_run_written(s: Any, e: Any, end: int, row: int) -> None:
-    """Check with `check_written` what a run of lanes reaches, up to `end`."""
+def take_line(s: Any, line: int, thread: int, op: int, place: int, words: int) -> int:
+    """Take a weak access of lanes from `thread` on to a place of a line and its words; return
+    whether the line could, 0 where its cells must."""
+    if op != LOAD:
+        unsettle(s, line, place, words)
+    elif is_settled(s, line, place, words):
+        return 1
+    return int(take_run(s, line, thread, op, place, words))
+
+
+@jitable
+def check_run_written(s: Any, e: Any, end: int, row: int, lanes: int) -> None:
+    """Check with `check_written` what a run of lanes reaches, up to `end`, of which those of a mask
+    are there."""
     size, first = e[E_SIZE], s[ME_ADDRESS]
     flags = s[s[SITES_AT] + e[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(s[ME_STRIDE]), 1 if s[ME_STRIDE] > 0 else -1
-    piece = end - first if s[ME_STRIDE] == size else size
+    whole = s[ME_STRIDE] == size and lanes & lanes + 1 == 0
+    piece = end - first if whole else size
     thread, at = s[ME_THREAD], first
     while at < end:
         s[ME_ADDRESS], s[ME_SIZE] = at, piece
-        check_written(s, e, flags, row)
+        if lanes & 1:
+            check_written(s, e, flags, row)
+        lanes >>= 1
         at += max(stride, piece)
         s[ME_THREAD] += step
     s[ME_THREAD], s[ME_ADDRESS], s[ME_SIZE] = thread, first, size
@@ -138,15 +153,14 @@ def check_words(s: Any, e: Any, memory: Any, data: Any, lane: int, row: int, wri
     number = at - base >> LINE_SHIFT
     line, place = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
     cell = cells + (at - base >> 2) * CELL_WORDS
+    alone = place_of(e[E_SIZE], 0, place, place + e[E_SIZE])
     if e[E_OP] != LOAD:
-        unsettle(s, line)
-    elif flags & ~COPIES == 0 and is_settled(
-        s, line, place_of(e[E_SIZE], 0, place, place + e[E_SIZE])
-    ):
+        unsettle(s, line, alone, words_of(alone, 1))
+    elif flags & ~COPIES == 0 and is_settled(s, line, alone, words_of(alone, 1)):
         return
     if flags & ~SIMPLE == 0 and check_quickly(s, e, data, lane, line, cell):
         return
-    stamp(s, line, shared)
+    stamp(s, line, tag_here(s), e[E_SPACE])
     if s[line + H_COUNT] != IN_CELLS:
         first = cells + number * (LINE_BYTES // 4) * CELL_WORDS
         open_line(s, line, first, memory, s[ME_BASE] + base + (number << LINE_SHIFT))
@@ -186,7 +200,20 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
         if bits == 0:
             return
     place = s[ME_ADDRESS] - base
-    end, missing = place + s[ME_SIZE], -1
+    missing = first_unwritten(s, bits, place, place + s[ME_SIZE], e[E_OP])
+    if missing >= 0 and e[E_OP] != STORE and flags & COPIES == 0:
+        lanes, size = (base + missing - s[ME_ADDRESS]) // e[E_SIZE], e[E_SIZE]
+        thread = s[ME_THREAD]
+        s[ME_THREAD] = thread + lanes
+        report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS] + lanes * size, size, e[E_OP])
+        s[ME_THREAD] = thread
+
+
+@jitable
+def first_unwritten(s: Any, bits: int, place: int, end: int, op: int) -> int:
+    """Return the first byte from `place` to `end` that nobody has written, by its bit from `bits`
+    on, -1 where there is none; what is not only read is written from then on."""
+    missing = -1
     while place < end:
         count = min(32 - (place & 31), end - place)
         mask = ((1 << count) - 1) << (place & 31)
@@ -194,12 +221,7 @@ def check_written(s: Any, e: Any, flags: int, row: int) -> None:
         absent = mask & ~s[word]
         if absent and missing < 0:
             missing = (place & ~31) + first_lane(absent)
-        if e[E_OP] != LOAD:
+        if op != LOAD:
             s[word] |= mask
         place += count
-    if missing >= 0 and e[E_OP] != STORE and flags & COPIES == 0:
-        lanes, size = (base + missing - s[ME_ADDRESS]) // e[E_SIZE], e[E_SIZE]
-        thread = s[ME_THREAD]
-        s[ME_THREAD] = thread + lanes
-        report(s, K_UNWRITTEN, -1, -1, s[ME_ADDRESS] + lanes * size, size, e[E_OP])
-        s[ME_THREAD] = thread
+    return missing

@@ -25,9 +25,8 @@ from warploom.rules.happens_before.words import (
     E_SIZE,
     EXACT,
     FLAGS_AT,
-    H_BLOCK,
     H_COUNT,
-    H_INTERVAL,
+    H_TAG,
     IN_CELLS,
     LISTS,
     LOAD,
@@ -65,7 +64,7 @@ def check_quickly(s: Any, e: Any, data: Any, lane: int, line: int, cell: int) ->
     shared = int(s[ME_SPACE] == SHARED)
     if s[line + H_COUNT] != IN_CELLS:
         return 0
-    if shared and (s[line + H_BLOCK] != s[ME_OWNER] + 1 or s[line + H_INTERVAL] != s[ME_INTERVAL]):
+    if shared and s[line + H_TAG] != s[ME_OWNER] + 1 << BLOCK_AT | s[ME_INTERVAL]:
         return 0
     size, behind, bytes_ = e[E_SIZE], s[ME_ADDRESS] & 3, ALL_BYTES
     if size < 4:

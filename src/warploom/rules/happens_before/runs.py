@@ -2,7 +2,9 @@
 
 A place is a number with the fields of a run's third word (`words`): the bytes of a lane, the first
 byte, the end behind the last lane's bytes, and the stride; other bits are ignored. Elements are
-aligned to their size, so that none crosses a line.
+aligned to their size, so that none crosses a line. Beside a place stand its words: a bit for each
+aligned four bytes of the line of which it reaches some. Of lanes of four bytes and more, that is
+all that they reach, and some of the place's lanes may be missing there.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from warploom.rules.happens_before.words import (
     RUN_STRIDE_BITS,
 )
 
+WORD, WORDS = 4, 32
+"""Bytes of a word of a line, and words of a line."""
+
 
 @jitable
 def place_of(size: int, stride: int, begin: int, end: int) -> int:
@@ -34,6 +39,23 @@ def place_of(size: int, stride: int, begin: int, end: int) -> int:
         | end << RUN_END_AT
         | step << RUN_STRIDE_AT
     )
+
+
+@jitable
+def place_of_row(size: int, begin: int, end: int) -> int:
+    """Return the place of lanes that reach `size` bytes each, one behind the other."""
+    step = 0 if end - begin == size else size
+    reached = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
+    return reached | step << RUN_STRIDE_AT
+
+
+@jitable
+def words_of_row(size: int, begin: int, end: int, lanes: int) -> int:
+    """Return the words of `place_of_row` of which the lanes of a mask are there, the bit of the one
+    that reaches the first byte first; lanes of less than four bytes are all there."""
+    if size < WORD:
+        return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
+    return spread(lanes, size) << (begin >> 2)
 
 
 @jitable
@@ -61,6 +83,42 @@ def stride_of(place: int) -> int:
 
 
 @jitable
+def words_of(place: int, lanes: int) -> int:
+    """Return the words of a place of which the lanes of a mask are there, the bit of the lane that
+    reaches its first byte first; lanes of less than four bytes are all there."""
+    size, begin = size_of(place), begin_of(place) >> 2
+    between = (1 << ((end_of(place) + 3) >> 2)) - (1 << begin)
+    stride = max(stride_of(place), size)
+    if size < WORD:
+        return between
+    if stride == size:
+        return spread(lanes, size) << begin & between
+    words, step = (1 << (size >> 2)) - 1, stride >> 2
+    while step < WORDS:
+        words |= words << step
+        step *= 2
+    return words << begin & between
+
+
+@jitable
+def spread(bits: int, size: int) -> int:
+    """Return 32 bits, of which as many stand for each of some bits as `size` bytes have words."""
+    if size > WORD:
+        bits = doubled(bits)
+    return doubled(bits) if size > 2 * WORD else bits
+
+
+@jitable
+def doubled(bits: int) -> int:
+    """Return 32 bits, two for each of the lower 16 of some bits."""
+    bits &= 0xFFFF
+    bits = (bits | bits << 8) & 0x00FF00FF
+    bits = (bits | bits << 4) & 0x0F0F0F0F
+    bits = (bits | bits << 2) & 0x33333333
+    return ((bits | bits << 1) & 0x55555555) * 3
+
+
+@jitable
 def has_gaps(place: int) -> int:
     """Return whether there are bytes between those of two lanes."""
     return int(stride_of(place) > size_of(place))
@@ -77,8 +135,11 @@ def common_stride(one: int, other: int) -> int:
 
 
 @jitable
-def are_apart(one: int, other: int) -> int:
-    """Return whether two places have no byte in common; 0 where that is not seen at once."""
+def are_apart(one: int, words: int, other: int, other_words: int) -> int:
+    """Return whether two places with these words have no byte in common; 0 where that is not seen
+    at once."""
+    if words & other_words == 0:
+        return 1
     if end_of(one) <= begin_of(other) or end_of(other) <= begin_of(one):
         return 1
     stride = common_stride(one, other)
@@ -89,8 +150,13 @@ def are_apart(one: int, other: int) -> int:
 
 
 @jitable
-def covers(one: int, other: int) -> int:
-    """Return whether a place has all bytes of another; 0 where that is not seen at once."""
+def covers(one: int, words: int, other: int, other_words: int) -> int:
+    """Return whether a place with these words has all bytes of another; 0 where that is not seen at
+    once."""
+    if other_words & ~words:
+        return 0
+    if size_of(one) >= WORD:
+        return 1
     if begin_of(other) < begin_of(one) or end_of(one) < end_of(other):
         return 0
     if has_gaps(one) == 0:
@@ -119,8 +185,16 @@ def are_lanes_own(one: int, other: int, lanes: int) -> int:
 
 
 @jitable
-def bytes_of(place: int, word: int) -> int:
+def bytes_of(place: int, words: int, word: int) -> int:
     """Return which of the 32 bytes from byte 32 * `word` of the line on are reached, a bit each."""
+    if size_of(place) >= WORD:
+        return doubled(doubled(words >> 8 * word & 255))
+    return bytes_of_narrow(place, word)
+
+
+@jitable
+def bytes_of_narrow(place: int, word: int) -> int:
+    """Return those bytes where lanes reach less than a word each."""
     if has_gaps(place) == 0:
         return bits_between(begin_of(place) - 32 * word, end_of(place) - 32 * word)
     bits, at = 0, begin_of(place) - 32 * word

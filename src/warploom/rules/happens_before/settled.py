@@ -58,8 +58,9 @@ WARP_BITS = 8
 
 
 @jitable
-def is_settled(s: Any, line: int, place: int) -> int:
-    """Return whether the bytes of a place of a line (`runs`) are settled for the current thread."""
+def is_settled(s: Any, line: int, place: int, words: int) -> int:
+    """Return whether the bytes of a place of a line and its words (`runs`) are settled for the
+    current thread."""
     rest = s[line + H_REST]
     if rest == 0 or s[rest + X_SETTLED] == 0:
         return 0
@@ -73,7 +74,7 @@ def is_settled(s: Any, line: int, place: int) -> int:
             known |= s[rest + X_NEAR + word]
         if own:
             known |= s[rest + X_OWN + word]
-        missing |= bytes_of(place, word) & ~known
+        missing |= bytes_of(place, words, word) & ~known
     return int(missing == 0)
 
 
@@ -103,16 +104,17 @@ def settle(s: Any, line: int, cell: int, place: int, bytes_: int) -> None:
 
 
 @jitable
-def settle_run(s: Any, line: int, place: int) -> None:
-    """Note that the bytes of a place of a line are settled, if two runs that stand for the current
-    weak read make them so, and no run of the line is a write."""
+def settle_run(s: Any, line: int, place: int, words: int) -> None:
+    """Note that the bytes of a place of a line and its words are settled, if two runs that stand
+    for the current weak read make them so, and no run of the line writes there."""
     if s[EXACT] or s[ME_APART] == 0:
         return
     for number in range(s[line + H_COUNT]):
-        if s[run_at(s, line, number) + 2] >> OP_AT & 3 != LOAD:
+        run = run_at(s, line, number)
+        if s[run + 2] >> OP_AT & 3 != LOAD and s[run + 3] & words:
             return
     for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
-        mark(s, line, word, bytes_of(place, word))
+        mark(s, line, word, bytes_of(place, words, word))
 
 
 @jitable
@@ -186,8 +188,23 @@ def has_weak_reads_only(s: Any, lists: int) -> int:
 
 
 @jitable
-def unsettle(s: Any, line: int) -> None:
-    """Notes that a line is written."""
+def unsettle(s: Any, line: int, place: int, words: int) -> None:
+    """Note that a place of a line and its words are written."""
+    rest = s[line + H_REST]
+    if rest == 0 or s[rest + X_SETTLED] == 0:
+        return
+    for word in range(begin_of(place) >> 5, (end_of(place) + 31) >> 5):
+        if words >> 8 * word & 255 == 0:
+            continue
+        left = ~bytes_of(place, words, word)
+        s[rest + X_FAR + word] &= left
+        s[rest + X_NEAR + word] &= left
+        s[rest + X_OWN + word] &= left
+
+
+@jitable
+def unsettle_line(s: Any, line: int) -> None:
+    """Note that no byte of a line is settled."""
     rest = s[line + H_REST]
     if rest and s[rest + X_SETTLED]:
         s[rest + X_SETTLED] = s[rest + X_TAG] = s[rest + X_OWN_TAG] = 0

@@ -34,18 +34,21 @@ from warploom.rules.happens_before.words import (
 
 
 @jitable
-def touch_run(s: Any, e: Any, end: int, row: int) -> None:
-    """Keep what a run of lanes from the current address up to `end` does."""
+def touch_run(s: Any, e: Any, end: int, row: int, lanes: int) -> None:
+    """Keep what a run of lanes from the current address up to `end` does, of which those of a mask
+    are there."""
     if e[E_SPACE] != GLOBAL or s[row + A_TOUCHED] == 0:
         return
     at, size, writes = s[ME_ADDRESS], s[ME_SIZE], int(e[E_OP] == STORE)
     stride = abs(s[ME_STRIDE])
-    if stride == size:
+    if stride == size and lanes & lanes + 1 == 0:
         touch(s, e, at, end, row, writes)
         return
     while at < end:
-        touch(s, e, at, at + size, row, writes)
+        if lanes & 1:
+            touch(s, e, at, at + size, row, writes)
         at += stride
+        lanes >>= 1
 
 
 @jitable

@@ -70,8 +70,9 @@ from __future__ import annotations
     NOT_ALIGNED,
     EARLIER_LAUNCH,
     TRIGGERED,
+    FEW_STEPS,
     HEAD_WORDS,
-) = range(62)
+) = range(63)
 """The head. TOOLS: bits of MEM to INIT. EXACT: the kernel synchronises by more than barriers of
 whole blocks and warps. LOCKSTEP: the lanes of a warp go in step (below 7.0). THREADS: those of its
 WARPS, of which BLOCK_THREADS exist. ROW: words of what a thread knows: THREADS of them, and AGENTS
@@ -85,7 +86,8 @@ SHARED_STRIDE: bytes of the host from one block's shared memory to the next one'
 the blocks of a cluster. POOL_AT to POOL_END: memory not yet given out. EXHAUSTED: it did not
 suffice. NOT_ALIGNED: threads of a block have met at different barriers. EARLIER_LAUNCH: a set of
 the end of the launch before this one, which may begin earlier, as if that were a block of this one;
-0 where it may not. TRIGGERED: who has let the next launch begin: AFTER_WAIT, BEFORE_WAIT."""
+0 where it may not. TRIGGERED: who has let the next launch begin: AFTER_WAIT, BEFORE_WAIT.
+FEW_STEPS: `quick_events` may take events."""
 
 AFTER_WAIT, BEFORE_WAIT = 1, 2
 """Threads that knew of the end of the launch before, and others."""
@@ -108,13 +110,14 @@ MEM, RACE, SYNC, INIT = 1, 2, 4, 8
     E_LIMIT,
     E_NUMBER,
     E_COUNT,
-    E_FOLLOWS,
+    E_HEADS,
+    E_SHOWN,
     EVENT_WORDS,
-) = range(16)
+) = range(17)
 """An event. LANES: those that execute it, of EXISTING. An access is of OP on SIZE bytes a lane, in
 elements of PART bytes, in memory whose first byte is at BASE of the host and which has LIMIT bytes.
-A barrier has NUMBER and awaits COUNT threads (0: all). FOLLOWS: each lane of an access reaches what
-follows the lane before, 0 where that is not known."""
+A barrier has NUMBER and awaits COUNT threads (0: all). SHOWN: those of an access that stand
+for all; each of them reaches what follows the one before it, but for HEADS (`quick_events`)."""
 
 (
     ACCESS,
@@ -208,15 +211,15 @@ T_READER_AT, T_WRITER_AT, T_NUMBER_BITS = 16, 39, (1 << 23) - 1
 one, of the instruction that read there last, and of the one that wrote."""
 
 # ---- a line: what is known of 128 bytes while few runs of lanes have reached them ----
-H_TOUCHED, H_BLOCK, H_INTERVAL, H_COUNT, H_RUN = range(5)
-RUN_WORDS, INLINE_RUNS, MOST_RUNS = 3, 6, 32
+H_TOUCHED, H_TAG, H_COUNT, H_RUN = range(4)
+RUN_WORDS, INLINE_RUNS, MOST_RUNS = 4, 6, 32
 H_REST = H_RUN + RUN_WORDS
 LINE_WORDS = H_REST + 1
 """TOUCHED: 1, written before anything is read, so that the host gives the page that is to be
-written at once. BLOCK, and one, and INTERVAL of the last access; MIXED blocks. COUNT runs, the
-oldest first: RUN is the first; IN_CELLS: the cells go on for the line. REST: where the line goes
-on, in the pool; 0 while it needs no more. A line is one cache line of the host: most are written
-once, by one run of lanes."""
+written at once. TAG, in shared memory: the block and the interval of the last access, as in the
+first word of its record. COUNT runs, the oldest first: RUN is the first; IN_CELLS: the cells go on
+for the line. REST: where the line goes on, in the pool; 0 while it needs no more. A line is one
+cache line of the host: most are written once, by one run of lanes."""
 (
     X_SETTLED,
     X_TAG,
@@ -232,11 +235,10 @@ REST_WORDS = X_RUNS + RUN_WORDS * (INLINE_RUNS - 1)
 OWN_WARP, since it synchronised last. SETTLED: whether there are such. RUNS: those behind the first;
 those for which there is no room here stand at MORE."""
 IN_CELLS = -1
-MIXED = -1
 LINE_BYTES = 128
 LINE_SHIFT = 7
 
-# ---- a run: consecutive lanes of a warp whose addresses in a line are evenly spaced ----
+# ---- a run: lanes of a warp whose addresses in a line are evenly spaced ----
 RUN_SIZE_AT, RUN_BEGIN_AT, RUN_END_AT, RUN_STRIDE_AT = 26, 32, 40, 48
 RUN_SIZE_BITS, RUN_BEGIN_BITS, RUN_END_BITS, RUN_STRIDE_BITS = 63, 127, 255, 127
 FALLS = 1 << 55
@@ -244,7 +246,9 @@ FALLS = 1 << 55
 word has, behind instruction and op, the bytes of a lane, the bytes of the line where the run begins
 and ends, and its stride: the bytes from one lane's address to the next one's, 0 for one lane. FALLS
 where that leads down, so that a later lane reaches the byte before: threads count down from the
-first byte on."""
+first byte on. A fourth word has a bit for each of the line's aligned four bytes of which the run
+reaches some. Lanes of four bytes and more that follow each other need not all be in a run; its
+fourth word tells which are."""
 MOST_STRIDE = 64
 """Lanes that are farther apart make no run: a line would have one of them."""
 
