@@ -235,6 +235,8 @@ class Warp:
     frame: Bytes
     next: int = 0
     used: int = 0
+    failed_wait: bool = False
+    """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
     """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
     group: int = 0
