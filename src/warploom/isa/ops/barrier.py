@@ -56,6 +56,13 @@ fence(
     "fence.proxy.kind",
     kind=("alias", "async"),
 )
+fence(
+    "fence.proxy.between.alias.sem.sys",
+    between=("fabric::fabric", "fabric::generic", "generic::fabric"),
+    sem=("acquire", "release"),
+)
+"""Their syntax is that of CCCL's `cuda::ptx` (libcu++ of CUDA 13.3). What they order, the accesses
+by `fabric` to memory of other devices, there is none of here."""
 fence("fence.proxy.async.space", space=("global", "shared::cta", "shared::cluster"))
 fence("fence.proxy.tensormap::generic.release.scope", scope=SCOPES)
 fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32", scope=SCOPES)
