@@ -337,6 +337,7 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
         **{name: same(n) for name, n in launch_values(block.run.program, launch).items()},
         "%is_explicit_cluster": splat(int(launch.explicit_cluster), PRED, launch.warp_size),
         "%cluster_ctarank": same(block.rank),
+        "%smid": same(launch.sm_of(block.number)),
         "%gridid": splat(0, U64, launch.warp_size),
     }
 
