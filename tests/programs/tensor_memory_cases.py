@@ -79,7 +79,7 @@ class Case:
         if not self.zeros >> 39 & 1:
             return []
         parts, found = 128 // self.m, []
-        spans = (self.zeros >> 40 & 255) + 1, (self.zeros >> 48 & 255) + 1
+        spans = (self.zeros >> 48 & 255) + 1, (self.zeros >> 40 & 255) + 1
         for part in range(parts):
             value, bits = self.zeros >> 32 + part & 1, ""
             while len(bits) < 1024:
@@ -225,8 +225,9 @@ class Data:
         case, rng = self.case, np.random.default_rng(self.seed)
         blocks, depth = (2 if case.pair else 1), case.depth
         rows, stored = case.m // blocks, depth // 2 if case.sparse else depth
-        b_bits = random_bits(rng, case.b, (case.n, depth))
-        b = values(b_bits, case.b) * (-1 if case.negated[1] else 1)
+        shift = case.zeros >> 56 & 63
+        b_bits = random_bits(rng, case.b, (case.n + shift, depth))
+        b = values(b_bits[shift:], case.b) * (-1 if case.negated[1] else 1)
         for block in range(blocks):
             self.shared.append(rng.integers(0, 256, SHARED, np.uint8))
             words = rng.integers(-64, 64, (LANES, COLUMNS)).astype(np.float32).view(np.uint32)
@@ -237,7 +238,7 @@ class Data:
                 words = rng.integers(0, 1 << 32, (LANES, COLUMNS), np.uint64).astype(np.uint32)
             a_bits = random_bits(rng, case.a, (rows, stored))
             a = values(a_bits, case.a) * (-1 if case.negated[0] else 1)
-            half = case.n // blocks
+            half = len(b_bits) // blocks
             self.b = put_shared(
                 self.shared[block], B_AT, b_bits[block * half : (block + 1) * half], case.kind,
                 case.b, case.swizzles[1], case.transposed[1],

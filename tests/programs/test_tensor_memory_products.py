@@ -14,6 +14,7 @@ from tensor_memory_cases import COLUMNS, LANES, THREADS, Case, Data, kernel, lin
 import warploom as wl
 
 F16 = Case("f16", 64, 16, "f16", "f16")
+SHIFTED = Case("f16", 128, 64, "f16", "f16", stationary=True, zeros=5 << 56)
 
 
 def dense() -> list[Case]:
@@ -65,11 +66,15 @@ def others() -> list[Case]:
         Case("f16", 32, 64, "f16", "f16", stationary=True, sparse=True),
     ]
     found += [replace(F16, m=128, n=16, a_held=True, shifts=True)]
-    spans = 1 << 39 | 2 << 40 | 4 << 48  # three columns of B, then five of zeros
+    spans = 1 << 39 | 4 << 40 | 2 << 48  # three columns of B, then five of zeros
     found += [
         Case("f16", 128, 64, "f16", "f16", stationary=True, zeros=spans | 2),
         Case("f16", 64, 64, "f16", "f16", stationary=True, zeros=spans | 1 << 33 | 7 << 8),
         Case("i8", 32, 64, "u8", "u8", "s32", stationary=True, zeros=spans | 5 << 32 | 3 << 24),
+        Case("f16", 32, 64, "f16", "f16", stationary=True, zeros=spans | 2 << 56),
+        Case("f16", 64, 64, "f16", "f16", stationary=True, zeros=32 << 56),
+        replace(SHIFTED, swizzles=("none", "32B")),
+        replace(SHIFTED, transposed=(False, True)),
     ]
     scaled = {"kind": "mxf8f6f4", "m": 128, "n": 40}
     found += [

@@ -29,7 +29,7 @@ WRONG = {
     c.SPARSITY: "sparsity that is not the instruction's",
     c.DEPTH: "K of 96, which is not supported here",
     c.ASHIFT: ".ashift, which M of 128 and 256 alone have (M {rows})",
-    c.ZEROS: "a zero-column mask with a column shift, which is not supported here",
+    c.ZEROS: "a column shift of more than 16 with M 32, or more than 32 (M {rows})",
     c.TRANSPOSITION: "a transposed matrix of elements of 4 or 6 bits",
 }
 ADVICE = {

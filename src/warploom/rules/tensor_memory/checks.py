@@ -58,6 +58,7 @@ from warploom.rules.tensor_memory.words import (
     WEIGHT_STATIONARY,
     part,
 )
+from warploom.rules.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.rules.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.rules.tensors.entries import SHARED_BYTES, WARP
 from warploom.rules.texels import Memory
@@ -180,7 +181,9 @@ def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
 def check_product(memory: Memory, scratch: Row, request: int) -> int:
     """Return the kind of fault of a product, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    wrong = wrong_part(request, descriptor)
+    wrong, shift = wrong_part(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    if wrong < 0 and shift > most_shift(rows_of(descriptor)):
+        wrong = ZEROS
     if wrong >= 0:
         return fail(scratch, NO_SUCH_PRODUCT, descriptor, wrong, 1)
     pair = 2 if request & PAIR else 1
@@ -197,7 +200,8 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
         found = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
     if found == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
-        found = check_matrix(scratch, int(scratch[E_B]), transposed, columns // pair, depth, unit)
+        wide = columns // pair + shift
+        found = check_matrix(scratch, int(scratch[E_B]), transposed, wide, depth, unit)
     if found == 0 and request & A_IN_TENSOR_MEMORY:
         wide = stored * tensor_memory_bits(kind) // 32
         found = check_columns(memory, scratch, start, int(scratch[E_A]), wide)

@@ -63,7 +63,7 @@ from warploom.rules.tensor_memory.words import (
     WEIGHT_STATIONARY,
     part,
 )
-from warploom.rules.tensor_memory.zero_columns import is_zero_column
+from warploom.rules.tensor_memory.zero_columns import column_shift, is_zero_column
 from warploom.rules.tensors.entries import ORIGIN, REQUEST
 from warploom.rules.texels import (
     Memory,
@@ -193,6 +193,7 @@ def load_b(
     sign = -1.0 if (descriptor >> NEGATE_B) & 1 else 1.0
     scales = part(request, SCALES)
     half = columns // 2 if request & PAIR else columns
+    shift = column_shift(int(entry[E_ZEROS]))
     for number in range(count):
         column = first + number
         start = int(entry[E_OWN]) if column < half else int(entry[E_PEER])
@@ -205,7 +206,7 @@ def load_b(
                     (descriptor >> 4) & 3, (descriptor >> 23) & 1, 0, column, k * scales // depth,
                 )  # fmt: skip
             value = shared_element(
-                memory, start, int(entry[E_B]), transposed, kind, type, column % half, k
+                memory, start, int(entry[E_B]), transposed, kind, type, column % half + shift, k
             )
             if zero:
                 value = 0.0
