@@ -1,5 +1,5 @@
-"""Copies of columns of pixels along W alone (PTX ISA, "im2col::w and im2col::w::128 modes"), against
-a walk through the pixels that is written from the manual."""
+"""Copies of columns of pixels along W alone (PTX ISA, "im2col::w and im2col::w::128 modes"): a walk
+through the pixels is written from the manual."""
 
 from __future__ import annotations
 

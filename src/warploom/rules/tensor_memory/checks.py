@@ -45,6 +45,7 @@ from warploom.rules.tensor_memory.words import (
     E_OWN,
     E_SCALE_A,
     E_SCALE_B,
+    E_ZEROS,
     F8F6F4,
     F16,
     I8,
