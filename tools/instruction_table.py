@@ -77,8 +77,6 @@ MISSING_FORMS = {
     " only sm_100 and later have them",
     "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"
     " halo lies beyond the bounding box: the manual says which one that is only in its figures",
-    "tcgen05.mma with K of 96": "decoded, and a fault when it is executed: the manual says only in"
-    " its figures where the scales are",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""

@@ -9,9 +9,12 @@ from warploom.rules.tensor_memory.descriptors import (
     UNIT_BYTES,
     columns_of,
     depth_of,
+    is_deep,
     is_descriptor,
     is_scaled,
     rows_of,
+    scale_words,
+    scales_along_k,
     tensor_memory_bits,
     type_of,
     unit_address,
@@ -51,8 +54,8 @@ from warploom.rules.tensor_memory.words import (
     I8,
     KIND,
     LANES,
-    MXF4,
     PAIR,
+    SCALES,
     SHAPE,
     SHIFTS_A,
     SPARSE,
@@ -156,7 +159,9 @@ def wrong_part(request: int, descriptor: int) -> int:
     if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
         return SPARSITY
     if is_scaled(kind):
-        return DEPTH if kind >= MXF4 and (descriptor >> 31) & 1 else -1
+        # Pairs have K of 96 with M of 256 alone.
+        pair_of_64 = request & PAIR and rows_of(descriptor) != 256
+        return DEPTH if is_deep(kind, descriptor) and (request & SPARSE or pair_of_64) else -1
     sums = (descriptor >> TYPE_D) & 3
     allowed = sums == 2 if kind == I8 else sums == 1 or (sums == 0 and kind in (F16, F8F6F4))
     if not allowed or (kind == F16 and type == BFLOAT and sums == 0):
@@ -176,6 +181,13 @@ def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
         depth //= 2
     rows = rows_of(descriptor) if of_a else columns_of(descriptor)
     return rows * depth * UNIT_BYTES // unit_elements(kind)
+
+
+@jitable
+def scale_columns(rows: int, scales: int, identifier: int) -> int:
+    """Return the columns of tensor memory up to the last scale of so many rows."""
+    further = (identifier + scales - 1) >> 2
+    return (rows + 31) // 32 + scale_words(rows) * further
 
 
 @jitable
@@ -212,9 +224,10 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
     if found == 0 and sparse:
         found = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
     if found == 0 and is_scaled(kind):
-        wide = (rows + 31) // 32
+        scales = scales_along_k(kind, descriptor, part(request, SCALES))
+        wide = scale_columns(rows, scales, (descriptor >> 29) & 3)
         found = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), wide)
-        wide = (columns + 31) // 32
+        wide = scale_columns(columns, scales, (descriptor >> 4) & 3)
         if found == 0:
             found = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), wide)
     return found
