@@ -3,9 +3,9 @@
 The architecture leaves it open (PTX ISA, "Special Registers: %smid"); blocks of a cluster run on
 SMs that lie together (CUDA C++ Programming Guide, "Thread Block Clusters"). Here the blocks of a
 grid are dealt out in the order of their numbers, one to each SM, round after round, as the first
-blocks of a launch are on hardware, and whichever ends first. So an SM never has more blocks of a
-grid that is resident as a whole than the device holds there, and the answer depends on nothing but
-the launch: not on the schedule, the machine or the number of workers.
+blocks of a launch are on hardware; which block ends first does not matter. So an SM never has more
+blocks of a grid that is resident as a whole than the device holds there, and the answer depends on
+the launch alone: not on the schedule, the machine or the number of workers.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ fence(
     between=("fabric::fabric", "fabric::generic", "generic::fabric"),
     sem=("acquire", "release"),
 )
-"""Their syntax is that of CCCL's `cuda::ptx` (libcu++ of CUDA 13.3). What they order, the accesses
-by `fabric` to memory of other devices, there is none of here."""
+"""Syntax: CCCL's `cuda::ptx` (libcu++ of CUDA 13.3). They order accesses by `fabric` to memory of
+other devices, of which there are none here."""
 fence("fence.proxy.async.space", space=("global", "shared::cta", "shared::cluster"))
 fence("fence.proxy.tensormap::generic.release.scope", scope=SCOPES)
 fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32", scope=SCOPES)
