@@ -148,3 +148,27 @@ def test_operands_and_maps_that_do_not_fit() -> None:
         copy(gpu, Column(offset=32))
     with pytest.raises(wl.WarploomError, match="another one"):
         gpu.im2col_map(gpu.zeros((2, 2, 4, 16), np.float16), (0,), (0,), 16, 8, mode="im2col::w")
+    with pytest.raises(wl.WarploomError, match="not interleaved"):
+        gpu.im2col_map(
+            gpu.zeros((2, 2, 4, 16), np.float16), (0,), (0,), 16, 8,
+            mode="im2col::w", interleave="32B", swizzle="32B",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_interleaved_tensors_of_several_slices_are_a_fault(engine: str) -> None:
+    """Channels of one slice, 32 bytes, are where they would be without an interleave."""
+    gpu = wl.Device("b200", engine=engine)
+    text = KERNEL.replace("MODE", "tile").replace(", {%o0, %o1}", "").replace("ROOM", str(ROOM))
+    kernel = gpu.compile(text, "ptx")["k"]
+
+    def box(channels: int) -> list[int]:
+        tensor = np.arange(2 * 4 * channels, dtype=np.float16).reshape(1, 2, 4, channels)
+        buffer, out = gpu.to_device(tensor), gpu.zeros(ROOM // 2, np.float16)
+        made = gpu.tensor_map(buffer, (1, 1, 1, 16), interleave="32B", swizzle="32B")
+        kernel[1, 32](made, out, 32, 0, 2, 1, 0, 0, 0)
+        return out.copy_to_host()[:16].tolist()
+
+    assert box(16) == list(range(6 * 16, 7 * 16))
+    with pytest.raises(wl.MemoryFault, match="interleaved slices of channels"):
+        box(32)

@@ -182,10 +182,12 @@ def encode_im2col(
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
     _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col has 3 to 5")
-    _demand(
-        mode == maps.IM2COL or tensor.swizzle not in NOT_ALONG_W,
-        f"swizzle {tensor.swizzle}: a column along W alone has another one",
-    )
+    if mode != maps.IM2COL:
+        _demand(
+            tensor.swizzle not in NOT_ALONG_W,
+            f"swizzle {tensor.swizzle}: a column along W alone has another one",
+        )
+        _demand(tensor.interleave == "none", "a column along W alone is not interleaved")
     wanted = tensor.rank - 2 if mode == maps.IM2COL else 1
     _demand(len(lower) == len(upper) == wanted, f"corners have {wanted} numbers")
     least, greatest = CORNERS[tensor.rank if mode == maps.IM2COL else 3]

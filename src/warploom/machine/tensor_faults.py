@@ -57,8 +57,15 @@ def tensor_fault(
             "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
         )
     elif kind == UNSUPPORTED_TENSOR:
-        title = f"{name} with a tensor map of packed elements of 4 or 6 bits"
-        advice = "Such copies are not supported here."
+        title = (
+            f"{name} with a tensor map of packed elements of 4 or 6 bits, or of several interleaved"
+            " slices of channels"
+        )
+        advice = (
+            'Such copies are not supported here: PTX ISA, "Interleave layout", does not say how far'
+            " slices are apart.\n    Make the map without an interleave, with one axis more for the"
+            " slices."
+        )
     elif kind == COLUMN_OPERANDS:
         title = f"{name} with a wHalo of {address} and a wOffset of {size}"
         advice = (

@@ -78,7 +78,9 @@ from warploom.rules.tensors.maps import (
     INTERLEAVE_32B,
     MAP_BYTES,
     MAP_WORDS,
+    NO_INTERLEAVE,
     TILED,
+    dim,
     is_map,
     map_interleave,
     map_mode,
@@ -285,6 +287,17 @@ def prepare_box(
 
 
 @jitable
+def has_slices(scratch: Row) -> bool:
+    """Return whether the channels of an interleaved tensor are more than one slice of 16 or 32
+    bytes: how far slices are apart follows from nothing that a map is made of."""
+    layout = map_interleave(scratch)
+    if layout == NO_INTERLEAVE:
+        return False
+    slice_bytes = 32 if layout == INTERLEAVE_32B else 16
+    return dim(scratch, 0) * type_bytes(map_type(scratch)) > slice_bytes
+
+
+@jitable
 def map_mode_of(mode: int) -> int:
     """Return the mode of the tensor maps with which an instruction of a mode goes."""
     if mode == WIDE_MODE:
@@ -303,7 +316,7 @@ def check_map(scratch: Row, request: int, place: int) -> int:
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
         return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
-    if type_bytes(map_type(scratch)) == 0:
+    if type_bytes(map_type(scratch)) == 0 or has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
     if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
