@@ -2,9 +2,9 @@
 
 Each wrapper of an instruction is a function with `asm` statements, and a comment that says from
 which architecture on there is the instruction. Every statement becomes a line of a kernel, with
-registers for its operands; where ptxas takes the line in the version of PTX that
-`ptxas_forms.module` names, it has to be decoded. Run it by `make test-ptxas`. Its exit status is 1
-where fewer are than `REQUIRED` says.
+registers for its operands; where ptxas takes the line in a version of PTX (`ptxas_forms.VERSION`,
+or the one that the command names), it has to be decoded. Run it by `make test-ptxas`. Its exit
+status is 1 where fewer are than `REQUIRED` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from ptxas_forms import is_decoded, taken
+from ptxas_forms import VERSION, is_decoded, taken
 
 REQUIRED = {"sm_90": 0.95, "sm_90a": 0.95, "sm_100a": 0.85}
 """By architecture on which the instructions are new, the share that has to be decoded."""
@@ -62,24 +62,31 @@ def wrappers(folder: Path) -> dict[str, list[list[str]]]:
     return found
 
 
+def instruction(line: str) -> str:
+    """Return the opcode of the instruction that a line is about: other ones convert its results."""
+    opcodes = re.findall(r"[a-z]\w+\.[\w.:]+", line)
+    return next(each for each in opcodes if not each.startswith(("selp", "cvt")))
+
+
 def main() -> int:
     """Print the count for each architecture, and what is not decoded."""
-    if len(sys.argv) != 3:
-        sys.exit("usage: cccl_wrappers.py PTXAS FOLDER")
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: cccl_wrappers.py PTXAS FOLDER [VERSION]")
     ptxas, folder = sys.argv[1], Path(sys.argv[2])
+    version = sys.argv[3] if len(sys.argv) == 4 else VERSION
     failed = False
     for target, statements in wrappers(folder).items():
         lines = {line for statement in statements for line in statement}
-        accepted = set(taken(ptxas, target, sorted(lines)))
+        accepted = set(taken(ptxas, target, sorted(lines), version))
         known = [next((line for line in each if line in accepted), None) for each in statements]
         listed = [line for line in known if line is not None]
-        absent = [line for line in listed if not is_decoded(target, line)]
+        absent = [line for line in listed if not is_decoded(target, line, version)]
         share = 1 - len(absent) / len(listed)
         print(
             f"{target}: of {len(statements)} statements ptxas takes {len(listed)},"
             f" {share:.1%} of them are decoded"
         )
-        names = Counter(" ".join(re.findall(r"[a-z]\w+\.[\w.:]+", line)[-1:]) for line in absent)
+        names = Counter(instruction(line) for line in absent)
         for name, count in names.most_common(40):
             print(f"  {count:4} {name}")
         failed |= share < REQUIRED[target]

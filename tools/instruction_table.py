@@ -75,10 +75,8 @@ MISSING_FORMS = {
     "st.async and red.async to global memory": "not built: only sm_100 and later have them",
     "cp.async.bulk.tensor of tensors of 4 or 6 bits; cp.async.bulk with .ignore_oob": "not built:"
     " only sm_100 and later have them",
-    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "decoded, and a fault when it"
-    " is executed",
-    "tcgen05.mma with K of 96, or with a zero-column mask that shifts columns": "decoded, and a"
-    " fault when it is executed",
+    "cp.async.bulk.tensor in the modes im2col::w and im2col::w::128": "a fault where a pixel of a"
+    " halo lies beyond the bounding box: the manual says which one that is only in its figures",
     "mad.f32 without rounding": "only targets before sm_20 had it",
 }
 """Forms of instructions that run otherwise."""

@@ -21,6 +21,9 @@ from warploom.core.errors import WarploomError
 from warploom.ptx.parser import parse
 
 TARGETS = ("sm_90a", "sm_100a", "sm_120a")
+VERSION = "9.2"
+"""The version of PTX that the forms are written for: that of the manual that they are taken from."""
+
 REQUIRED = 0.97
 
 REGISTERS = (
@@ -298,22 +301,22 @@ def forms() -> list[str]:
     return list(dict.fromkeys([*found, *tensor_copies(), *moves(), *group_products()]))
 
 
-def module(target: str, lines: list[str]) -> str:
-    head = f".version 9.2\n.target {target}\n.address_size 64\n.visible .entry k() {{ {REGISTERS}\n"
+def module(target: str, lines: list[str], version: str = VERSION) -> str:
+    head = f".version {version}\n.target {target}\n.address_size 64\n.visible .entry k() {{ {REGISTERS}\n"
     return head + "\n".join(lines) + "\nret;\n}\n"
 
 
 HEAD_LINES = 4
 
 
-def taken(ptxas: str, target: str, lines: list[str]) -> list[str]:
-    """Return the lines that ptxas takes: those of which it says nothing."""
+def taken(ptxas: str, target: str, lines: list[str], version: str = VERSION) -> list[str]:
+    """Return the lines that ptxas takes in a version of PTX: those of which it says nothing."""
     kept = list(lines)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "forms.ptx")
         while True:
             # The last line has an error, so that ptxas makes no machine code of the others.
-            path.write_text(module(target, [*kept, "add.f32 %rd1, %rd1, %rd1;"]))
+            path.write_text(module(target, [*kept, "add.f32 %rd1, %rd1, %rd1;"], version))
             command = [ptxas, f"-arch={target}", str(path), "-o", str(Path(folder, "o"))]
             said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
             wrong = {int(line) - HEAD_LINES - 1 for line in re.findall(r"line (\d+);", said)}
@@ -323,9 +326,10 @@ def taken(ptxas: str, target: str, lines: list[str]) -> list[str]:
             kept = left
 
 
-def is_decoded(target: str, line: str) -> bool:
+def is_decoded(target: str, line: str, version: str = VERSION) -> bool:
+    """Return whether a line of a version of PTX is decoded here."""
     try:
-        parse(module(target, [line]), "forms.ptx")
+        parse(module(target, [line], version), "forms.ptx")
     except WarploomError:
         return False
     return True

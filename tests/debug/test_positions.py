@@ -97,3 +97,41 @@ def test_compiled_code_stands_where_the_reference_machine_does(random_examples: 
             compare(target, quanta)
 
     agree()
+
+
+WAITS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>; .reg .b64 %d<3>; .reg .pred %p<4>;
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, bar; ld.param.u64 %d1, [out]; mov.u32 %r3, 0;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared::cta.b64 [%r2], 32;
+    bar.sync 0;
+    setp.ge.u32 %p2, %r1, 32;
+    @%p2 bra ARRIVE;
+WAIT:
+    add.u32 %r3, %r3, 1;
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;
+    @!%p3 bra WAIT;
+    st.global.u32 [%d1], %r3;
+    ret;
+ARRIVE:
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p3, %r3, 500;
+    @%p3 bra ARRIVE;
+    mbarrier.arrive.shared::cta.b64 %d2, [%r2];
+    ret;
+}
+"""
+
+
+def test_a_turn_that_a_failed_wait_has_ended_does_not_go_on() -> None:
+    """Turns of compiled code are run in slices; here the wait fails in the first slice of one."""
+    for schedule in (Schedule(), Schedule("fair"), Schedule("random", 3)):
+        target, _ = target_of(WAITS, (1, 64), 4, schedule)
+        assert target.compiles
+        compare(target, [40, 200, 300, 300, 300, 300])

@@ -10,7 +10,7 @@ import pytest
 from warploom.analysis.build import build
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.machine.compiled import CompiledEngine
-from warploom.machine.launch import Launch
+from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory import DeviceMemory
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.ptx.parser import parse
@@ -18,6 +18,7 @@ from warploom.ptx.verify import verify
 
 GRID, BLOCK = (2, 3, 1), (5, 2, 4)
 THREADS = 40
+SMS = 4
 NAMES = sorted(SPECIAL_REGISTERS)
 
 
@@ -69,7 +70,9 @@ def values(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
     memory = DeviceMemory(1 << 30)
     size = 6 * THREADS * len(NAMES) * 8
     target = memory.allocate(size)
-    launch = Launch(GRID, BLOCK, struct.pack("<Q", target.address), dynamic_shared_bytes=16)
+    arguments = struct.pack("<Q", target.address)
+    schedule = Schedule(sms=SMS)
+    launch = Launch(GRID, BLOCK, arguments, dynamic_shared_bytes=16, schedule=schedule)
     request.param().launch(program, launch, memory)
     found = np.frombuffer(memory.read(target.address, size), np.uint64)
     table = found.reshape(6, THREADS, len(NAMES))
@@ -126,5 +129,6 @@ def test_a_block_is_a_cluster_of_its_own(values: dict[str, np.ndarray]) -> None:
         assert (values[f"%cluster_nctaid.{part}"] == 1).all()
 
 
-def test_a_multiprocessor_has_a_number_below_their_count(values: dict[str, np.ndarray]) -> None:
-    assert (values["%smid"] < values["%nsmid"]).all()
+def test_blocks_are_dealt_out_to_the_multiprocessors(values: dict[str, np.ndarray]) -> None:
+    assert (values["%nsmid"] == SMS).all()
+    assert (values["%smid"] == [[0], [1], [2], [3], [0], [1]]).all()

@@ -47,7 +47,7 @@ def pipeline() -> Trace:
     options = [f"-DSTAGES={STAGES}", f"-DBYTES={BYTES}", "-DSKIP=1"]
     kernel = gpu.compile(PIPELINE.read_text(), options=options)["sums"]
     tiles = gpu.to_device(np.ones(TILES * BYTES // 4, np.float32))
-    return kernel[1, 160].trace(tiles, gpu.zeros(128, np.float32), TILES, schedule="fair")
+    return kernel[1, 160].trace(tiles, gpu.zeros(128, np.float32), TILES)
 
 
 def test_copies_are_in_flight_until_their_phase_is_awaited() -> None:

@@ -59,9 +59,15 @@ class Case:
     disabled: tuple[int, ...] = ()
     shifts: bool = False
     zeros: int = 0
+    deep: bool = False
+    """K of 96; of A and B the last third, or less, of 128 bytes lies in a second chunk."""
+    skip: int = 0
+    """Bytes from the begin of the lines of 128 bytes to A and B."""
 
     @property
     def depth(self) -> int:
+        if self.deep:
+            return 96
         return DEPTH[self.kind] * (2 if self.sparse else 1)
 
     @property
@@ -70,6 +76,8 @@ class Case:
         ws, sp = ".ws" * self.stationary, ".sp" * self.sparse
         name = f"tcgen05.mma{ws}{sp}.cta_group::{2 if self.pair else 1}.kind::{self.kind}"
         name += ".ashift" * self.shifts
+        if self.deep:
+            return f"{name}.block_scale.block{96 // self.scales}"
         return f"{name}.block_scale.scale_vec::{self.scales}X" if self.scales else name
 
     @property
@@ -79,7 +87,7 @@ class Case:
         if not self.zeros >> 39 & 1:
             return []
         parts, found = 128 // self.m, []
-        spans = (self.zeros >> 40 & 255) + 1, (self.zeros >> 48 & 255) + 1
+        spans = (self.zeros >> 48 & 255) + 1, (self.zeros >> 40 & 255) + 1
         for part in range(parts):
             value, bits = self.zeros >> 32 + part & 1, ""
             while len(bits) < 1024:
@@ -97,7 +105,7 @@ class Case:
         word |= self.transposed[0] << 15 | self.transposed[1] << 16 | self.sparse << 2
         if self.scales:
             word |= self.identifiers[1] << 4 | self.identifiers[0] << 29
-            return word | (self.scale_type == "ue8m0") << 23
+            return word | (self.scale_type == "ue8m0") << 23 | self.deep << 31
         return word | {"f16": 0, "f32": 1, "s32": 2}[self.d] << 4 | self.saturates << 3
 
 
@@ -196,6 +204,20 @@ def put_shared(
     return low | MODES[mode] << 61
 
 
+def put_deep(image: Image, at: int, bits: npt.NDArray[np.int64], skip: int) -> int:
+    """Put a matrix with 48 bytes along k into shared memory, in lines of 128 bytes with their
+    swizzle, `skip` bytes from their begin on; what does not fit is in the lines of a second chunk.
+    Returns its descriptor (PTX ISA, "Absolute address mode for K dimension being 48B")."""
+    second = at + 128 * len(bits)
+    for row, line in enumerate(bits):
+        packed = line[0::2] | line[1::2] << 4
+        for place, byte in enumerate(packed.tolist()):
+            chunk, inside = divmod(skip + place, 128)
+            image[swizzled((at, second)[chunk] + 128 * row + inside, "128B")] = byte
+    low = (at + skip) >> 4 | second >> 4 << 16 | 1024 >> 4 << 32 | 1 << 46 | 1 << 52
+    return low | MODES["128B"] << 61
+
+
 def path(case: Case, row: int, column: int) -> tuple[int, int]:
     """The lane and the column of an element of D in one block (manual: Layouts A, B, D to G)."""
     rows = case.m // (2 if case.pair else 1)
@@ -225,8 +247,9 @@ class Data:
         case, rng = self.case, np.random.default_rng(self.seed)
         blocks, depth = (2 if case.pair else 1), case.depth
         rows, stored = case.m // blocks, depth // 2 if case.sparse else depth
-        b_bits = random_bits(rng, case.b, (case.n, depth))
-        b = values(b_bits, case.b) * (-1 if case.negated[1] else 1)
+        shift = case.zeros >> 56 & 63
+        b_bits = random_bits(rng, case.b, (case.n + shift, depth))
+        b = values(b_bits[shift:], case.b) * (-1 if case.negated[1] else 1)
         for block in range(blocks):
             self.shared.append(rng.integers(0, 256, SHARED, np.uint8))
             words = rng.integers(-64, 64, (LANES, COLUMNS)).astype(np.float32).view(np.uint32)
@@ -237,10 +260,12 @@ class Data:
                 words = rng.integers(0, 1 << 32, (LANES, COLUMNS), np.uint64).astype(np.uint32)
             a_bits = random_bits(rng, case.a, (rows, stored))
             a = values(a_bits, case.a) * (-1 if case.negated[0] else 1)
-            half = case.n // blocks
+            half = len(b_bits) // blocks
             self.b = put_shared(
                 self.shared[block], B_AT, b_bits[block * half : (block + 1) * half], case.kind,
                 case.b, case.swizzles[1], case.transposed[1],
+            ) if not case.deep else put_deep(
+                self.shared[block], B_AT, b_bits[block * half : (block + 1) * half], case.skip
             )  # fmt: skip
             if case.a_held:
                 self.a = A_COLUMN
@@ -249,6 +274,8 @@ class Data:
                 self.a = put_shared(
                     self.shared[block], A_AT, a_bits, case.kind, case.a, case.swizzles[0],
                     case.transposed[0],
+                ) if not case.deep else put_deep(
+                    self.shared[block], A_AT, a_bits, case.skip
                 )  # fmt: skip
             if case.sparse:
                 a = self.spread(rng, words, a)
@@ -336,7 +363,11 @@ class Data:
             found.append(matrix * np.repeat(numbers, matrix.shape[1] // case.scales, axis=1))
             for row in range(len(matrix)):
                 for block in range(case.scales):
-                    shift, at = 8 * (first + block), column + row // 32
+                    # Four scales of 32 rows are a word; the next four lie 128 rows further on, or
+                    # 256 of B where there are more than 128.
+                    step = 8 if column == SCALE_B_COLUMN and len(matrix) > 128 else 4
+                    shift = 8 * ((first + block) % 4)
+                    at = column + row // 32 + step * ((first + block) // 4)
                     for quarter in range(4):
                         lane = 32 * quarter + row % 32
                         words[lane, at] &= np.uint32(~(255 << shift) & 0xFFFFFFFF)
@@ -414,7 +445,7 @@ def line(case: Case) -> str:
     return f"{text}, %adds{f', {last}' if last else ''};"
 
 
-def kernel(text: str, count: int, group: int = 1) -> str:
+def kernel(text: str, count: int, group: int = 1, target: str = "sm_100a") -> str:
     """A kernel that runs an instruction `count` times, each from images of shared and tensor memory
     and with its own operands; by `group` blocks together."""
     values = ", ".join(f"%v{n}" for n in range(32))
@@ -426,7 +457,7 @@ def kernel(text: str, count: int, group: int = 1) -> str:
     tells = f"{commit}.multicast::cluster.b64 [%bar], 3;" if group == 2 else f"{commit}.b64 [%bar];"
     return f"""
 .version 8.8
-.target sm_100a
+.target {target}
 .address_size 64
 .visible .entry k(.param .u64 ptable, .param .u64 pshared, .param .u64 pmemory, .param .u64 pout)
 .reqnctapercluster {group}

@@ -233,14 +233,15 @@ def test_misuse_is_a_fault(kind: str, engine: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "message"), [(".ashift", r"M of 128 and 256 alone"), ("zeros", "not supported here")]
+    ("extra", "message"),
+    [(".ashift", r"M of 128 and 256 alone"), ("zeros", "column shift of more")],
 )
 def test_what_is_not_supported_is_a_fault(extra: str, message: str) -> None:
     shared = np.zeros(SHARED, np.uint8)
     text = "tcgen05.mma.cta_group::1.kind::f16.ashift [%td], [%ta], %db, %id, %adds;"
     table = 1 << 4 | 64 >> 3 << 17 | 64 >> 4 << 24
-    if extra == "zeros":  # D further on by a column
-        text = f"tcgen05.mma.ws.cta_group::1.kind::f16 [%td], [%ta], %db, %id, %adds, {1 << 56};"
+    if extra == "zeros":  # M of 32 goes up to 16
+        text = f"tcgen05.mma.ws.cta_group::1.kind::f16 [%td], [%ta], %db, %id, %adds, {17 << 56};"
         table = 1 << 4 | 64 >> 3 << 17 | 32 >> 4 << 24
     text = f"mov.u32 %id, {table}; {text}"
     b = put_shared(shared, 0, np.zeros((64, 16), np.int64), "f16", "f16", "none", False)

@@ -14,6 +14,8 @@ from tensor_memory_cases import COLUMNS, LANES, THREADS, Case, Data, kernel, lin
 import warploom as wl
 
 F16 = Case("f16", 64, 16, "f16", "f16")
+DEEP = Case("mxf4nvf4", 128, 16, "e2m1", "e2m1", scales=6, scale_type="ue4m3", deep=True)
+SHIFTED = Case("f16", 128, 64, "f16", "f16", stationary=True, zeros=5 << 56)
 
 
 def dense() -> list[Case]:
@@ -65,11 +67,15 @@ def others() -> list[Case]:
         Case("f16", 32, 64, "f16", "f16", stationary=True, sparse=True),
     ]
     found += [replace(F16, m=128, n=16, a_held=True, shifts=True)]
-    spans = 1 << 39 | 2 << 40 | 4 << 48  # three columns of B, then five of zeros
+    spans = 1 << 39 | 4 << 40 | 2 << 48  # three columns of B, then five of zeros
     found += [
         Case("f16", 128, 64, "f16", "f16", stationary=True, zeros=spans | 2),
         Case("f16", 64, 64, "f16", "f16", stationary=True, zeros=spans | 1 << 33 | 7 << 8),
         Case("i8", 32, 64, "u8", "u8", "s32", stationary=True, zeros=spans | 5 << 32 | 3 << 24),
+        Case("f16", 32, 64, "f16", "f16", stationary=True, zeros=spans | 2 << 56),
+        Case("f16", 64, 64, "f16", "f16", stationary=True, zeros=32 << 56),
+        replace(SHIFTED, swizzles=("none", "32B")),
+        replace(SHIFTED, transposed=(False, True)),
     ]
     scaled = {"kind": "mxf8f6f4", "m": 128, "n": 40}
     found += [
@@ -78,6 +84,11 @@ def others() -> list[Case]:
         Case("mxf4", 128, 16, "e2m1", "e2m1", scales=2, identifiers=(2, 0)),
         Case("mxf4nvf4", 128, 16, "e2m1", "e2m1", scales=4, scale_type="ue4m3"),
         Case("mxf4nvf4", 128, 16, "e2m1", "e2m1", scales=2, sparse=True),
+        DEEP,
+        replace(DEEP, skip=48, identifiers=(2, 2)),
+        replace(DEEP, kind="mxf4", scales=3, scale_type="ue8m0", skip=96, identifiers=(1, 3)),
+        replace(DEEP, kind="mxf4", scales=3, scale_type="ue8m0", identifiers=(2, 2)),
+        replace(DEEP, a_held=True, skip=96),
     ]
     return found
 
@@ -91,19 +102,23 @@ def pairs() -> list[Case]:
         replace(F16, m=256, n=16, pair=True, disabled=(3, 200)),
         Case("i8", 128, 32, "s8", "s8", "s32", pair=True),
         Case("mxf8f6f4", 256, 32, "e4m3", "e4m3", scales=1, pair=True),
+        replace(DEEP, m=256, n=32, pair=True, skip=96),
+        replace(DEEP, m=256, n=144, pair=True, skip=96, identifiers=(2, 2)),
     ]
 
 
 def run(cases: list[Case], engine: str, schedule: str = "converge") -> wl.Run:
     """Launch products of one form, and compare what tensor memory holds."""
     datas = [Data(case, seed) for seed, case in enumerate(cases)]
-    gpu = wl.Device(cc="10.0", engine=engine, schedule=schedule)
+    gpu = wl.Device(cc="10.3" if cases[0].deep else "10.0", engine=engine, schedule=schedule)
     blocks = 2 if cases[0].pair else 1
+    target = "sm_103a" if cases[0].deep else "sm_100a"
     table = np.array([operands(data) for data in datas], np.uint64)
     shared = np.stack([image for data in datas for image in data.shared])
     before = np.stack([image for data in datas for image in data.before])
     out = gpu.zeros((len(cases) * blocks, LANES, COLUMNS), np.uint32)
-    made = gpu.compile(kernel(line(cases[0]), len(cases), blocks), "ptx")["k"][blocks, THREADS](
+    text = kernel(line(cases[0]), len(cases), blocks, target)
+    made = gpu.compile(text, "ptx")["k"][blocks, THREADS](
         *(gpu.to_device(given) for given in (table, shared, before)), out
     )
     found = out.copy_to_host()

@@ -174,3 +174,14 @@ def test_places_in_the_memory_of_a_cluster_are_those_of_its_blocks() -> None:
     owner, own = owners_of(launch, 100, block, packed)
     assert owner.tolist() == [2, 3, 6, 7, 2, 7, 8, 13]
     assert own.tolist() == [8 << 2 | number for number in (0, 1, 2, 3, 0, 1, 2)] + [-1]
+
+
+def test_blocks_of_a_cluster_are_on_sms_side_by_side() -> None:
+    """Of a grid of 4 x 2 in clusters of 2 x 2, the first cluster has blocks 0, 1, 4 and 5."""
+    source = HEAD.replace("TARGET", "sm_90").replace(".reqnctapercluster 2", "")
+    gpu = wl.Device("h100", record=True)
+    made = gpu.compile(source + "WAIT: ret;\n}", "ptx")["k"]
+    run = made[(4, 2), 32](gpu.zeros(1, np.int32), gpu.zeros(1, np.int32), cluster_dims=(2, 2, 1))
+    timing = run.time(timeline=1 << 10)
+    found = [{row.warp for row in timing.timeline(sm)} for sm in range(8)]
+    assert found == [{0}, {1}, {4}, {5}, {2}, {3}, {6}, {7}]

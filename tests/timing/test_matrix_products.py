@@ -37,7 +37,8 @@ def test_products_by_their_width(opcode: str, products: int) -> None:
     ("opcode", "wanted"),
     [
         ("tcgen05.mma.cta_group::1.kind::f16", "tensor"),
-        ("tcgen05.ld.sync.aligned.32x32b.x1.b32", "control"),
+        ("tcgen05.ld.sync.aligned.32x32b.x1.b32", "tensor_memory"),
+        ("tcgen05.cp.cta_group::1.128x256b", "tensor_memory"),
         ("tcgen05.wait::ld.sync.aligned", "control"),
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "memory"),
     ],
@@ -127,3 +128,52 @@ def test_products_wait_for_the_tensor_core_and_not_for_each_other() -> None:
     latency = find_timing(gpu.spec).latency_tensor
     waited = cycles(apart * 17) - cycles(apart)
     assert waited == pytest.approx(16 * (32 + latency), rel=0.15)
+
+
+TENSOR_MEMORY = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %v<33>, %base, %slot, %i, %t; .reg .b64 %at, %m; .reg .pred %p, %one;
+    .shared .align 1024 .b8 room[8192]; .shared .align 4 .b32 slot;
+    ld.param.u64 %at, [out]; mov.u32 %slot, room; mov.u32 %slot, slot;
+    mov.u32 %i, 0; mov.b64 %m, MATRIX; mov.u32 %t, %tid.x; setp.eq.u32 %one, %t, 0;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%slot], 64;
+    bar.sync 0; ld.shared.b32 %base, [%slot];
+LOOP:
+    ACCESS
+    add.u32 %i, %i, 1; setp.lt.u32 %p, %i, TURNS; @%p bra LOOP;
+    tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;
+    st.global.b32 [%at], %v1;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 64;
+    ret;
+}
+"""
+REGISTERS = ", ".join(f"%v{n}" for n in range(1, 33))
+LEADING = 128 >> 4 << 16 | 256 >> 4 << 32 | 1 << 46
+"""A matrix without a swizzle (PTX ISA, "Shared Memory Descriptor")."""
+
+
+def busy(access: str, turns: int) -> float:
+    """Cycles of a sub-partition in which it moves words of tensor memory, for one warp."""
+    gpu = wl.Device("b200", record=True)
+    text = TENSOR_MEMORY.replace("MATRIX", str(LEADING)).replace("TURNS", str(turns))
+    run = gpu.compile(text.replace("ACCESS", access), "ptx")["k"][1, 32](gpu.zeros(1, np.int32))
+    timing = run.time(code="ptx")
+    return timing.unit_use["tensor_memory"] * timing.sample_cycles * timing.spec.schedulers
+
+
+@pytest.mark.parametrize(
+    ("access", "cycles"),
+    [
+        (f"tcgen05.ld.sync.aligned.32x32b.x32.b32 {{{REGISTERS}}}, [%base];", 32),
+        (f"tcgen05.st.sync.aligned.32x32b.x32.b32 [%base], {{{REGISTERS}}};", 32),
+        ("@%one tcgen05.cp.cta_group::1.128x256b [%base], %m;", 32),
+    ],
+)
+def test_accesses_to_tensor_memory_take_a_cycle_for_each_word(access: str, cycles: int) -> None:
+    """32 registers of 32 lanes, at 32 words a cycle; a copy of 128 x 256 bits reads 1,024 words of
+    shared memory, 32 a cycle. 16 turns more are 16 times as many."""
+    assert busy(access, 24) - busy(access, 8) == pytest.approx(16 * cycles, rel=0.01)

@@ -37,7 +37,6 @@ def trace() -> Trace:
             args=("f32[512]=ones", "f32[128]=zeros", "4"),
             options=("-DSTAGES=2", "-DBYTES=512", "-DSKIP=1"),
             timed=True,
-            schedule="fair",
         )
     )
 

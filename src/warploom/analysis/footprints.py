@@ -34,7 +34,7 @@ NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
 TEXELS = (Space.TEXTURE, Space.SURFACE)
 """Spaces that are reached by objects, not by pointers."""
 
-TOLD_BY_ORDER = ("%clock", "%globaltimer", "%smid", "%gridid")
+TOLD_BY_ORDER = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by how their names begin) whose values tell of the order of blocks."""
 
 

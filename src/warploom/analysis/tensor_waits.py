@@ -73,6 +73,11 @@ def wait_request(made: Instruction) -> WaitRequest | None:
     return WaitRequest(barrier, value, U32 if by_parity else U64, by_parity)
 
 
+def waits_for_phases(program: Program) -> bool:
+    """Return whether a program has waits for phases of mbarriers."""
+    return any(wait_request(made) is not None for made in program.instructions)
+
+
 def group_request(made: Instruction) -> GroupRequest | None:
     """Return what an instruction does to groups of copies; None where it does nothing."""
     m = made.operation.modifiers

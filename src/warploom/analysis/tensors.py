@@ -31,7 +31,7 @@ TYPES = {
 
 MODES = {
     **dict.fromkeys(("im2col", "im2col_no_offs"), r.IM2COL_MODE),
-    **dict.fromkeys((mode[1:] for mode in WIDE), r.WIDE_MODE),
+    **dict(zip((mode[1:] for mode in WIDE), (r.WIDE_MODE, r.WIDE_128_MODE), strict=True)),
     **dict.fromkeys(("tile::gather4", "tile::scatter4"), r.GATHER),
 }
 

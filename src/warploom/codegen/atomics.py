@@ -5,6 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.analysis.accesses import space_of
+from warploom.analysis.tensor_waits import wait_request
 from warploom.analysis.uses import reads
 from warploom.codegen.access import Shape, can_be_listed
 from warploom.codegen.lanes import I8, I32, LANES, PTR, Value, vector
@@ -39,10 +40,11 @@ class AtomicCode:
             self.operands.bits(element, type) for source in sources for element in elements(source)
         ]
         space = space_of(made)
+        waits = wait_request(made) is not None
         wanted = [
             (place, target)
             for place, target in enumerate(e for o in made.operands[:first] for e in elements(o))
-            if target in self._read
+            if waits or target in self._read
         ]
 
         narrow = space is not Space.GENERIC and _is_narrow(address)
@@ -84,6 +86,9 @@ class AtomicCode:
             value = self.b.load(at, typ=vector(ir.IntType(type.bits)), align=16)
             if answer.op != "arg":
                 value = self.operands.lower(answer, [value, *given[place::parts]])
+            if waits:
+                failed = self.b.and_(mask, self.b.not_(value))
+                self.memory.frame.fail_wait(self.lanes.bits(failed))
             results.append((target, value, answer.type))
         return results
 

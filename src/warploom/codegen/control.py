@@ -128,8 +128,7 @@ class Control:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
             with self.b.goto_block(header):
-                fuel = self.frame.get(self.frame.fuel)
-                with self.b.if_then(self.b.icmp_signed("<", fuel, I64(0)), likely=False):
+                with self.b.if_then(self.frame.ends_turn(), likely=False):
                     self._end_turn(copy, index)
                 self.b.branch(self.blocks.entrance(copy, index))
         return self._headers[copy, index]

@@ -48,7 +48,8 @@ class Slot(IntEnum):
     whose accesses are counted (`codegen.watching`). In code for a debugger, a turn is run in slices
     of SLICE warp instructions: IN_TURN is one more than the warp that is in the midst of its turn,
     else 0, TURN_LEFT what it has left of it, and GIVEN what its slice was given. OBSERVER_AT: the
-    functions of an observer (`rules.observed`).
+    functions of an observer (`rules.observed`). FAILED_WAIT: whether lanes of the running warp have
+    waited in vain for a phase of an mbarrier in this turn, which then ends at the next way back.
     """
 
     FUEL = 0
@@ -115,6 +116,7 @@ class Slot(IntEnum):
     TURN_LEFT = auto()
     GIVEN = auto()
     OBSERVER_AT = auto()
+    FAILED_WAIT = auto()
 
 
 class Status(IntEnum):

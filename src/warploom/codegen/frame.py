@@ -17,6 +17,7 @@ from llvmlite import ir
 from warploom.analysis.program import Program
 from warploom.analysis.shapes import Shapes, ShapesHere
 from warploom.analysis.strides import Shape
+from warploom.analysis.tensor_waits import waits_for_phases
 from warploom.codegen.context_layout import ContextLayout, shared_registers
 from warploom.codegen.environment import CountLayout, Slot, Status
 from warploom.codegen.folding import FoldingBuilder
@@ -105,6 +106,8 @@ class Frame:
         self.point = self.variable(I64)
         self.free = self.variable(I64)
         self.fuel = self.variable(I64)
+        self._failed_wait = self.variable(I1) if waits_for_phases(program) else None
+        """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
         self._warp, self._status = self.variable(I64), self.variable(I64)
         self.prologue.b.store(warp, self._warp)
         self.leaving = self.function.append_basic_block("leaving")
@@ -120,6 +123,29 @@ class Frame:
     def warp(self) -> Value:
         """Return the number of the running warp in its block."""
         return self.get(self._warp)
+
+    def begin_turn(self) -> None:
+        """Give the running warp the instructions of a turn."""
+        self.lanes.b.store(self.slot(Slot.FUEL), self.fuel)
+        if self._failed_wait is not None:
+            self.lanes.b.store(I1(0), self._failed_wait)
+
+    def fail_wait(self, lanes: Value) -> None:
+        """Have the turn end at the next way back where some of these lanes, as bits, have waited
+        in vain for a phase of an mbarrier."""
+        assert self._failed_wait is not None
+        b = self.lanes.b
+        some = b.icmp_unsigned("!=", lanes, I32(0))
+        b.store(b.or_(some, b.load(self._failed_wait, typ=I1)), self._failed_wait)
+
+    def ends_turn(self) -> Value:
+        """Returns whether the turn of the running warp ends at the next way back: its instructions
+        are used up, or lanes have waited in vain for a phase of an mbarrier."""
+        b = self.lanes.b
+        used_up = b.icmp_signed("<", self.get(self.fuel), I64(0))
+        if self._failed_wait is None:
+            return used_up
+        return b.or_(used_up, b.load(self._failed_wait, typ=I1))
 
     def set_warp(self, number: Value) -> None:
         """Run another warp from here on."""
@@ -353,7 +379,11 @@ class Frame:
 
     def emit_leaving(self) -> None:
         """Return, handing back what is left of the fuel."""
-        self.record(Slot.FUEL, self.lanes.b.load(self.fuel, typ=I64))
+        b = self.lanes.b
+        self.record(Slot.FUEL, b.load(self.fuel, typ=I64))
+        if self._failed_wait is not None:
+            failed = b.zext(b.load(self._failed_wait, typ=I1), I64)
+            self.record(Slot.FAILED_WAIT, failed)
         self.lanes.b.ret(self.get(self._status))
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:

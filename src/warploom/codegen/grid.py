@@ -221,6 +221,8 @@ class GridFunction:
         b.store(b.add(warp, I64(1)), self._at(Slot.IN_TURN))
         paused = b.icmp_unsigned("==", status, I64(int(Status.TURN_END)))
         paused = b.and_(paused, b.icmp_signed(">=", left, I64(0)))
+        waited = b.icmp_unsigned("!=", self._get(Slot.FAILED_WAIT), I64(0))
+        paused = b.and_(paused, b.not_(waited))
         with b.if_then(b.not_(paused)):
             b.store(I64(0), self._at(Slot.IN_TURN))
             self._end_turn(plan, warp, status, stride)

@@ -41,6 +41,7 @@ CHECKS = {
     "check_cluster": "int64(i64*, int64, int64, int64, int64, i64*, int64, int64)",
     "cluster_wait": "int64(i64*, i64*, i64*, i64*, int64, int64, int64, int64)",
     "live_ranks": "int64(i64*, i64*)",
+    "sm_of": "int64(int64, int64, int64, int64)",
     "set_registers": "int64(i64*, i64*, int64, int64, int64)",
     "begin_launch": "int64(i64*, i64*)",
     "take_ways": "int64(i64*, i64*, int64, i64*, int64, int64, int64, int64, int64)",
@@ -96,7 +97,7 @@ _RARE = (
         "retire_copies",
     ),
     *("hold_copies", "put_off_copies"),
-    *("check_cluster", "cluster_wait", "live_ranks", "set_registers"),
+    *("check_cluster", "cluster_wait", "live_ranks", "set_registers", "sm_of"),
 )
 """Helpers that have an object of their own, made when a kernel first calls them."""
 
@@ -133,6 +134,7 @@ _PLACES = {
     "hold": "rules.late_copies.hold",
     "put": "rules.late_copies.hold",
     "retire": "rules.tensors.waits",
+    "sm": "rules.placement",
 }
 """The modules of these functions, by their names or the first words of these; others are in
 codegen.turns."""

@@ -142,7 +142,7 @@ class Relay:
         if self.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
             b.store(b.sub(frame.get(budget), used), budget)
-            b.store(frame.slot(Slot.FUEL), frame.fuel)
+            frame.begin_turn()
         b.store(I64(NONE if site == END else site), self._site)
         frame.set_warp(frame.slot(Slot.WARPS))
         b.branch(self._over)
@@ -161,7 +161,7 @@ class Relay:
         those in which one in relay does, `sweeps` those in which all do at once."""
         b, frame = self.b, self.frame
         b.position_at_end(self._turn)
-        b.store(frame.slot(Slot.FUEL), frame.fuel)
+        frame.begin_turn()
         if rounds:
             alone = self._append("relay.alone")
             in_round = b.icmp_unsigned("<", frame.warp, frame.get(self._whole))
@@ -210,7 +210,7 @@ class Relay:
         used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel))
         left = b.sub(frame.get(budget), used)
         b.store(left, budget)
-        b.store(frame.slot(Slot.FUEL), frame.fuel)
+        frame.begin_turn()
         with b.if_then(b.icmp_signed("<", left, I64(0)), likely=False):
             frame.leave(Status.LIMIT)
 

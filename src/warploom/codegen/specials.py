@@ -9,6 +9,7 @@ from llvmlite import ir
 from warploom.codegen.environment import Slot
 from warploom.codegen.formations import BlockWide
 from warploom.codegen.frame import Frame
+from warploom.codegen.helper_calls import call
 from warploom.codegen.lanes import I32, I64, LANES, Value, undefined, vector
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.rules.plan_words import ISSUED, LOOKED, TIMED
@@ -51,6 +52,8 @@ class Specials:
             return self._in_cluster(base, part)
         if base == "%cluster_ctarank":
             return self.rank()
+        if base == "%smid":
+            return self._sm()
         if base == "%warpid":
             return b.trunc(self.frame.warp, I32)
         if base == "%gridid":
@@ -76,6 +79,16 @@ class Specials:
         x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
         wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
+
+    def _sm(self) -> Value:
+        """Return the SM of the block."""
+        p = self.frame.prologue
+        x, y, z = (self._in_cluster("%clusterid", part) for part in "xyz")
+        across, down = (self._launch_wide(f"%nclusterid.{part}") for part in "xy")
+        cluster = p.b.add(x, p.b.mul(across, p.b.add(y, p.b.mul(down, z))))
+        size, sms = (self._launch_wide(name) for name in ("%cluster_nctarank", "%nsmid"))
+        given = (p.b.zext(value, I64) for value in (cluster, self.rank(), size, sms))
+        return p.b.trunc(call(p, "sm_of", *given), I32)
 
     def _clock(self) -> Value:
         """Returns how many instructions the warp has issued before this one. The fuel counts those

@@ -52,6 +52,8 @@ class TimingSpec:
     lanes_barrier: float
     lanes_texture: float
     lanes_lsu: float
+    lanes_tensor_memory: float
+    """Words that an SM moves between registers and tensor memory in a cycle; 0 without it."""
     tensor_fma: float
     """Multiply-adds of 16-bit floats in a cycle of an SM's tensor cores; 0 where it has none."""
 
@@ -68,6 +70,8 @@ class TimingSpec:
     """Of a comparison that writes a predicate."""
     latency_shuffle: int
     latency_tensor: int
+    latency_tensor_memory: int
+    """Of a load of tensor memory, beyond the time in which its words are moved."""
     latency_special_register: int
     latency_shared: int
     latency_l1: int

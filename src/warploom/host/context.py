@@ -81,4 +81,5 @@ class Context:
 
 def schedule_of(spec: DeviceSpec, policy: str, seed: int) -> Schedule:
     """Returns the schedule of a device by the policy of that name, one of POLICIES."""
-    return Schedule(policy, seed, spec.compute_capability >= INDEPENDENT_SINCE)
+    independent = spec.compute_capability >= INDEPENDENT_SINCE
+    return Schedule(policy, seed, independent, sms=spec.sms)

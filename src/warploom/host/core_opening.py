@@ -96,7 +96,8 @@ class _Opening:
             raise self._refused(f"there is no schedule {launch.policy!r}")
         interrupts = frozenset(launch.interrupts)
         order = launch.independent, launch.resident_blocks
-        return Schedule(launch.policy, launch.seed, *order, interrupts)
+        sms = find_device(self.core.device.name).sms
+        return Schedule(launch.policy, launch.seed, *order, interrupts, sms=sms)
 
     def _launch(self, given: CoreLaunch, schedule: Schedule) -> Launch:
         return Launch(

@@ -20,11 +20,13 @@ from warploom.host.tensor_map import (
     encode_tiled,
     type_of,
 )
-from warploom.rules.tensors.maps import ELEMENT_TYPES
+from warploom.rules.tensors.maps import ELEMENT_TYPES, IM2COL, IM2COL_W, IM2COL_W128
 
 Swizzle = Annotated[str, OneOf(tuple(SWIZZLES))]
 Interleave = Annotated[str, OneOf(tuple(INTERLEAVES))]
 Fill = Annotated[str, OneOf(tuple(FILLS))]
+COLUMN_MODES = {"im2col": IM2COL, "im2col::w": IM2COL_W, "im2col::w::128": IM2COL_W128}
+ColumnMode = Annotated[str, OneOf(tuple(COLUMN_MODES))]
 Type = Annotated[str, OneOf(ELEMENT_TYPES)]
 Sizes = Sequence[Annotated[int, Integer(0, 1 << 40)]]
 Corners = Sequence[Annotated[int, Integer(-(1 << 15), (1 << 15) - 1)]]
@@ -120,13 +122,16 @@ class MakesTensorMaps:
         interleave: Interleave = "none",
         swizzle: Swizzle = "none",
         fill: Fill = "zeros",
+        mode: ColumnMode = "im2col",
     ) -> TensorMap:
         """Return a map of columns of pixels of a buffer with the axes N, D, H, W, C (D, or D and H,
-        left out); corners of the bounding box are along D, H, W. The other options are those of
-        `tensor_map`. Raises WarploomError for what cuTensorMapEncodeIm2col refuses.
+        left out); corners of the bounding box are along D, H, W. Of the modes `im2col::w` and
+        `im2col::w::128` they are along W alone. The other options are those of `tensor_map`. Raises
+        WarploomError for what cuTensorMapEncodeIm2col and -Im2colWide refuse.
         """
         layout = _Layout(shape, strides, element_strides, offset, type)
         tensor = _tensor(buffer, layout, interleave, swizzle, fill)
-        made = encode_im2col(tensor, tuple(lower)[::-1], tuple(upper)[::-1], channels, pixels)
+        corners = tuple(lower)[::-1], tuple(upper)[::-1]
+        made = encode_im2col(tensor, *corners, channels, pixels, COLUMN_MODES[mode])
         made.buffer = buffer
         return made

@@ -51,6 +51,10 @@ _OF_NUMPY = {
 LARGEST_STRIDE, LARGEST_DIM, LARGEST_BOX, LARGEST_STEP = 1 << 40, 1 << 32, 256, 8
 MOST_CHANNELS, MOST_PIXELS = 256, 1024
 SWIZZLED_BYTES = {maps.SWIZZLE_32B: 32, maps.SWIZZLE_64B: 64, maps.SWIZZLE_128B: 128}
+NOT_ALONG_W = ("none", "128B_atom_32B_flip_8B")
+"""Swizzles that columns along W alone do not have (PTX ISA, "im2col::w and im2col::w::128
+modes")."""
+
 CORNERS = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
 """The least and the greatest corner of a bounding box of im2col, by rank."""
 
@@ -178,6 +182,12 @@ def encode_im2col(
     corners are those along W, then H, then D. Raises WarploomError where a rule is broken."""
     tensor.check()
     _demand(tensor.rank >= 3, f"rank {tensor.rank}: im2col has 3 to 5")
+    if mode != maps.IM2COL:
+        _demand(
+            tensor.swizzle not in NOT_ALONG_W,
+            f"swizzle {tensor.swizzle}: a column along W alone has another one",
+        )
+        _demand(tensor.interleave == "none", "a column along W alone is not interleaved")
     wanted = tensor.rank - 2 if mode == maps.IM2COL else 1
     _demand(len(lower) == len(upper) == wanted, f"corners have {wanted} numbers")
     least, greatest = CORNERS[tensor.rank if mode == maps.IM2COL else 3]

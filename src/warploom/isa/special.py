@@ -62,10 +62,9 @@ nobody sets the others."""
 RESERVED = ("begin", "end", "cap", "0", "1")
 """What is told of the system's part of shared memory: its bounds, its size, two places inside."""
 
-# All blocks run on one multiprocessor, and events are not counted there.
 SURROUNDINGS = (
-    *_fixed(0, "%smid"),
-    *_fixed(1, "%nsmid"),
+    SpecialRegister("%smid", U32, Varies.BLOCK),
+    SpecialRegister("%nsmid", U32, Varies.LAUNCH),
     *(SpecialRegister(f"%envreg{i}", U32, Varies.LAUNCH) for i in GRID_WORKSPACE),
     *_fixed(0, *(f"%envreg{i}" for i in range(32) if i not in GRID_WORKSPACE)),
     *_fixed(0, *(f"%pm{i}" for i in range(8))),
@@ -92,7 +91,7 @@ CLOCKS = tuple(
 LAUNCH_WIDE = (
     *("%is_explicit_cluster", "%cluster_nctarank"),
     *(f"%{name}.{part}" for name in ("cluster_nctaid", "nclusterid") for part in "xyz"),
-    *("%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
+    *("%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
     *(f"%reserved_smem_offset_{n}" for n in RESERVED),
     *(f"%envreg{i}" for i in GRID_WORKSPACE),
 )

@@ -113,6 +113,7 @@ _BROUGHT: Table = {
     ),
     (10, 0): (
         *("cp.tile::gather4", "cp.tile::scatter4", "tcgen05"),
+        *("fence.fabric", "fence.generic::fabric"),
         *("st.bulk", "*.f32x2", "redux.f32", "cvt.rs", "cvt.satfinite.tf32.!rna"),
         *("*.e2m1x2", "*.e2m3x2", "*.e3m2x2", "*.ue8m0x2"),
         *(f"{name}.f32.{type}" for name in ("add", "sub", "fma") for type in ("f16", "bf16")),

@@ -180,6 +180,7 @@ _BROUGHT: Table = {
         *("ld.volatile.local", "st.volatile.local"),
     ),
     (9, 2): tuple(f"cvt.relu.bf16x2.{type}" for type in FORMATS),
+    (9, 3): ("fence.fabric", "fence.generic::fabric"),
 }
 
 NEWEST = max(_BROUGHT)

@@ -13,6 +13,7 @@ from warploom.analysis.program import Program
 from warploom.core.errors import Dim3
 from warploom.machine.cancellation import Cancellation
 from warploom.rules import plan_words
+from warploom.rules.placement import sm_of
 from warploom.rules.tensor_memory.words import BLOCK_BYTES
 
 WARP_SIZE = 32
@@ -36,9 +37,9 @@ class Schedule:
     `seed`).
 
     `independent` says whether each thread has its own program counter (compute capability 7.0 and
-    later); `resident_blocks` how many blocks the device holds at once. On the reference machine a
-    warp gives up its turn each time before it executes one of the instructions `interrupts`, and
-    `turns` name the warps that have the first turns.
+    later); `resident_blocks` how many blocks the device holds at once, `sms` how many SMs it has.
+    On the reference machine a warp gives up its turn each time before it executes one of the
+    instructions `interrupts`, and `turns` name the warps that have the first turns.
     """
 
     policy: str = "converge"
@@ -47,6 +48,7 @@ class Schedule:
     resident_blocks: int = 1024
     interrupts: frozenset[int] = frozenset()
     turns: tuple[Who, ...] = ()
+    sms: int = 1
 
     @property
     def needs_reference(self) -> bool:
@@ -173,6 +175,13 @@ class Launch:
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         return x % wide + wide * (y % high + high * (z % deep))
 
+    def sm_of(self, block: int) -> int:
+        """Return the SM of a block of the grid (`rules.placement`)."""
+        (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
+        across, down = self.grid[0] // wide, self.grid[1] // high
+        cluster = x // wide + across * (y // high + down * (z // deep))
+        return sm_of(cluster, self.rank_of(block), self.cluster_blocks, self.schedule.sms)
+
     @property
     def threads_per_block(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
@@ -227,6 +236,7 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
     own, size = shared_bytes(program, launch), program.reserved_shared_bytes
     start = _reserved_start(own)
     return {
+        "%nsmid": launch.schedule.sms,
         "%nwarpid": launch.warps_per_block,
         "%dynamic_smem_size": launch.dynamic_shared_bytes,
         "%total_smem_size": own,

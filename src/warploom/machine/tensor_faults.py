@@ -5,8 +5,10 @@ from __future__ import annotations
 from warploom.isa.spec import Operation
 from warploom.rules.tensors.addresses import (
     BULK_ALIGNMENT,
+    COLUMN_OPERANDS,
     NO_BLOCK,
     NO_TENSOR_MAP,
+    OPEN_HALO,
     OTHER_TENSOR,
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
@@ -19,6 +21,8 @@ NAMES = {
     UNSUPPORTED_TENSOR: "unsupported tensor map",
     NO_BLOCK: "no such block",
     BULK_ALIGNMENT: "misaligned",
+    COLUMN_OPERANDS: "invalid operand",
+    OPEN_HALO: "unsupported halo",
 }
 """The kinds of these faults, as `MemoryFault.kind` says them."""
 
@@ -53,8 +57,31 @@ def tensor_fault(
             "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
         )
     elif kind == UNSUPPORTED_TENSOR:
-        title = f"{name} with .im2col::w, or a tensor map of packed elements of 4 or 6 bits"
-        advice = "Such copies are not supported here."
+        title = (
+            f"{name} with a tensor map of packed elements of 4 or 6 bits, or of several interleaved"
+            " slices of channels"
+        )
+        advice = (
+            'Such copies are not supported here: PTX ISA, "Interleave layout", does not say how far'
+            " slices are apart.\n    Make the map without an interleave, with one axis more for the"
+            " slices."
+        )
+    elif kind == COLUMN_OPERANDS:
+        title = f"{name} with a wHalo of {address} and a wOffset of {size}"
+        advice = (
+            'PTX ISA, "cp.async.bulk.tensor": wHalo is below 512 in .im2col::w and below 32 in'
+            " .im2col::w::128, wOffset below 32."
+        )
+    elif kind == OPEN_HALO:
+        title = (
+            f"{name}: one of {address} pixels of a halo lies beyond the bounding box, which ends at"
+            f" {size} along W"
+        )
+        advice = (
+            'PTX ISA, "wHalo", says only in its figures which pixel that is, so it is not supported'
+            " here.\n    Choose pixels per column and the first coordinate so that a column ends"
+            " in front of the halo, or copy the halo by itself."
+        )
     elif kind == NO_BLOCK:
         title = f"{name} reaches block {address} of the cluster, which is not there"
         advice = (

@@ -27,9 +27,9 @@ WRONG = {
     c.TYPE_OF_B: "no such type of B for this kind",
     c.TYPE_OF_SUMS: "no such type of D for this kind",
     c.SPARSITY: "sparsity that is not the instruction's",
-    c.DEPTH: "K of 96, which is not supported here",
+    c.DEPTH: "K of 96, which dense products alone have, of pairs with M of 256 (M {rows})",
     c.ASHIFT: ".ashift, which M of 128 and 256 alone have (M {rows})",
-    c.ZEROS: "a zero-column mask with a column shift, which is not supported here",
+    c.ZEROS: "a column shift of more than 16 with M 32, or more than 32 (M {rows})",
     c.TRANSPOSITION: "a transposed matrix of elements of 4 or 6 bits",
 }
 ADVICE = {

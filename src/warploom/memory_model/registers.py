@@ -91,6 +91,7 @@ class Registers:
         if kind in axes:
             return axes[kind]["xyz".index(axis)]
         own = {"%laneid": lane, "%warpid": warp, "%gridid": 0}
+        own["%smid"] = launch.sm_of(self.block)
         below, full = (1 << lane) - 1, (1 << launch.warp_size) - 1
         own |= {"%lanemask_eq": below + 1, "%lanemask_lt": below, "%lanemask_le": 2 * below + 1}
         own |= {"%lanemask_gt": full - 2 * below - 1, "%lanemask_ge": full - below}

@@ -1,4 +1,5 @@
-"""Says which SM gets which block: in order, where there is room.
+"""Says which SM gets which block: in order, where there is room. Clusters that the device holds all
+at once are on SMs side by side, as `rules.placement` has them.
 
 SMs run apart within a quantum, so each has blocks reserved for those of its own that end in it.
 What is reserved and was not needed goes to whoever has room, once no other blocks are left."""
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warploom.machine.launch import Launch
 from warploom.timing import words as w
 from warploom.timing.state import Setting, Words
 
@@ -14,10 +16,20 @@ from warploom.timing.state import Setting, Words
 class Dealer:
     """Deals the blocks of a launch, those from 0 to `blocks`, to its SMs."""
 
-    def __init__(self, setting: Setting, sms: Words, blocks: int) -> None:
+    def __init__(self, setting: Setting, sms: Words, blocks: int, launch: Launch) -> None:
         self._p, self._sms, self._blocks = setting.parameters, sms, blocks
+        self._homes = self._placed(launch)
         self._next = 0
         self._done = np.zeros(len(sms), np.int64)
+
+    def _placed(self, launch: Launch) -> Words | None:
+        """Return the SM of each block, where the device holds all clusters at once; else None."""
+        if launch.cluster_blocks == 1 or self._blocks > len(self._sms) * self._p[w.BLOCK_SLOTS]:
+            return None
+        homes = np.array([launch.sm_of(block) for block in range(self._blocks)], np.int64)
+        counts = np.bincount(homes, minlength=len(self._sms))
+        fits = len(counts) == len(self._sms) and counts.max() <= self._p[w.BLOCK_SLOTS]
+        return homes if fits else None
 
     def state(self) -> Words:
         """Returns how far it is: the next block, and how many of each SM's had ended."""
@@ -44,7 +56,10 @@ class Dealer:
         room = self._p[w.BLOCK_SLOTS] - sms[:, w.LIVE_BLOCKS]
         ended = sms[:, w.BLOCKS_DONE] - self._done
         self._done = sms[:, w.BLOCKS_DONE].copy()
-        if self._next < self._blocks:
+        if self._next == 0 and self._homes is not None:
+            self._reserve(self._homes, np.arange(self._blocks))
+            self._next = self._blocks
+        elif self._next < self._blocks:
             wanted = room + np.maximum(1, ended) - sms[:, w.RESERVED_COUNT]
             order = _in_turn(np.clip(wanted, 0, self._p[w.BLOCK_SLOTS]))
             order = order[: self._blocks - self._next]

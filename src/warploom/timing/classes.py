@@ -131,6 +131,8 @@ def _matrix(operation: Operation) -> str:
     if operation.name == "wgmma" and not is_group_product(operation):
         return "control"
     if operation.name == "tcgen05":
+        if any(name in operation.modifiers for name in ("ld", "st", "cp")):
+            return "tensor_memory"
         return "tensor" if "mma" in operation.modifiers else "control"
     moves = operation.name in ("ldmatrix", "stmatrix") or operation.modifiers["access"] is not None
     return "memory" if moves else "tensor"

@@ -14,7 +14,7 @@ from warploom.devices.timing import TimingSpec
 
 UNITS = (
     *("fp32", "int", "imul", "shift", "fp64", "fp16", "special", "bits", "convert", "shuffle"),
-    *("tensor", "lsu", "texture", "barrier", "control"),
+    *("tensor", "lsu", "texture", "barrier", "control", "tensor_memory"),
 )
 """The units of an SM, as `TimingSpec.lanes_*` names them; tensor cores and control have none."""
 

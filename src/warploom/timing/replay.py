@@ -45,7 +45,7 @@ class Replay:
         self.sms, self.memory = empty_sms(setting), empty_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
         self.totals = np.zeros((workers, size), np.int64)
-        self._dealer = Dealer(setting, self.sms, blocks)
+        self._dealer = Dealer(setting, self.sms, blocks, record.launch)
         self._workers = workers
         self._ends: list[tuple[int, int]] = []
         fixed = (

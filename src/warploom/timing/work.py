@@ -20,9 +20,10 @@ from warploom.analysis.uses import reads, writes
 from warploom.devices.timing import TimingSpec
 from warploom.isa.fragments import WIDTHS, extents
 from warploom.isa.ops.matrix import element_type
+from warploom.isa.ops.tcgen05 import COPY_SHAPES
 from warploom.isa.ops.wgmma import is_group_product, is_wait
 from warploom.isa.spec import Operation, Unit
-from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
+from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space, Vector
 from warploom.timing import words
 from warploom.timing.classes import FREE, class_of, is_bulk
 from warploom.timing.costs import QUEUED_UNITS, TICKS, UNITS, Costs
@@ -195,6 +196,8 @@ class _Builder:
         interval = self.costs.interval(cost.unit)
         if name == "tensor":
             interval = self.costs.tensor_interval(products_of(made))
+        if name == "tensor_memory":
+            interval *= moved_words(made)
         queued = cost.unit in QUEUED_UNITS
         own = self.costs.unit_latency(cost.unit)
         gap = max(self.costs.timing.issue_cycles, interval // TICKS)
@@ -206,6 +209,8 @@ class _Builder:
             gap,
             cost.latency,
         )
+        if name == "tensor_memory":
+            row[words.OP_LATENCY] += interval // TICKS
         row[words.OP_WAIT] = words.SHORT_SCOREBOARD if queued else words.WAIT
         if name == "texture":
             row[words.OP_WAIT] = words.LONG_SCOREBOARD
@@ -235,7 +240,7 @@ class _Builder:
             return words.MEMORY, 1, 0
         if operation.name == "wgmma":
             return _group_kind(made)
-        if operation.name == "tcgen05" and "mma" in operation.modifiers:
+        if operation.name == "tcgen05" and any(n in operation.modifiers for n in ("mma", "cp")):
             return words.PRODUCT, 0, 0
         if operation.name == "tcgen05" and "commit" in operation.modifiers:
             return words.TELL, 0, 0
@@ -321,6 +326,23 @@ def _contracts(product: Operation, total: Operation) -> bool:
 TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
 """Rows and columns of a product in tensor memory, and its bytes along k: an estimate, for the
 descriptor that a register holds says how many columns it has."""
+
+
+COPIED_WORDS = 32
+"""Words of shared memory that a copy into tensor memory reads in a cycle: those of all banks."""
+
+
+def moved_words(made: Instruction) -> int:
+    """Return how often an access to tensor memory moves a word for each of 32 lanes: as many
+    registers as it has, or for a copy the words that it reads, by those of all banks."""
+    m = made.operation.modifiers
+    if "cp" in m:
+        shape = next(shape for shape in COPY_SHAPES if shape in made.operation.text)
+        rows, bits = shape.partition("b")[0].split("x")
+        return max(1, int(rows) * int(bits) // 32 // COPIED_WORDS)
+    return max(
+        (len(each.elements) for each in made.operands if isinstance(each, Vector)), default=1
+    )
 
 
 TENSOR_CORES = 4

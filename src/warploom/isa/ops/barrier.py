@@ -56,6 +56,13 @@ fence(
     "fence.proxy.kind",
     kind=("alias", "async"),
 )
+fence(
+    "fence.proxy.between.alias.sem.sys",
+    between=("fabric::fabric", "fabric::generic", "generic::fabric"),
+    sem=("acquire", "release"),
+)
+"""Syntax: CCCL's `cuda::ptx` (libcu++ of CUDA 13.3). They order accesses by `fabric` to memory of
+other devices, of which there are none here."""
 fence("fence.proxy.async.space", space=("global", "shared::cta", "shared::cluster"))
 fence("fence.proxy.tensormap::generic.release.scope", scope=SCOPES)
 fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32", scope=SCOPES)

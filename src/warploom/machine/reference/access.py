@@ -15,6 +15,7 @@ import numpy as np
 from warploom.analysis.accesses import accesses, route_of
 from warploom.analysis.accesses import reached as spaces_reached
 from warploom.analysis.clusters import maps_addresses, reaches_cluster
+from warploom.analysis.tensor_waits import wait_request
 from warploom.core.errors import Allocation
 from warploom.core.types import ScalarType
 from warploom.machine.caches import local_address
@@ -148,7 +149,10 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         answer = operation.answer(len(given))
         for place, element in enumerate(elements_of(instruction.operands[0])):
             each = [collect(olds[place], type), *(o[place] for o in given)]
-            write(warp, element, evaluate(answer, each, warp.size), answer.type, on)
+            value = evaluate(answer, each, warp.size)
+            if wait_request(instruction) is not None:
+                warp.failed_wait |= bool(np.any(on & ~value))
+            write(warp, element, value, answer.type, on)
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:

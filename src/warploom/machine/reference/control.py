@@ -62,9 +62,10 @@ def _synchronise(warp: Warp) -> int:
 
 
 def go(warp: Warp, block: int) -> int:
-    """Jump to a block. A turn that is used up ends at the way back to an earlier one."""
+    """Jump to a block. A turn that is used up, or in which lanes have waited in vain for a phase of
+    an mbarrier, ends at the way back to an earlier one."""
     back = block <= warp.splits.block and block != warp.splits.exit
-    if back and warp.used > warp.run.plan[plan_words.LENGTH]:
+    if back and (warp.failed_wait or warp.used > warp.run.plan[plan_words.LENGTH]):
         warp.splits.table[BLOCK] = block
         return plan_words.TURN_END
     return enter(warp, block)

@@ -235,6 +235,8 @@ class Warp:
     frame: Bytes
     next: int = 0
     used: int = 0
+    failed_wait: bool = False
+    """Whether lanes have waited in vain for a phase of an mbarrier in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
     """Products of its warp group that are not complete (`machine.reference.warp_group`)."""
     group: int = 0
@@ -335,6 +337,7 @@ def special_values(block: Block, warp: int) -> dict[str, Values]:
         **{name: same(n) for name, n in launch_values(block.run.program, launch).items()},
         "%is_explicit_cluster": splat(int(launch.explicit_cluster), PRED, launch.warp_size),
         "%cluster_ctarank": same(block.rank),
+        "%smid": same(launch.sm_of(block.number)),
         "%gridid": splat(0, U64, launch.warp_size),
     }
 

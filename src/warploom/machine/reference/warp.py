@@ -37,7 +37,7 @@ from warploom.rules.windows import BLOCK_BITS, WINDOW_SIZE
 
 def begin_turn(warp: Warp) -> int:
     """Begin a turn of a warp; returns RUNNABLE, or why it cannot run (`rules.scheduling`)."""
-    warp.used = 0
+    warp.used, warp.failed_wait = 0, False
     return resume(warp)
 
 

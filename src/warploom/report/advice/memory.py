@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from warploom.analysis.program import Program
+from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.ptx.ir import Space
 from warploom.report.advice.case import Advice, Case
@@ -25,6 +27,15 @@ SWIZZLE_ROWS = (
     " the number of the 16 bytes within a row with the row's number modulo 8 (a swizzle of 128"
     " bytes), or pad each row by 16 bytes."
 )
+
+SWIZZLE_OPERAND = (
+    "If wgmma or tcgen05.mma reads this matrix, keep it in the layout with a swizzle of 128 bytes:"
+    " exclusive-or the number of the 16 bytes within a row of 128 bytes with the row's number"
+    " modulo 8, and name the swizzle in the matrix descriptor. A copy by a tensor map with that"
+    " swizzle writes the same layout."
+)
+OPERAND_BYTES = 16
+"""Matrices that products read from shared memory are stored by so many bytes."""
 
 USED_OF_STRUCT = 0.25
 """Accesses at several offsets are fields of a structure if they use so much of it."""
@@ -127,6 +138,8 @@ def _padding_advice(case: Case, example: Example) -> str:
     name = case.program.instructions[example.instruction].operation.name
     if name in ("ldmatrix", "stmatrix"):
         return SWIZZLE_ROWS
+    if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
+        return SWIZZLE_OPERAND
     found = padding(example)
     if found is None:
         return "Reorder the data so that lanes of a warp fall into different banks."
@@ -135,6 +148,13 @@ def _padding_advice(case: Case, example: Example) -> str:
         f"Pad each row of {pitch} bytes by {bytes_more} (to {pitch + bytes_more}): then this access"
         f" has no conflict."
     )
+
+
+def _multiplies_from_shared_memory(program: Program) -> bool:
+    """Return whether a kernel has products whose descriptors name matrices in shared memory."""
+    tests = BY_WARP["warp_group_products"], BY_THREAD["tensor_memory_products"]
+    operations = (made.operation for made in program.instructions)
+    return any(test(operation) for operation in operations for test in tests)
 
 
 def padding(example: Example) -> tuple[int, int] | None:

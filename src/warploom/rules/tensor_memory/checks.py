@@ -9,9 +9,12 @@ from warploom.rules.tensor_memory.descriptors import (
     UNIT_BYTES,
     columns_of,
     depth_of,
+    is_deep,
     is_descriptor,
     is_scaled,
     rows_of,
+    scale_words,
+    scales_along_k,
     tensor_memory_bits,
     type_of,
     unit_address,
@@ -45,19 +48,21 @@ from warploom.rules.tensor_memory.words import (
     E_OWN,
     E_SCALE_A,
     E_SCALE_B,
+    E_ZEROS,
     F8F6F4,
     F16,
     I8,
     KIND,
     LANES,
-    MXF4,
     PAIR,
+    SCALES,
     SHAPE,
     SHIFTS_A,
     SPARSE,
     WEIGHT_STATIONARY,
     part,
 )
+from warploom.rules.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.rules.tensors.addresses import OUT_OF_BOUNDS, fail
 from warploom.rules.tensors.entries import SHARED_BYTES, WARP
 from warploom.rules.texels import Memory
@@ -154,7 +159,9 @@ def wrong_part(request: int, descriptor: int) -> int:
     if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
         return SPARSITY
     if is_scaled(kind):
-        return DEPTH if kind >= MXF4 and (descriptor >> 31) & 1 else -1
+        # Pairs have K of 96 with M of 256 alone.
+        pair_of_64 = request & PAIR and rows_of(descriptor) != 256
+        return DEPTH if is_deep(kind, descriptor) and (request & SPARSE or pair_of_64) else -1
     sums = (descriptor >> TYPE_D) & 3
     allowed = sums == 2 if kind == I8 else sums == 1 or (sums == 0 and kind in (F16, F8F6F4))
     if not allowed or (kind == F16 and type == BFLOAT and sums == 0):
@@ -177,10 +184,19 @@ def product_bytes(scratch: Row, request: int, of_a: bool) -> int:
 
 
 @jitable
+def scale_columns(rows: int, scales: int, identifier: int) -> int:
+    """Return the columns of tensor memory up to the last scale of so many rows."""
+    further = (identifier + scales - 1) >> 2
+    return (rows + 31) // 32 + scale_words(rows) * further
+
+
+@jitable
 def check_product(memory: Memory, scratch: Row, request: int) -> int:
     """Return the kind of fault of a product, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    wrong = wrong_part(request, descriptor)
+    wrong, shift = wrong_part(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    if wrong < 0 and shift > most_shift(rows_of(descriptor)):
+        wrong = ZEROS
     if wrong >= 0:
         return fail(scratch, NO_SUCH_PRODUCT, descriptor, wrong, 1)
     pair = 2 if request & PAIR else 1
@@ -197,7 +213,8 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
         found = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
     if found == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
-        found = check_matrix(scratch, int(scratch[E_B]), transposed, columns // pair, depth, unit)
+        wide = columns // pair + shift
+        found = check_matrix(scratch, int(scratch[E_B]), transposed, wide, depth, unit)
     if found == 0 and request & A_IN_TENSOR_MEMORY:
         wide = stored * tensor_memory_bits(kind) // 32
         found = check_columns(memory, scratch, start, int(scratch[E_A]), wide)
@@ -207,9 +224,10 @@ def check_product(memory: Memory, scratch: Row, request: int) -> int:
     if found == 0 and sparse:
         found = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
     if found == 0 and is_scaled(kind):
-        wide = (rows + 31) // 32
+        scales = scales_along_k(kind, descriptor, part(request, SCALES))
+        wide = scale_columns(rows, scales, (descriptor >> 29) & 3)
         found = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), wide)
-        wide = (columns + 31) // 32
+        wide = scale_columns(columns, scales, (descriptor >> 4) & 3)
         if found == 0:
             found = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), wide)
     return found

@@ -23,7 +23,9 @@ UNIT_BYTES = 16
 ADDRESS_MASK = (1 << 18) - 1
 """Addresses and offsets count modulo 2^18 bytes: 14 bits encode them, without their lowest four."""
 
-NO_SWIZZLE, SWIZZLE_128_BY_32 = 0, 1
+NO_SWIZZLE, SWIZZLE_128_BY_32, SWIZZLE_128 = 0, 1, 2
+LINE_BYTES = 128
+"""Of a line of the widest swizzles."""
 VERSION = 1
 """What bits 46 to 48 of every descriptor are."""
 
@@ -45,14 +47,21 @@ def is_descriptor(descriptor: int) -> bool:
 def unit_address(descriptor: int, transposed: bool, line: int, place: int) -> int:
     """Return the address in shared memory of 16 bytes of a matrix: those at a place of a line.
 
-    A line has neighbours along the major dimension: k, or for a transposed matrix m or n.
+    A line has neighbours along the major dimension: k, or for a transposed matrix m or n. With an
+    absolute leading dimension, what lies beyond the 128 bytes of a line is at the same line from
+    that address on (PTX ISA, "Absolute address mode for K dimension being 48B").
     """
     start = (descriptor & 0x3FFF) * UNIT_BYTES
     leading = ((descriptor >> 16) & 0x3FFF) * UNIT_BYTES
     stride = ((descriptor >> 32) & 0x3FFF) * UNIT_BYTES
     mode = swizzle_of(descriptor)
     if (descriptor >> 52) & 1:
-        leading -= start
+        if mode == SWIZZLE_128 and not transposed:
+            along = (start & (LINE_BYTES - 1)) + place * UNIT_BYTES
+            if along >= LINE_BYTES:
+                start, place = leading, (along - LINE_BYTES) // UNIT_BYTES
+        else:
+            leading -= start
     if mode == NO_SWIZZLE:
         if transposed:
             leading, stride = stride, leading
@@ -98,6 +107,28 @@ def is_scaled(kind: int) -> bool:
 
 
 @jitable
+def is_deep(kind: int, descriptor: int) -> bool:
+    """Return whether K of a dense product is 96 (sm_103a)."""
+    return kind >= MXF4 and (descriptor >> 31) & 1 != 0
+
+
+@jitable
+def scales_along_k(kind: int, descriptor: int, scales: int) -> int:
+    """Return how many scales a row has, of which an instruction names `scales` for K of 64: with K
+    of 96 there are half as many more (PTX ISA, "Valid combinations of scale_vectorsize with types
+    and MMA-Kind")."""
+    return scales + scales // 2 if is_deep(kind, descriptor) else scales
+
+
+@jitable
+def scale_words(rows: int) -> int:
+    """Return how many columns of tensor memory further on the next four scales of each of so many
+    rows of A, or columns of B, are: 32 of them have a column, and they come in groups of 128, as
+    copies write them (CUTLASS, `tmem_sf_frg`)."""
+    return 4 * ((rows + 127) // 128)
+
+
+@jitable
 def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
     """Return K; for a sparse A that of B."""
     if kind == F16:
@@ -105,7 +136,7 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
     elif kind == TF32:
         depth = 8
     elif kind >= MXF4:
-        depth = 64
+        depth = 96 if is_deep(kind, descriptor) else 64
     else:
         depth = 32
     return 2 * depth if sparse else depth

@@ -19,8 +19,6 @@ from warploom.rules.plan_words import CHANGES, CLUSTER
 from warploom.rules.tensor_memory.allocation import allocate, free, relinquish
 from warploom.rules.tensor_memory.checks import (
     NO_PAIR,
-    NO_SUCH_PRODUCT,
-    ZEROS,
     check_columns,
     check_copy,
     check_lanes,
@@ -92,7 +90,6 @@ from warploom.rules.tensor_memory.words import (
     ZEROS_ROW,
     part,
 )
-from warploom.rules.tensor_memory.zero_columns import shifts_columns
 from warploom.rules.tensors.addresses import (
     INVALID_MBARRIER,
     block_base,
@@ -265,10 +262,8 @@ def start(
         return commit(memory, data, scratch, plan, queue, work, lane, late)
     if op == MULTIPLY:
         scratch[KIND] = PRODUCT
-        kind = check_product(memory, scratch, request)
         scratch[E_ZEROS] = data[WARP_LANES * ZEROS_ROW + lane]
-        if kind == 0 and shifts_columns(int(scratch[E_ZEROS])):
-            kind = fail(scratch, NO_SUCH_PRODUCT, int(scratch[E_DESCRIPTOR]), ZEROS, 1)
+        kind = check_product(memory, scratch, request)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
                 count_shared(shared_row, product_bytes(scratch, request, True))

@@ -14,6 +14,8 @@ from warploom.rules.tensor_memory.descriptors import (
     depth_of,
     is_scaled,
     rows_of,
+    scale_words,
+    scales_along_k,
     shared_bits,
     tensor_memory_bits,
     type_of,
@@ -63,7 +65,7 @@ from warploom.rules.tensor_memory.words import (
     WEIGHT_STATIONARY,
     part,
 )
-from warploom.rules.tensor_memory.zero_columns import is_zero_column
+from warploom.rules.tensor_memory.zero_columns import column_shift, is_zero_column
 from warploom.rules.tensors.entries import ORIGIN, REQUEST
 from warploom.rules.texels import (
     Memory,
@@ -143,13 +145,15 @@ def held_element(
 @jitable
 def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
-    block: int,
+    block: int, words: int,
 ) -> float:  # fmt: skip
     """Return the scale of a block of a row of A, or a column of B: a byte in the quarter of tensor
-    memory that `lane` is in (PTX ISA, "Scale Factor layouts")."""
-    quarter = lane & ~31
-    place = place_of(start, quarter + (row & 31), column_of(address) + (row >> 5))
-    return scale_value(int(np.int64(memory[place + identifier + block])), type)
+    memory that `lane` is in (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"); the next four of
+    the row are so many `words` further on."""
+    quarter, byte = lane & ~31, identifier + block
+    column = column_of(address) + (row >> 5) + words * (byte >> 2)
+    place = place_of(start, quarter + (row & 31), column)
+    return scale_value(int(np.int64(memory[place + (byte & 3)])), type)
 
 
 @jitable
@@ -191,8 +195,10 @@ def load_b(
     type = type_of(kind, descriptor, TYPE_B)
     transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_B) & 1 else 1.0
-    scales = part(request, SCALES)
+    scales = scales_along_k(kind, descriptor, part(request, SCALES))
+    words = scale_words(columns)
     half = columns // 2 if request & PAIR else columns
+    shift = column_shift(int(entry[E_ZEROS]))
     for number in range(count):
         column = first + number
         start = int(entry[E_OWN]) if column < half else int(entry[E_PEER])
@@ -203,9 +209,10 @@ def load_b(
                 scale = sign * scale_of(
                     memory, own + int(entry[E_MEMORY]), int(entry[E_SCALE_B]),
                     (descriptor >> 4) & 3, (descriptor >> 23) & 1, 0, column, k * scales // depth,
+                    words,
                 )  # fmt: skip
             value = shared_element(
-                memory, start, int(entry[E_B]), transposed, kind, type, column % half, k
+                memory, start, int(entry[E_B]), transposed, kind, type, column % half + shift, k
             )
             if zero:
                 value = 0.0
@@ -221,7 +228,7 @@ def load_a(memory: Memory, entry: Row, room: Row, own: int, row: int, path: int,
     type = type_of(kind, descriptor, TYPE_A)
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
-    scales, scale = part(request, SCALES), sign
+    scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
     held = path
     # The last lane of tensor memory keeps its row.
     if request & SHIFTS_A and lane_of(int(entry[E_A])) + path < LANES - 1:
@@ -233,6 +240,7 @@ def load_a(memory: Memory, entry: Row, room: Row, own: int, row: int, path: int,
             scale = sign * scale_of(
                 memory, start, int(entry[E_SCALE_A]),
                 (descriptor >> 29) & 3, (descriptor >> 23) & 1, path, row, k * scales // depth,
+                scale_words(1),
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
             value = held_element(memory, start, int(entry[E_A]), kind, type, held, number)

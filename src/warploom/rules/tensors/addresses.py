@@ -43,7 +43,9 @@ Bounds = npt.NDArray[np.uint64]
     UNSUPPORTED_TENSOR,
     NO_BLOCK,
     BULK_ALIGNMENT,
-) = (1, 3, 14, 23, 24, 25, 26, 27, 28)
+    COLUMN_OPERANDS,
+    OPEN_HALO,
+) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52)
 """Kinds of fault, as `machine.faults.FaultKind` numbers them."""
 
 LANES = 32

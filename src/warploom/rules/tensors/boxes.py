@@ -2,7 +2,7 @@
 
 A box is a list of rows, innermost axis by innermost axis, which stand one behind the other in
 shared memory. Source: PTX ISA, "Tiled Mode", "im2col mode", "Tensor Access Modes"; cuda.h,
-`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`.
+`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`. Columns along W alone: `rules.tensors.wide`.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from warploom.rules.tensors.requests import (
     REDUCE,
     field,
 )
+from warploom.rules.tensors.wide import count_pixels, find_wide_pixel, is_wide
 from warploom.rules.texels import Memory
 
 ATOM = 8
@@ -63,6 +64,8 @@ def count_rows(entry: Row) -> int:
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         return part(entry, COLUMN, 16, 16)
+    if is_wide(mode):
+        return count_pixels(entry)
     if mode == GATHER:
         return 4
     count = 1
@@ -80,7 +83,8 @@ def steps(entry: Row, axis: int) -> int:
 @jitable
 def row_elements(entry: Row) -> int:
     """Return the elements of a row of a box."""
-    if field(int(entry[REQUEST]), MODE) == IM2COL_MODE:
+    mode = field(int(entry[REQUEST]), MODE)
+    if mode == IM2COL_MODE or is_wide(mode):
         return part(entry, COLUMN, 0, 16)
     return box(entry, 0)
 
@@ -97,6 +101,8 @@ def find_row(entry: Row, row: int) -> None:
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
+    elif is_wide(mode):
+        find_wide_pixel(entry, row, rank)
     elif mode == GATHER:
         entry[PLACE] = entry[COORDINATES]
         entry[PLACE + 1] = entry[COORDINATES + 1 + row]

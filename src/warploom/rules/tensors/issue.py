@@ -21,9 +21,11 @@ from warploom.rules.in_flight import completes_late
 from warploom.rules.plan_words import CHANGES, CLUSTER
 from warploom.rules.tensors.addresses import (
     BULK_ALIGNMENT,
+    COLUMN_OPERANDS,
     LANES,
     NO_BLOCK,
     NO_TENSOR_MAP,
+    OPEN_HALO,
     OTHER_TENSOR,
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
@@ -71,10 +73,14 @@ from warploom.rules.tensors.entries import (
 from warploom.rules.tensors.maps import (
     COLUMN,
     IM2COL,
+    IM2COL_W,
+    IM2COL_W128,
     INTERLEAVE_32B,
     MAP_BYTES,
     MAP_WORDS,
+    NO_INTERLEAVE,
     TILED,
+    dim,
     is_map,
     map_interleave,
     map_mode,
@@ -111,8 +117,17 @@ from warploom.rules.tensors.requests import (
     SIZE_ROW,
     STORE,
     VALUE_ROW,
+    WIDE_128_MODE,
     WIDE_MODE,
     field,
+)
+from warploom.rules.tensors.wide import (
+    HALO,
+    OFFSET,
+    has_open_halo,
+    has_wrong_operands,
+    is_wide,
+    upper_corner,
 )
 from warploom.rules.texels import Memory, read_bytes, write_bytes
 from warploom.rules.windows import (
@@ -241,6 +256,11 @@ def prepare_box(
     if op == PREFETCH:
         scratch[SIZE] = 0
         return 0
+    if is_wide(field(request, MODE)):
+        if has_wrong_operands(scratch):
+            return fail(scratch, COLUMN_OPERANDS, int(scratch[HALO]), int(scratch[OFFSET]), 0)
+        if has_open_halo(scratch):
+            return fail(scratch, OPEN_HALO, int(scratch[HALO]), upper_corner(scratch), 0)
     rows, size = count_rows(scratch), row_bytes(scratch)
     scratch[SIZE] = rows * size
     shared = int(data[LANES * SHARED_ROW + lane])
@@ -267,19 +287,38 @@ def prepare_box(
 
 
 @jitable
+def has_slices(scratch: Row) -> bool:
+    """Return whether the channels of an interleaved tensor are more than one slice of 16 or 32
+    bytes: how far slices are apart follows from nothing that a map is made of."""
+    layout = map_interleave(scratch)
+    if layout == NO_INTERLEAVE:
+        return False
+    slice_bytes = 32 if layout == INTERLEAVE_32B else 16
+    return dim(scratch, 0) * type_bytes(map_type(scratch)) > slice_bytes
+
+
+@jitable
+def map_mode_of(mode: int) -> int:
+    """Return the mode of the tensor maps with which an instruction of a mode goes."""
+    if mode == WIDE_MODE:
+        return IM2COL_W
+    if mode == WIDE_128_MODE:
+        return IM2COL_W128
+    return IM2COL if mode == IM2COL_MODE else TILED
+
+
+@jitable
 def check_map(scratch: Row, request: int, place: int) -> int:
     """Return the kind of fault of a tensor map that an instruction cannot use, or 0."""
     if place % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
-    if field(request, MODE) == WIDE_MODE:
-        return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
-    wanted = IM2COL if field(request, MODE) == IM2COL_MODE else TILED
+    wanted = map_mode_of(field(request, MODE))
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
         return fail(scratch, OTHER_TENSOR, place, rank | mode << 4, 0)
-    if type_bytes(map_type(scratch)) == 0:
+    if type_bytes(map_type(scratch)) == 0 or has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, place, MAP_BYTES, 0)
-    if mode == IM2COL and part(scratch, COLUMN, 16, 16) == 0:
+    if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, place, MAP_BYTES, 0)
     return 0
 

@@ -22,7 +22,7 @@ cluster cancelled."""
 ALL_BLOCKS = 0xFFFF
 """A multicast to all blocks of the cluster."""
 
-TILE, IM2COL_MODE, GATHER, WIDE_MODE = range(4)
+TILE, IM2COL_MODE, GATHER, WIDE_MODE, WIDE_128_MODE = range(5)
 
 (
     MAP_ROW,

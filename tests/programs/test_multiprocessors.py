@@ -1,0 +1,76 @@
+"""`%smid` and `%nsmid`: blocks are dealt out to the multiprocessors, clusters side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+SMS = 132
+"""Those of an H100 SXM (NVIDIA H100 Tensor Core GPU Architecture, "H100 SM Count")."""
+
+KERNEL = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry where(.param .u64 out)
+{
+    .reg .b32 %r<8>; .reg .b64 %d<3>;
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x; mov.u32 %r4, %smid;
+    mad.lo.u32 %r1, %r2, %r3, %r1; ld.param.u64 %d1, [out];
+    mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r4;
+    ret;
+}
+.visible .entry persistent(.param .u64 counts, .param .u64 out)
+{
+    .reg .b32 %r<8>; .reg .b64 %d<5>;
+    mov.u32 %r1, %smid; mov.u32 %r3, %nsmid; ld.param.u64 %d1, [counts]; ld.param.u64 %d2, [out];
+    mul.wide.u32 %d3, %r1, 4; add.u64 %d1, %d1, %d3;
+    atom.global.add.u32 %r2, [%d1], 1;
+    mad.lo.u32 %r2, %r2, %r3, %r1; mul.wide.u32 %d3, %r2, 4; add.u64 %d2, %d2, %d3;
+    mov.u32 %r4, 1; red.global.add.u32 [%d2], %r4;
+    ret;
+}
+"""
+
+
+def places(gpu: wl.Device, grid: tuple[int, int], cluster: tuple[int, int]) -> np.ndarray:
+    """Returns the SM of each block, by y and x."""
+    out = np.zeros((grid[1], grid[0]), np.int32)
+    made = gpu.compile(KERNEL, "ptx")["where"]
+    made[grid, 1](out, cluster_dims=(*cluster, 1))
+    return out
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("policy", ["converge", "random", "adversarial"])
+def test_blocks_have_their_multiprocessors_in_any_order(policy: str, workers: int) -> None:
+    gpu = wl.Device("h100", schedule=policy, seed=3, workers=workers)
+    assert places(gpu, (300, 1), (1, 1))[0].tolist() == [block % SMS for block in range(300)]
+    pairs = places(gpu, (4, 2), (2, 2)).tolist()
+    assert pairs == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "compiled"])
+def test_clusters_that_do_not_divide_their_number_leave_some_out(engine: str) -> None:
+    """16 clusters of 8 have 128 of the 132; the next one begins at the first again."""
+    found = places(wl.Device("h100", engine=engine), (136, 1), (8, 1))[0]
+    assert found.tolist() == [*range(128), *range(8)]
+
+
+def test_a_persistent_kernel_finds_a_place_for_each_block_by_its_multiprocessor() -> None:
+    """Two blocks for each SM, each of which takes the next place of its SM."""
+    gpu = wl.Device("h100")
+    counts, out = gpu.zeros(SMS, np.int32), gpu.zeros((2, SMS), np.int32)
+    gpu.compile(KERNEL, "ptx")["persistent"][2 * SMS, 1](counts, out)
+    assert (counts.copy_to_host() == 2).all()
+    assert (out.copy_to_host() == 1).all()
+
+
+def test_the_race_detector_sees_the_same() -> None:
+    gpu = wl.Device("h100", sanitize=("race",))
+    counts, out = gpu.zeros(SMS, np.int32), gpu.zeros((2, SMS), np.int32)
+    run = gpu.compile(KERNEL, "ptx")["persistent"][2 * SMS, 1](counts, out)
+    assert not run.findings
+    assert (out.copy_to_host() == 1).all()
