@@ -12,9 +12,10 @@ import numpy as np
 
 from warploom.analysis.program import Program, Site
 from warploom.core.errors import WarploomError
-from warploom.machine.tally import Tally
+from warploom.machine.tally import Counts, Tally
+from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, evidence_of, site_of
-from warploom.machinecode.flow import Demands, flow_of
+from warploom.machinecode.flow import Demands, Parting, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, with_texture_lines
@@ -34,6 +35,7 @@ class Matching:
     owners: Owners
     nodes: tuple[Node, ...]
     evidence: tuple[Evidence, ...]
+    divergence: Divergence
 
     @classmethod
     def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
@@ -42,9 +44,9 @@ class Matching:
             execution_of(made.name)
         listing = with_texture_lines(program, listing, owners)
         nodes = graph_of(listing)
-        return cls(
-            program, listing, owners, nodes, tuple(evidence_of(program, listing, nodes, owners))
-        )
+        evidence = tuple(evidence_of(program, listing, nodes, owners))
+        divergence = divergence_of(program, listing, nodes, owners)
+        return cls(program, listing, owners, nodes, evidence, divergence)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
         """Return the PTX instruction that a machine instruction was made for."""
@@ -191,22 +193,33 @@ class MachineCounts:
     @cached_property
     def _counted(self) -> Floats:
         """Returns how often the PTX instruction of each row of evidence was executed."""
-        counts: Counter[Site] = Counter()
-        sites = self.matching.program.sites
-        for site, count in zip(sites, self._tally.warps.tolist(), strict=True):
-            counts[site] += count
+        counts = self._by_site(self._tally.warps)
         return np.array([counts[one.site] for one in self.matching.evidence], np.float64)
+
+    def _by_site(self, counts: Counts) -> Counter[Site]:
+        """Return counts by instruction of the program as those of all copies of an instruction."""
+        found: Counter[Site] = Counter()
+        for site, count in zip(self.matching.program.sites, counts.tolist(), strict=True):
+            found[site] += count
+        return found
 
     @cached_property
     def executed(self) -> Floats:
         """Returns how often each node was executed."""
-        tally = self._tally
+        matching = self.matching
         demands = Demands(
-            float(tally.launched_warps),
-            float(tally.divergent.sum()),
-            float(tally.reconvergences.sum()),
+            float(self._tally.launched_warps), self._partings(), matching.divergence.regions
         )
-        return flow_of(self.matching.nodes, self.matching.evidence, self._counted, demands)
+        return flow_of(matching.nodes, matching.evidence, self._counted, demands)
+
+    def _partings(self) -> list[Parting]:
+        """Return the divergence that was counted, by the branches at which lanes can part."""
+        divergence = self.matching.divergence
+        divergent = self._by_site(self._tally.divergent)
+        named = divergence.branches
+        found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
+        elsewhere = sum(count for site, count in divergent.items() if site not in named)
+        return [*found, Parting(divergence.others, float(elsewhere), named=False)]
 
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"

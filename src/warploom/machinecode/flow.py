@@ -2,33 +2,50 @@
 instructions: the flow through its graph that agrees best with all evidence and, among those that
 agree as well, executes the fewest instructions (which is what unrolled loops are for).
 
-A linear program: flow is kept at every block, but where lanes of a warp part or meet, for which the
-counted divergence leaves room; the weighted sum of absolute differences from the counts is least.
+A linear program: flow is kept at every block, but where lanes part, which conditional branches do as
+often as was counted, and where they wait for each other, which is at the end of a region of
+divergence (`machinecode.divergence`): as many groups of lanes go on there as went into the region.
+The weighted sum of absolute differences from the counts is least.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.machinecode.evidence import Evidence
+from warploom.machinecode.divergence import ConvergenceRegion
+from warploom.machinecode.evidence import ANCHOR, OTHER, Evidence
 from warploom.machinecode.graph import Node
 from warploom.machinecode.linear import Floats, LinearProgram
 
 COST = 1e-3
 """The weight of one executed machine instruction against one difference from the counts."""
 
+UNROLLED = 0.25 * OTHER
+"""The weight of one more divergence than was counted, where a PTX branch has several copies: turns
+of an unrolled loop and those left over part on their own (an estimate)."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Counted divergence: the lanes of warps parted `count` times at branches that these nodes end
+    with. `named`: the branches were made for the PTX branch that was counted."""
+
+    nodes: tuple[int, ...]
+    count: float
+    named: bool = True
+
 
 @dataclass(frozen=True)
 class Demands:
-    """The counts that a flow has to meet, in warps: how many entered, and how often their lanes
-    parted and met."""
+    """The counts that a flow has to meet: how many warps entered, where their lanes parted, and
+    where they wait for each other."""
 
     entered: float
-    parted: float
-    met: float
+    partings: Sequence[Parting] = ()
+    regions: Sequence[ConvergenceRegion] = field(default=())
 
 
 def flow_of(
@@ -55,26 +72,59 @@ def _keep_flow(
 ) -> None:
     """Demand that what comes into a node is executed there, and goes on from there."""
     into: list[list[int]] = [[] for _ in nodes]
-    parted: list[int] = []
-    met: list[int] = []
+    parted = _part(program, demands, unit)
+    met = {region.sync: program.variable(COST) for region in demands.regions}
+    left: list[int] = []
     for number, node in enumerate(nodes):
         onward = [program.variable() for _ in node.successors]
         for edge, successor in zip(onward, node.successors, strict=True):
             into[successor].append(edge)
-            if demands.parted:  # no way takes more than there is
+            if number in parted:  # no way takes more than there is
                 program.at_most([(edge, 1), (executed[number], -1)], 0)
-        parted.append(program.variable(COST))
         ends = node.leaves or not node.successors
-        left = program.variable(most=np.inf if ends else 0)
-        less = [(executed[number], -1.0), (parted[number], -1.0)]
-        program.equal([*((edge, 1.0) for edge in onward), (left, 1.0), *less], 0)
+        left.append(program.variable(most=np.inf if ends else 0))
+        terms = [*((edge, 1.0) for edge in onward), (left[-1], 1.0), (executed[number], -1.0)]
+        terms += [(parted[number], -1.0)] if number in parted else []
+        terms += [(met[number], 1.0)] if number in met else []
+        program.equal(terms, 0)
     for number, edges in enumerate(into):
-        met.append(program.variable(COST))
-        less = [(executed[number], -1.0), (met[number], -1.0)]
         entered = 0 if number else demands.entered / unit
-        program.equal([*((edge, 1.0) for edge in edges), *less], -entered)
-    program.at_most([(one, 1) for one in parted], demands.parted / unit)
-    program.at_most([(one, 1) for one in met], demands.met / unit)
+        program.equal([*((edge, 1.0) for edge in edges), (executed[number], -1.0)], -entered)
+    for region in demands.regions:
+        _meet(program, region, executed, left, met[region.sync])
+
+
+def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
+    """Add for each node at whose end lanes can part the variable that says how often they do."""
+    parted: dict[int, int] = {}
+    for one in demands.partings:
+        parts = [parted.setdefault(node, program.variable(COST)) for node in one.nodes]
+        terms = [(part, 1.0) for part in parts]
+        if not one.named:
+            program.at_most(terms, one.count / unit)
+            continue
+        over = UNROLLED if len(parts) > 1 else ANCHOR
+        less, more = program.variable(OTHER), program.variable(over)
+        program.equal([*terms, (less, 1), (more, -1)], one.count / unit)
+    return parted
+
+
+def _meet(
+    program: LinearProgram,
+    region: ConvergenceRegion,
+    executed: Sequence[int],
+    left: Sequence[int],
+    met: int,
+) -> None:
+    """Demand that as many groups of lanes go on from the end of a region as went into it, less
+    those that left the kernel inside."""
+    out = [(executed[region.sync], 1.0), (met, -1.0)]
+    entered = [(executed[start], 1.0) for start in region.starts]
+    program.at_most([*out, *((start, -factor) for start, factor in entered)], 0)
+    program.at_most([(met, 1), (executed[region.sync], -1)], 0)
+    if not region.breaks:
+        gone = [(left[node], -1.0) for node in region.inside]
+        program.at_most([*entered, *gone, *((one, -factor) for one, factor in out)], 0)
 
 
 @dataclass
