@@ -21,6 +21,7 @@ from warploom.machinecode.linear import Floats
 from warploom.machinecode.lines import Owners, with_texture_lines
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
+from warploom.machinecode.turns import LoopMatch, Turns, entries_of, match_loops, turns_of
 
 EXECUTED = "inst_executed"
 PIPE = "sm__inst_executed_pipe_"
@@ -36,6 +37,7 @@ class Matching:
     nodes: tuple[Node, ...]
     evidence: tuple[Evidence, ...]
     divergence: Divergence
+    loops: tuple[LoopMatch, ...]
 
     @classmethod
     def of(cls, program: Program, listing: Listing, owners: Owners) -> Matching:
@@ -46,7 +48,8 @@ class Matching:
         nodes = graph_of(listing)
         evidence = tuple(evidence_of(program, listing, nodes, owners))
         divergence = divergence_of(program, listing, nodes, owners)
-        return cls(program, listing, owners, nodes, evidence, divergence)
+        loops = match_loops(program, nodes, evidence)
+        return cls(program, listing, owners, nodes, evidence, divergence, loops)
 
     def site_of(self, made: MachineInstruction) -> Site | None:
         """Return the PTX instruction that a machine instruction was made for."""
@@ -208,7 +211,10 @@ class MachineCounts:
         """Returns how often each node was executed."""
         matching = self.matching
         demands = Demands(
-            float(self._tally.launched_warps), self._partings(), matching.divergence.regions
+            float(self._tally.launched_warps),
+            self._partings(),
+            matching.divergence.regions,
+            self._turns(),
         )
         return flow_of(matching.nodes, matching.evidence, self._counted, demands)
 
@@ -220,6 +226,14 @@ class MachineCounts:
         found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
         elsewhere = sum(count for site, count in divergent.items() if site not in named)
         return [*found, Parting(divergence.others, float(elsewhere), named=False)]
+
+    def _turns(self) -> list[Turns]:
+        """Return what was counted of the loops that machine code has."""
+        warps, divergent = self._tally.warps.tolist(), self._tally.divergent.tolist()
+        entered = entries_of(self.matching.program, warps, divergent)
+        by_site = self._by_site(self._tally.warps)
+        found = (turns_of(one, entered[one.head], by_site) for one in self.matching.loops)
+        return [turns for turns in found if turns is not None]
 
     def __repr__(self) -> str:
         return f"MachineCounts({self.instructions:,} from machine code, {self.confidence:.0%} sure)"

@@ -11,7 +11,8 @@ The weighted sum of absolute differences from the counts is least.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from warploom.machinecode.divergence import ConvergenceRegion
 from warploom.machinecode.evidence import ANCHOR, OTHER, Evidence
 from warploom.machinecode.graph import Node
 from warploom.machinecode.linear import Floats, LinearProgram
+from warploom.machinecode.turns import Turns
 
 COST = 1e-3
 """The weight of one executed machine instruction against one difference from the counts."""
@@ -40,12 +42,13 @@ class Parting:
 
 @dataclass(frozen=True)
 class Demands:
-    """The counts that a flow has to meet: how many warps entered, where their lanes parted, and
-    where they wait for each other."""
+    """The counts that a flow has to meet: how many warps entered, where their lanes parted,
+    where they wait for each other, and the turns of loops."""
 
     entered: float
     partings: Sequence[Parting] = ()
-    regions: Sequence[ConvergenceRegion] = field(default=())
+    regions: Sequence[ConvergenceRegion] = ()
+    loops: Sequence[Turns] = ()
 
 
 def flow_of(
@@ -71,14 +74,14 @@ def _keep_flow(
     unit: float,
 ) -> None:
     """Demand that what comes into a node is executed there, and goes on from there."""
-    into: list[list[int]] = [[] for _ in nodes]
+    into: list[list[_Edge]] = [[] for _ in nodes]
     parted = _part(program, demands, unit)
     met = {region.sync: program.variable(COST) for region in demands.regions}
     left: list[int] = []
     for number, node in enumerate(nodes):
         onward = [program.variable() for _ in node.successors]
         for edge, successor in zip(onward, node.successors, strict=True):
-            into[successor].append(edge)
+            into[successor].append(_Edge(number, edge))
             if number in parted:  # no way takes more than there is
                 program.at_most([(edge, 1), (executed[number], -1)], 0)
         ends = node.leaves or not node.successors
@@ -89,9 +92,44 @@ def _keep_flow(
         program.equal(terms, 0)
     for number, edges in enumerate(into):
         entered = 0 if number else demands.entered / unit
-        program.equal([*((edge, 1.0) for edge in edges), (executed[number], -1.0)], -entered)
+        came = [(edge.variable, 1.0) for edge in edges]
+        program.equal([*came, (executed[number], -1.0)], -entered)
     for region in demands.regions:
         _meet(program, region, executed, left, met[region.sync])
+    for turns in demands.loops:
+        _enter(program, turns, executed, into, unit)
+
+
+class _Edge(NamedTuple):
+    """An edge of the graph: the node that it comes from, and the variable of its flow."""
+
+    start: int
+    variable: int
+
+
+def _enter(
+    program: LinearProgram,
+    turns: Turns,
+    executed: Sequence[int],
+    into: Sequence[Sequence[_Edge]],
+    unit: float,
+) -> None:
+    """Demand that loops are entered: together as often as the loop that they were made for, unless
+    its turns can be done outside, and each for its part of them."""
+    entered: list[tuple[int, float]] = []
+    for loop in turns.made:
+        edges = [edge for node in loop for edge in into[node] if edge.start not in loop]
+        entries = [(edge.variable, 1.0) for edge in edges]
+        entered += entries
+        made = [(executed[node], float(n)) for node, n in turns.copies.items() if node in loop]
+        share = turns.entered / turns.turns
+        short = program.variable(ANCHOR)
+        less = [(variable, -factor) for variable, factor in entries]
+        program.at_most([*((one, share * n) for one, n in made), *less, (short, -1)], 0)
+    if turns.more:
+        short = program.variable(ANCHOR)
+        less = [(variable, -factor) for variable, factor in entered]
+        program.at_most([*less, (short, -1)], -turns.entered / unit)
 
 
 def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
